@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reverse-mode differentiation: appends the adjoint of a graph to that graph.
+
+The adjoint consists of the same ops, appended through the same builder, so it can be simplified, fused,
+emitted and differentiated again like anything else.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracejit.errors import GradientError
+from tracejit.ir import Builder, Node, Value
+
+
+def gradient(
+    b: Builder, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]
+) -> list[Value | None]:
+    """Append the product of `cotangents` with the Jacobian of `outputs`, and return it for each of `wrt`.
+
+    Args:
+        b: builder of the graph that holds the values.
+        outputs: values to differentiate, of floating-point dtype.
+        cotangents: one for each output, of its shape and dtype.
+        wrt: values to differentiate by.
+
+    Returns:
+        For each of `wrt` the cotangent, of its shape and dtype, or None where no output depends on it.
+    """
+    nodes = b.graph.nodes[:]  # the adjoint is appended to the list that is walked
+    active: set[Value] = {v for v in wrt if v.dtype.kind == "f"}
+    path: list[Node] = []
+    for node in nodes:
+        if node.op.vjp is not None and any(v in active for v in node.inputs):
+            path.append(node)
+            active.update(v for v in node.outputs if v.dtype.kind == "f")
+
+    cts: dict[Value, Value] = {}
+    for output, ct in zip(outputs, cotangents, strict=True):
+        if output in active:
+            cts[output] = b.add(cts[output], ct) if output in cts else ct
+    wanted = set(wrt)
+    where = b.where
+    for node in reversed(path):
+        have = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
+        if all(ct is None for ct in have):
+            continue
+        b.where = node.where
+        assert node.op.vjp is not None
+        contributions = node.op.vjp(b, node, have[0] if len(have) == 1 else tuple(have))
+        if len(contributions) != len(node.inputs):
+            raise GradientError(
+                f"{node.op.name}: its adjoint gives {len(contributions)} cotangents for {len(node.inputs)} inputs."
+            )
+        for value, contribution in zip(node.inputs, contributions, strict=True):
+            if value not in active or contribution is None:
+                continue
+            ct = contribution if type(contribution) is Value else contribution()
+            if ct is None:
+                continue
+            ct = _fit(b, ct, value)
+            cts[value] = b.add(cts[value], ct) if value in cts else ct
+    b.where = where
+    return [cts.get(v) for v in wrt]
+
+
+def _fit(b: Builder, ct: Value, value: Value) -> Value:
+    """Return `ct` summed over the axes that broadcasting added to `value`, in the dtype of `value`."""
+    if ct.shape != value.shape:
+        extra = ct.ndim - value.ndim
+        if extra < 0 or any(c == 1 and v != 1 for c, v in zip(ct.shape[extra:], value.shape, strict=True)):
+            ct = b.broadcast_to(ct, shape=np.broadcast_shapes(ct.shape, value.shape))
+            extra = ct.ndim - value.ndim
+        axes = tuple(range(extra)) + tuple(
+            i for i in range(extra, ct.ndim) if value.shape[i - extra] == 1 and ct.shape[i] != 1
+        )
+        if axes:
+            ct = b.sum(ct, axes=axes, keepdims=False)
+        if ct.shape != value.shape:
+            ct = b.reshape(ct, shape=value.shape)
+    if ct.dtype != value.dtype:
+        ct = b.cast(ct, dtype=value.dtype)
+    return ct

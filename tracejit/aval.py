@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is known of an array without its values: shape, format and dtype, and the rules on them.
+
+A format has one label for each axis: S (spatial), C (channel), B (batch), T (time), U (unspecified).
+C, B and T occur at most once. The order is the user's; nothing is permuted into a standard order.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.errors import DimsError, DTypeError
+
+LABELS = "SCBTU"
+UNIQUE_LABELS = "CBT"
+
+SUPPORTED_DTYPES = frozenset(
+    np.dtype(name)
+    for name in (
+        "float64", "float32", "bool",
+        "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    )
+)  # fmt: skip
+
+
+class Aval(NamedTuple):
+    """Shape, format (None: unformatted) and dtype of an array."""
+
+    shape: tuple[int, ...]
+    format: str | None
+    dtype: np.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    def __str__(self) -> str:
+        return f"{describe_shape(self.shape, self.format)} {self.dtype}"
+
+
+def describe_shape(shape: Sequence[int], format: str | None) -> str:
+    """Return sizes with labels: ``2(B) x 3(C)`` when formatted, ``2x3`` when not, ``scalar`` for ()."""
+    if not shape:
+        return "scalar"
+    if format is None:
+        return "x".join(map(str, shape))
+    return " x ".join(f"{extent}({label})" for extent, label in zip(shape, format, strict=True))
+
+
+def check_format(where: str, format: object, ndim: int) -> str | None:
+    """Return `format` as a string of upper-case labels, or raise a DimsError in the name of `where`."""
+    if format is None:
+        return None
+    if not isinstance(format, str):
+        raise DimsError(
+            f"{where}: format must be a string of the labels {', '.join(LABELS)} or None, "
+            f"not {type(format).__name__}."
+        )
+    labels = format.upper()
+    if not labels and ndim == 0:
+        return None
+    for label in labels:
+        if label not in LABELS:
+            raise DimsError(
+                f"{where}: format {format!r} has the label {label!r}; labels are "
+                "S (spatial), C (channel), B (batch), T (time) and U (unspecified)."
+            )
+    for label in UNIQUE_LABELS:
+        if labels.count(label) > 1:
+            raise DimsError(
+                f"{where}: format {format!r} has the label {label!r} {labels.count(label)} times; C, B "
+                "and T may occur once. Use S for further spatial axes or U for axes without a meaning."
+            )
+    if len(labels) != ndim:
+        raise DimsError(
+            f"{where}: format {format!r} labels {len(labels)} axes, but the data has {ndim}; "
+            "give one label for each axis (U where an axis has no meaning)."
+        )
+    return labels
+
+
+def check_dtype(where: str, dtype: np.dtype) -> np.dtype:
+    """Return `dtype` in native byte order, or raise a DTypeError in the name of `where`."""
+    native = dtype.newbyteorder("=")
+    if native not in SUPPORTED_DTYPES:
+        raise DTypeError(
+            f"{where}: data of type {dtype} is not supported; use float64, float32, bool or an integer "
+            "type (for example data.astype(np.float32))."
+        )
+    return native
+
+
+def merge_formats(first: str, second: str) -> str:
+    """Return the labels of the combination of two formatted operands.
+
+    The operand with more labels gives the order (the first on a tie). Labels that it lacks are added:
+    further axes of a repeated label at the end of that label's block, new labels at the end.
+    """
+    lead, other = (first, second) if len(first) >= len(second) else (second, first)
+    merged = lead
+    for label in dict.fromkeys(other):
+        missing = other.count(label) - merged.count(label)
+        if missing > 0:
+            last = merged.rfind(label)
+            at = len(merged) if last < 0 else last + 1
+            merged = merged[:at] + label * missing + merged[at:]
+    return merged
+
+
+def axes_in(format: str, merged: str) -> tuple[int | None, ...]:
+    """Return, for each axis of `merged`, the axis of `format` that belongs there (None: size 1).
+
+    >>> axes_in("CB", "BCT")
+    (1, 0, None)
+    """
+    positions = {label: iter([i for i, have in enumerate(format) if have == label]) for label in format}
+    return tuple(next(positions[label], None) if label in positions else None for label in merged)
+
+
+def broadcast_shapes(op: str, avals: Sequence[Aval]) -> tuple[int, ...]:
+    """Return the NumPy broadcast of the operands' shapes, or raise a DimsError in the name of `op`."""
+    shape = avals[0].shape
+    if all(aval.shape == shape for aval in avals):
+        return shape
+    ndim = max(len(aval.shape) for aval in avals)
+    result = [1] * ndim
+    for aval in avals:
+        offset = ndim - len(aval.shape)
+        for i, extent in enumerate(aval.shape):
+            have = result[offset + i]
+            if have == 1:
+                result[offset + i] = extent
+            elif extent not in (1, have):
+                raise DimsError(
+                    f"{op}: operands of sizes {' and '.join(describe_shape(a.shape, a.format) for a in avals)} "
+                    f"do not align: {have} against {extent} on axis {offset + i}. Sizes must be equal or 1; "
+                    "formatted arrays align by label, others from the last axis."
+                )
+    return tuple(result)
+
+
+def supported(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which a NumPy result of `dtype` is held: float16 is widened to float32."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype

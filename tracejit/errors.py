@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The errors and warnings of tracejit.
+
+    TraceJitError (Exception)
+    ├── DimsError (ValueError)       sizes or labels that do not fit an operation
+    ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
+    ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
+    ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
+    ├── GradientError (RuntimeError) a gradient was asked for that does not exist
+    ├── CodegenError (RuntimeError)  emitted source could not be compiled: a defect of tracejit
+    └── CacheError (RuntimeError)    the cache was set up or used wrongly
+
+    TraceJitWarning (UserWarning)
+    └── OutputsDifferWarning         check_mode="tolerance" found a difference
+
+Every message names the function and the argument, what was found, what was expected, and what to do.
+"""
+
+
+class TraceJitError(Exception):
+    """Base of all errors raised by tracejit."""
+
+
+class DimsError(TraceJitError, ValueError):
+    """Sizes or labels do not fit the operation."""
+
+
+class DTypeError(TraceJitError, TypeError):
+    """A data type is not supported, or not by this operation."""
+
+
+class ArgumentError(TraceJitError, TypeError):
+    """An argument is of the wrong kind, or an option is unknown."""
+
+
+class TraceError(TraceJitError, RuntimeError):
+    """The value of a traced array is needed while tracing, or a traced array outlived its trace."""
+
+
+class GradientError(TraceJitError, RuntimeError):
+    """A gradient was asked for that does not exist."""
+
+
+class CodegenError(TraceJitError, RuntimeError):
+    """Emitted source could not be compiled; this is a defect of tracejit."""
+
+
+class CacheError(TraceJitError, RuntimeError):
+    """A cache was set up or used wrongly."""
+
+
+class TraceJitWarning(UserWarning):
+    """Base of all warnings issued by tracejit."""
+
+
+class OutputsDifferWarning(TraceJitWarning):
+    """Accelerated outputs differ from the outputs of the underlying function."""

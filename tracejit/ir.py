@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The linear op list: Value, Node, Graph; its builder, verifier, evaluator and printer.
+
+A Graph is positional: its values have shapes and dtypes but no formats. Labels belong to arrays and are
+resolved where an operation enters (trace.apply), so an adjoint never has to keep them up.
+"""
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ops import OPS, Kind, Op
+
+Where = tuple[CodeType, int] | None  # the user's code and line
+
+
+class Value:
+    """A graph input, a constant, or an output of a node.
+
+    `data` holds the array of a constant always, and that of any value while it is being recorded.
+    """
+
+    __slots__ = ("aval", "data", "node", "owner")
+
+    def __init__(self, aval: Aval, owner: Any, node: "Node | None" = None, data: Any = None) -> None:
+        self.aval = aval
+        self.owner = owner
+        self.node = node
+        self.data = data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+
+class Node:
+    """One application of an op."""
+
+    __slots__ = ("inputs", "op", "outputs", "params", "where")
+
+    def __init__(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any], where: Where) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.where = where
+        self.outputs: tuple[Value, ...] = ()
+
+    @property
+    def output(self) -> Value:
+        return self.outputs[0]
+
+
+class Graph:
+    """A linear list of nodes in the order of execution, with its inputs, constants and outputs."""
+
+    __slots__ = ("constants", "inputs", "nodes", "outputs")
+
+    def __init__(self) -> None:
+        self.inputs: list[Value] = []
+        self.constants: list[Value] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Value] = []
+
+    def __str__(self) -> str:
+        return format_graph(self)
+
+
+class Builder:
+    """Appends nodes to a graph; every op is a method: ``b.mul(x, 2.0)``, ``b.sum(x, axes=(0,))``.
+
+    With `compute`, each node's outputs are computed by the op's reference as it is appended, so that
+    values and nodes appear together.
+    """
+
+    def __init__(self, graph: Graph, compute: bool = False, owner: Any = None) -> None:
+        self.graph = graph
+        self.compute = compute
+        self.owner = graph if owner is None else owner
+        self.where: Where = None
+
+    def input(self, aval: Aval, data: Any = None) -> Value:
+        """Append an input."""
+        value = Value(aval._replace(format=None), self.owner, None, data)
+        self.graph.inputs.append(value)
+        return value
+
+    def constant(self, data: Any) -> Value:
+        """Append a constant; `data` must not be written afterwards."""
+        array = np.asarray(data)
+        value = Value(Aval(array.shape, None, array.dtype), self.owner, None, array)
+        self.graph.constants.append(value)
+        return value
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = OPS.get(name)
+        if op is None:
+            raise AttributeError(f"there is no op named {name!r}")
+
+        def append(*inputs: Any, **params: Any) -> Any:
+            return self.apply(op, inputs, params)
+
+        self.__dict__[name] = append  # the next use finds it without coming here
+        return append
+
+    def apply(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Append `op` of `inputs` (Values, arrays or Python numbers) and return its output(s)."""
+        values = [x if type(x) is Value else None for x in inputs]
+        if None in values:
+            dtypes = [v.dtype for v in values if v is not None]
+            for i, x in enumerate(inputs):
+                if values[i] is None:
+                    values[i] = self.constant(weak_array(x, dtypes))
+        avals = op.infer(*[v.aval for v in values], **params)  # type: ignore[union-attr]
+        return self.append(op, values, params, avals)
+
+    def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
+        """Append `op` of Values whose result is known to have `avals`, casting inputs as the op asks."""
+        if op.promote is not None:
+            dtypes = op.promote(*[v.aval.dtype for v in values])
+            values = [
+                v if v.aval.dtype is dtype or v.aval.dtype == dtype else self._cast(v, dtype)
+                for v, dtype in zip(values, dtypes, strict=True)
+            ]
+        node = Node(op, tuple(values), params, self.where)
+        self.graph.nodes.append(node)
+        single = type(avals) is Aval
+        datas: Any = None
+        if self.compute:
+            result = op.numpy(*[v.data for v in values], **params)
+            datas = [np.asarray(result)] if single else [np.asarray(part) for part in result]
+        outputs = [
+            Value(
+                aval if aval.format is None else aval._replace(format=None),
+                self.owner,
+                node,
+                None if datas is None else datas[i],
+            )
+            for i, aval in enumerate((avals,) if single else avals)
+        ]
+        node.outputs = tuple(outputs)
+        return outputs[0] if single else node.outputs
+
+    def _cast(self, value: Value, dtype: np.dtype) -> Value:
+        if value.node is None and value.data is not None and value.aval.shape == ():
+            return self.constant(value.data.astype(dtype))
+        return self.apply(OPS["cast"], (value,), {"dtype": dtype})  # type: ignore[no-any-return]
+
+
+def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
+    """Return `x` as an array; a Python number takes its dtype from `dtypes` by NumPy's promotion."""
+    kind = type(x)
+    if kind is float or kind is int:
+        for dtype in dtypes:
+            if dtype.kind == "f" or (kind is int and dtype.kind in "iu"):
+                common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
+                try:
+                    return np.asarray(x, common)
+                except OverflowError:
+                    break
+        else:
+            if dtypes:
+                return np.asarray(x, np.result_type(*dtypes, x))
+    return np.asarray(x)
+
+
+def verify(graph: Graph) -> None:
+    """Check that a graph is legal: single assignment, no unbound values, shapes and dtypes as inferred.
+
+    Raises:
+        ValueError: naming the first offending node.
+    """
+    known: set[Value] = set(graph.inputs) | set(graph.constants)
+    for value in graph.constants:
+        if value.data is None or value.data.shape != value.shape or value.data.dtype != value.dtype:
+            raise ValueError(f"a constant of {value.aval} does not hold such data")
+    for number, node in enumerate(graph.nodes):
+        where = f"node {number} ({node.op.name})"
+        for value in node.inputs:
+            if value not in known:
+                raise ValueError(f"{where} uses a value that is not defined before it")
+        avals = node.op.infer(*[v.aval for v in node.inputs], **node.params)
+        expected = (avals,) if type(avals) is Aval else avals
+        if tuple(v.aval for v in node.outputs) != tuple(a._replace(format=None) for a in expected):
+            raise ValueError(f"{where} has outputs {node.outputs}, but its op infers {expected}")
+        if node.op.promote is not None:
+            dtypes = tuple(v.dtype for v in node.inputs)
+            if node.op.promote(*dtypes) != dtypes:
+                raise ValueError(f"{where} has operands of {dtypes} without the casts that it needs")
+        for value in node.outputs:
+            if value in known or value.node is not node:
+                raise ValueError(f"{where} assigns a value twice")
+            known.add(value)
+    for value in graph.outputs:
+        if value not in known:
+            raise ValueError("a graph output is not defined in the graph")
+
+
+def evaluate(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a graph on NumPy by the ops' references and return its outputs."""
+    data: dict[Value, Any] = dict(zip(graph.inputs, arrays, strict=True))
+    data.update((value, value.data) for value in graph.constants)
+    for node in graph.nodes:
+        result = node.op.numpy(*[data[v] for v in node.inputs], **node.params)
+        if len(node.outputs) == 1 and not isinstance(result, tuple):
+            data[node.outputs[0]] = np.asarray(result)
+        else:
+            data.update(zip(node.outputs, map(np.asarray, result), strict=True))
+    return [data[v] for v in graph.outputs]
+
+
+def format_graph(graph: Graph) -> str:
+    """Return the graph as text, one line for each input, constant and node."""
+    names: dict[Value, str] = {}
+
+    def describe(value: Value) -> str:
+        return f"{names[value]}:{value.dtype}[{','.join(map(str, value.shape))}]"
+
+    lines = []
+    for i, value in enumerate(graph.inputs):
+        names[value] = f"in{i}"
+    lines.append(f"inputs  {' '.join(describe(v) for v in graph.inputs)}")
+    for i, value in enumerate(graph.constants):
+        names[value] = f"c{i}"
+        text = repr(value.data.item()) if value.data.ndim == 0 else "array"
+        lines.append(f"const   {describe(value)} = {text}")
+    counter = 0
+    for node in graph.nodes:
+        for value in node.outputs:
+            names[value] = f"v{counter}"
+            counter += 1
+        arguments = [names[v] for v in node.inputs] + [f"{k}={v}" for k, v in node.params.items()]
+        place = f"  # {node.where[0].co_filename}:{node.where[1]}" if node.where else ""
+        results = ", ".join(describe(v) for v in node.outputs)
+        lines.append(f"        {results} = {node.op.name}({', '.join(arguments)}){place}")
+    lines.append(f"outputs {' '.join(names[v] for v in graph.outputs)}")
+    return "\n".join(lines)
+
+
+__all__ = ["Builder", "Graph", "Kind", "Node", "Value", "evaluate", "format_graph", "verify", "weak_array"]

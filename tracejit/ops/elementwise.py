@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elementwise ops: arithmetic, mathematical functions, comparisons, logic, selection and casts.
+
+Templates name functions of the emitted source by dtype suffix (``exp_f32``); every target defines them.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, broadcast_shapes, supported
+from tracejit.errors import DTypeError
+from tracejit.ops.op import Kind, Op, Sample, Scalar, Vjp
+
+_PAIR = (Sample(((2, 3), (2, 3))), Sample(((2, 3), (3,))), Sample(((2, 1), (1, 3))), Sample(((), (2, 3))))
+_ONE = (Sample(((2, 3),)), Sample(((),)))
+
+
+@lru_cache(maxsize=4096)
+def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+    """Return the dtypes (inputs and output) of the loop that NumPy runs, float16 widened to float32."""
+    try:
+        resolved = ufunc.resolve_dtypes((*dtypes, None))
+    except TypeError:
+        names = ", ".join(map(str, dtypes))
+        raise DTypeError(
+            f"{ufunc.__name__}: not defined for {names}; cast the operands first (x.astype(np.float64))."
+        ) from None
+    return tuple(supported(dtype) for dtype in resolved)
+
+
+def _elementwise(
+    name: str,
+    ufunc: np.ufunc,
+    template: str,
+    doc: str,
+    vjp: Vjp | None = None,
+    *,
+    cost: int = 1,
+    for_bool: str | None = None,
+    **fields: Any,
+) -> Op:
+    """Return the record of an op whose reference is a NumPy ufunc with one output."""
+
+    def infer(*avals: Aval) -> Aval:
+        dtype = _loop(ufunc, tuple([aval.dtype for aval in avals]))[-1]
+        return Aval(broadcast_shapes(name, avals), format_of(avals), dtype)
+
+    def promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
+        return _loop(ufunc, dtypes)[:-1]
+
+    def reference(*arrays: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            result = ufunc(*arrays)
+        return result.astype(np.float32) if result.dtype == np.float16 else result
+
+    fields.setdefault("samples", _ONE if ufunc.nin == 1 else _PAIR)
+    return Op(
+        name=name,
+        doc=doc,
+        kind=Kind.ELEMENTWISE,
+        infer=infer,
+        numpy=reference,
+        vjp=vjp,
+        emit=Scalar(template, cost, for_bool),
+        promote=promote,
+        **fields,
+    )
+
+
+def format_of(avals: Any) -> str | None:
+    """Return the common format of operands that the array door has aligned (equal or None)."""
+    for aval in avals:
+        if aval.format is not None:
+            return aval.format  # type: ignore[no-any-return]
+    return None
+
+
+def _unary(derivative: Callable[[Any, Any, Any], Any]) -> Vjp:
+    """Return the adjoint of y = f(x) from the function (b, x, y) -> f'(x)."""
+    return lambda b, node, ct: (b.mul(ct, derivative(b, node.inputs[0], node.output)),)
+
+
+def _vjp_mul(b: Any, node: Any, ct: Any) -> Any:
+    x, y = node.inputs
+    return (lambda: b.mul(ct, y), lambda: b.mul(ct, x))
+
+
+def _vjp_div(b: Any, node: Any, ct: Any) -> Any:
+    y = node.inputs[1]
+    return (lambda: b.div(ct, y), lambda: b.neg(b.div(b.mul(ct, node.output), y)))
+
+
+def _vjp_pow(b: Any, node: Any, ct: Any) -> Any:
+    x, p = node.inputs
+
+    def by_base() -> Any:
+        # x**(p-1) is infinite at x = 0 for p < 1; for p = 0 the derivative is 0 all the same.
+        slope = b.mul(p, b.pow(x, b.sub(p, 1.0)))
+        return b.mul(ct, b.where(b.equal(p, 0.0), 0.0, slope))
+
+    def by_exponent() -> Any:
+        # 0**p is constant in p for p > 0: without the guard its derivative would be 0 * log 0 = NaN.
+        log_x = b.log(b.where(b.equal(x, 0.0), 1.0, x))
+        return b.mul(ct, b.mul(node.output, log_x))
+
+    return (by_base, by_exponent)
+
+
+def _vjp_extremum(b: Any, node: Any, ct: Any) -> Any:
+    x, y = node.inputs
+    out = node.output
+    # Ties share the cotangent equally, so that max(x, x) has the derivative 1.
+    tie = b.where(b.equal(x, y), 0.5, 1.0)
+    return (
+        lambda: b.where(b.equal(x, out), b.mul(ct, tie), 0.0),
+        lambda: b.where(b.equal(y, out), b.mul(ct, tie), 0.0),
+    )
+
+
+def _vjp_atan2(b: Any, node: Any, ct: Any) -> Any:
+    y, x = node.inputs
+    scale = b.div(ct, b.add(b.square(x), b.square(y)))
+    return (lambda: b.mul(scale, x), lambda: b.neg(b.mul(scale, y)))
+
+
+def _vjp_mod(b: Any, node: Any, ct: Any) -> Any:
+    x, y = node.inputs
+    return (lambda: ct, lambda: b.neg(b.mul(ct, b.floor(b.div(x, y)))))
+
+
+_FLOAT_MOD = "mod_{T}({0}, {1})"
+_MAX = "({0} if ({0} > {1}) | ({0} != {0}) else {1})"
+_MIN = "({0} if ({0} < {1}) | ({0} != {0}) else {1})"
+
+ARITHMETIC = (
+    _elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
+                 lambda b, n, ct: (ct, ct), for_bool="{0} | {1}"),
+    _elementwise("sub", np.subtract, "{0} - {1}", "x - y; ct, -ct",
+                 lambda b, n, ct: (ct, lambda: b.neg(ct))),
+    _elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and.", _vjp_mul,
+                 for_bool="{0} & {1}"),
+    _elementwise("div", np.true_divide, "{0} / {1}", "x / y; ct / y, -ct (x / y) / y", _vjp_div, cost=4,
+                 domain=(0.5, 3.0)),
+    _elementwise("floordiv", np.floor_divide, "floordiv_{T}({0}, {1})", "floor(x / y); no derivative",
+                 cost=8, domain=(0.5, 3.0), analytic=False),
+    _elementwise("mod", np.remainder, _FLOAT_MOD, "x - floor(x / y) y, the sign of y; ct, -ct floor(x / y)",
+                 _vjp_mod, cost=8, domain=(0.6, 0.9), analytic=False),
+    _elementwise("pow", np.power, "pow_{T}({0}, {1})",
+                 "x ** y; ct y x**(y-1) (0 where y = 0), ct x**y log x (0 where x = 0 < y)", _vjp_pow,
+                 cost=20, domain=(0.3, 2.5)),
+    _elementwise("neg", np.negative, "-{0}", "-x; -ct", lambda b, n, ct: (b.neg(ct),)),
+    _elementwise("square", np.square, "{0} * {0}", "x x; 2 x ct",
+                 _unary(lambda b, x, y: b.mul(x, 2.0))),
+    _elementwise("reciprocal", np.reciprocal, "reciprocal_{T}({0})", "1 / x; -ct y y",
+                 _unary(lambda b, x, y: b.neg(b.square(y))), cost=4, domain=(0.5, 3.0)),
+    _elementwise("abs", np.absolute, "abs({0})", "|x|; ct sign(x), 0 at 0",
+                 _unary(lambda b, x, y: b.sign(x)), kinks=(0.0,), analytic=False, for_bool="{0}"),
+    _elementwise("sign", np.sign, "sign_{T}({0})", "-1, 0 or 1, NaN for NaN; no derivative",
+                 analytic=False, kinks=(0.0,)),
+    _elementwise("maximum", np.maximum, _MAX, "the larger, NaN if either is; ct to the larger, half each at ties",
+                 _vjp_extremum, analytic=False),
+    _elementwise("minimum", np.minimum, _MIN, "the smaller, NaN if either is; ct to the smaller, half each at ties",
+                 _vjp_extremum, analytic=False),
+)  # fmt: skip
+
+ROUNDING = (
+    _elementwise("floor", np.floor, "floor_{T}({0})", "largest integer <= x; no derivative", analytic=False),
+    _elementwise("ceil", np.ceil, "ceil_{T}({0})", "smallest integer >= x; no derivative", analytic=False),
+    _elementwise("trunc", np.trunc, "trunc_{T}({0})", "x towards 0; no derivative", analytic=False),
+    _elementwise("rint", np.rint, "rint_{T}({0})", "nearest integer, halves to even; no derivative",
+                 analytic=False),
+)  # fmt: skip
+
+
+def _function(
+    name: str, ufunc: np.ufunc, doc: str, derivative: Callable[[Any, Any, Any], Any], **fields: Any
+) -> Op:
+    """Return the record of a mathematical function that every target defines under its own name."""
+    return _elementwise(name, ufunc, f"{name}_{{T}}({{0}})", doc, _unary(derivative), cost=20, **fields)
+
+
+FUNCTIONS = (
+    _function("exp", np.exp, "e**x; ct y", lambda b, x, y: y),
+    _function("expm1", np.expm1, "e**x - 1; ct (y + 1)", lambda b, x, y: b.add(y, 1.0)),
+    _function("exp2", np.exp2, "2**x; ct y log 2", lambda b, x, y: b.mul(y, float(np.log(2.0)))),
+    _function("log", np.log, "natural logarithm; ct / x", lambda b, x, y: b.reciprocal(x), domain=(0.2, 3.0)),
+    _function("log2", np.log2, "logarithm to base 2; ct / (x log 2)",
+              lambda b, x, y: b.reciprocal(b.mul(x, float(np.log(2.0)))), domain=(0.2, 3.0)),
+    _function("log10", np.log10, "logarithm to base 10; ct / (x log 10)",
+              lambda b, x, y: b.reciprocal(b.mul(x, float(np.log(10.0)))), domain=(0.2, 3.0)),
+    _function("log1p", np.log1p, "log(1 + x); ct / (1 + x)",
+              lambda b, x, y: b.reciprocal(b.add(x, 1.0)), domain=(-0.7, 3.0)),
+    _elementwise("sqrt", np.sqrt, "sqrt_{T}({0})", "square root; ct / (2 y)",
+                 _unary(lambda b, x, y: b.div(0.5, y)), cost=6, domain=(0.2, 3.0)),
+    _function("cbrt", np.cbrt, "cube root; ct / (3 y y)",
+              lambda b, x, y: b.div(1.0 / 3.0, b.square(y)), domain=(0.2, 3.0), analytic=False),
+    _function("sin", np.sin, "sine; ct cos x", lambda b, x, y: b.cos(x)),
+    _function("cos", np.cos, "cosine; -ct sin x", lambda b, x, y: b.neg(b.sin(x))),
+    _function("tan", np.tan, "tangent; ct (1 + y y)", lambda b, x, y: b.add(b.square(y), 1.0),
+              domain=(-1.2, 1.2)),
+    _function("arcsin", np.arcsin, "inverse sine; ct / sqrt(1 - x x)",
+              lambda b, x, y: b.reciprocal(b.sqrt(b.sub(1.0, b.square(x)))), domain=(-0.9, 0.9)),
+    _function("arccos", np.arccos, "inverse cosine; -ct / sqrt(1 - x x)",
+              lambda b, x, y: b.neg(b.reciprocal(b.sqrt(b.sub(1.0, b.square(x))))), domain=(-0.9, 0.9)),
+    _function("arctan", np.arctan, "inverse tangent; ct / (1 + x x)",
+              lambda b, x, y: b.reciprocal(b.add(b.square(x), 1.0))),
+    _function("sinh", np.sinh, "hyperbolic sine; ct cosh x", lambda b, x, y: b.cosh(x)),
+    _function("cosh", np.cosh, "hyperbolic cosine; ct sinh x", lambda b, x, y: b.sinh(x)),
+    _function("tanh", np.tanh, "hyperbolic tangent; ct (1 - y y)",
+              lambda b, x, y: b.sub(1.0, b.square(y))),
+    _function("arcsinh", np.arcsinh, "inverse hyperbolic sine; ct / sqrt(x x + 1)",
+              lambda b, x, y: b.reciprocal(b.sqrt(b.add(b.square(x), 1.0)))),
+    _function("arccosh", np.arccosh, "inverse hyperbolic cosine; ct / sqrt(x x - 1)",
+              lambda b, x, y: b.reciprocal(b.sqrt(b.sub(b.square(x), 1.0))), domain=(1.2, 3.0)),
+    _function("arctanh", np.arctanh, "inverse hyperbolic tangent; ct / (1 - x x)",
+              lambda b, x, y: b.reciprocal(b.sub(1.0, b.square(x))), domain=(-0.9, 0.9)),
+    _elementwise("arctan2", np.arctan2, "arctan2_{T}({0}, {1})",
+                 "angle of (x2, x1); ct x2 / r2, -ct x1 / r2 with r2 = x1 x1 + x2 x2", _vjp_atan2, cost=20,
+                 domain=(0.5, 2.0), analytic=False),
+)  # fmt: skip
+
+
+def _compare(name: str, ufunc: np.ufunc, symbol: str) -> Op:
+    return _elementwise(name, ufunc, f"{{0}} {symbol} {{1}}", f"x {symbol} y as bool; no derivative", analytic=False)
+
+
+LOGIC = (
+    _compare("equal", np.equal, "=="),
+    _compare("not_equal", np.not_equal, "!="),
+    _compare("less", np.less, "<"),
+    _compare("less_equal", np.less_equal, "<="),
+    _compare("greater", np.greater, ">"),
+    _compare("greater_equal", np.greater_equal, ">="),
+    _elementwise("logical_and", np.logical_and, "({0} != 0) & ({1} != 0)", "x and y as bool; no derivative",
+                 analytic=False),
+    _elementwise("logical_or", np.logical_or, "({0} != 0) | ({1} != 0)", "x or y as bool; no derivative",
+                 analytic=False),
+    _elementwise("logical_xor", np.logical_xor, "({0} != 0) ^ ({1} != 0)", "x xor y as bool; no derivative",
+                 analytic=False),
+    _elementwise("logical_not", np.logical_not, "{0} == 0", "not x as bool; no derivative", analytic=False),
+    _elementwise("bitwise_and", np.bitwise_and, "{0} & {1}", "x & y of integers or bools; no derivative",
+                 analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
+    _elementwise("bitwise_or", np.bitwise_or, "{0} | {1}", "x | y of integers or bools; no derivative",
+                 analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
+    _elementwise("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", "x ^ y of integers or bools; no derivative",
+                 analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
+    _elementwise("invert", np.invert, "~{0}", "~x of integers or bools; no derivative",
+                 analytic=False, for_bool="{0} == 0", samples=(Sample(((2, 3),), dtypes=("int64",)),)),
+    _elementwise("isnan", np.isnan, "{0} != {0}", "x is NaN; no derivative", analytic=False),
+    _elementwise("isinf", np.isinf, "isinf_{T}({0})", "x is +inf or -inf; no derivative", analytic=False),
+    _elementwise("isfinite", np.isfinite, "isfinite_{T}({0})", "x is neither NaN nor infinite; no derivative",
+                 analytic=False),
+)  # fmt: skip
+
+
+def _infer_where(condition: Aval, x: Aval, y: Aval) -> Aval:
+    avals = (condition, x, y)
+    return Aval(broadcast_shapes("where", avals), format_of(avals), np.result_type(x.dtype, y.dtype))
+
+
+def _promote_where(condition: np.dtype, x: np.dtype, y: np.dtype) -> tuple[np.dtype, ...]:
+    common = np.result_type(x, y)
+    return (np.dtype(bool), common, common)
+
+
+def _vjp_where(b: Any, node: Any, ct: Any) -> Any:
+    # The cotangent is masked, never multiplied: 0 * inf in the branch not taken would give NaN.
+    condition = node.inputs[0]
+    return (None, lambda: b.where(condition, ct, 0.0), lambda: b.where(condition, 0.0, ct))
+
+
+def _infer_cast(x: Aval, *, dtype: np.dtype) -> Aval:
+    return Aval(x.shape, x.format, dtype)
+
+
+def _numpy_cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erf  # only here: importing tracejit must not import SciPy
+
+    return np.asarray(erf(x), dtype=None if x.dtype.kind in "fc" else np.float64)
+
+
+def _infer_float(x: Aval) -> Aval:
+    return Aval(x.shape, x.format, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
+
+
+def _promote_float(x: np.dtype) -> tuple[np.dtype, ...]:
+    return (x if x.kind == "f" else np.dtype(np.float64),)
+
+
+SELECTION = (
+    Op(name="where", doc="x where the condition holds, else y; ct masked", kind=Kind.ELEMENTWISE,
+       infer=_infer_where, numpy=np.where, promote=_promote_where, vjp=_vjp_where,
+       emit=Scalar("({1} if {0} else {2})"), analytic=False,
+       samples=(Sample(((2, 3), (2, 3), (2, 3)), dtypes=("bool", None, None)),
+                Sample(((2, 1), (3,), ()), dtypes=("bool", None, None)))),
+    Op(name="cast", doc="x in another dtype; ct (none through integers and bools)", kind=Kind.ELEMENTWISE,
+       infer=_infer_cast, numpy=_numpy_cast,
+       vjp=lambda b, n, ct: (ct if n.output.dtype.kind == "f" else None,),
+       emit=Scalar("{R}({0})"), analytic=False,
+       samples=tuple(Sample(((2, 3),), {"dtype": np.dtype(to)}, low=0.0, high=2.9)
+                     for to in ("float64", "float32", "int64", "int32", "uint8", "bool"))),
+    Op(name="stop_gradient", doc="x; no derivative", kind=Kind.ELEMENTWISE,
+       infer=lambda x: x, numpy=lambda x: x, vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False),
+    Op(name="erf", doc="error function; ct 2 / sqrt(pi) exp(-x x)", kind=Kind.ELEMENTWISE,
+       infer=_infer_float, numpy=_erf, promote=_promote_float,
+       vjp=_unary(lambda b, x, y: b.mul(b.exp(b.neg(b.square(x))), float(2.0 / np.sqrt(np.pi)))),
+       emit=Scalar("erf_{T}({0})", 20), samples=_ONE),
+)  # fmt: skip
+
+OPS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *LOGIC, *SELECTION)

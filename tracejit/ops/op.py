@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The record of one operation, and what its fields may hold.
+
+One op is one record. Adding a record to a family's table is all that it takes to add an op: the array
+functions, the adjoint, the emitted code and the generated tests read the record.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+
+
+class Kind(Enum):
+    """What an op may be fused with."""
+
+    ELEMENTWISE = "elementwise"  # one output element from one element of each (broadcast) input
+    REDUCE = "reduce"  # folds axes of one input
+    MOVE = "move"  # no arithmetic: another arrangement of the same elements
+    CONTRACT = "contract"  # matrix products
+    KERNEL = "kernel"  # a hand-written kernel in kernels/
+    HOST = "host"  # runs in Python and splits the program
+
+
+class Scalar(NamedTuple):
+    """Emission of an ELEMENTWISE op: a scalar expression.
+
+    `template` holds {0}, {1}, ... for the operands and may name functions and conversions by the
+    suffix of a dtype: {T} of the first operand, {R} of the result (f32, f64, i64, u8, b1, ...), as in
+    ``tanh_{T}({0})``. `cost` is about the number of additions that take as long; it decides whether a
+    value is computed again or stored. `for_bool` replaces the template where the first operand is bool.
+    """
+
+    template: str
+    cost: int = 1
+    for_bool: str | None = None
+
+
+class Fold(NamedTuple):
+    """Emission of a REDUCE op over params["axes"]: ``accumulator = combine(accumulator, element)``.
+
+    `init` gives the start value for the result's dtype; `combine` holds {0} for the accumulator, {1} for
+    the element and the suffixes {T} (element) and {R} (accumulator). The element is converted to the
+    result's dtype before it is combined.
+    """
+
+    init: Callable[[np.dtype], Any]
+    combine: str
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array lie: offset and strides count elements of a buffer, not bytes."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Strided(NamedTuple):
+    """Emission of a MOVE op that needs no copy: the layout of the result within the operand's memory.
+
+    `layout(layout, **params)` returns None where that memory cannot be seen in the wanted way (a reshape
+    of a transposed array); the operand is then copied to contiguous memory first.
+    `axes(ndim_in, shape_in, **params)` returns, when the op only permutes, adds, drops or broadcasts
+    axes, the output axis of each input axis (None for an input axis of size 1 that goes away), which lets loops
+    fuse through the op; None where it does more than that.
+    """
+
+    layout: Callable[..., Layout | None]
+    axes: Callable[..., tuple[int | None, ...] | None] | None = None
+
+
+class Piece(NamedTuple):
+    """One rectangular part of an output: all of `source` (an input's number, or a number to fill with
+    when `fill`) is written to the part of the output that begins at `start` and has `shape` with `step`."""
+
+    source: int | float
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    step: tuple[int, ...]
+    fill: bool = False
+
+
+class Pieces(NamedTuple):
+    """Emission of a MOVE op that writes its output in parts (concatenate, pad, setitem), in order.
+
+    `pieces(out_aval, *in_avals, **params)` returns the parts; later parts overwrite earlier ones, and
+    together they cover the output.
+    """
+
+    pieces: Callable[..., Sequence[Piece]]
+
+
+class KernelCall(NamedTuple):
+    """Emission of a CONTRACT or KERNEL op: the name of a function in kernels/.
+
+    The function is called as ``name(*numbers, *inputs, *outputs)``: integers from
+    `numbers(out_aval(s), *in_avals, **params)`, then a pointer to the contiguous memory of each input and
+    each output. It writes every element of its outputs.
+    """
+
+    name: str
+    numbers: Callable[..., Sequence[int]]
+
+
+class Sample(NamedTuple):
+    """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    params: Mapping[str, Any] = {}
+    low: float | None = None
+    high: float | None = None
+    dtypes: tuple[str | None, ...] | None = None  # None: the dtype under test
+    integer_high: int | None = None  # integer inputs are drawn from [0, integer_high)
+
+
+Emit = Scalar | Fold | Strided | Pieces | KernelCall
+Infer = Callable[..., Aval | tuple[Aval, ...]]
+Vjp = Callable[[Any, Any, Any], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Op:
+    """One operation.
+
+    name, doc       identity; formula, adjoint and conventions in a line or two
+    kind            what it may fuse with
+    infer           (*avals, **params) -> Aval: shape, format and dtype of the result; the only place that
+                    raises a size or label error for the op. In a Graph formats are None.
+    numpy           (*arrays, **params) -> ndarray: the reference, which is also eager mode
+    vjp             (b, node, ct) -> one cotangent for each input: a Value, None (no dependence), or a
+                    function without arguments that builds it, called only if that input needs one.
+                    Builds IR through b: ``b.mul(ct, 2.0)``. The result may have any shape that
+                    broadcasts with the input: autodiff sums it to the input's shape and casts it to the
+                    input's dtype. vjp=None: the derivative is zero or does not exist.
+    emit            how it becomes code, by kind
+    promote         (*dtypes) -> dtypes that the inputs are cast to first; None: no casts
+    samples         cases for the generated tests
+    domain          (low, high) of valid, smooth inputs for the generated tests
+    kinks           points where the op is defined but not smooth
+    analytic        the reference accepts complex input, so that the complex step applies
+    """
+
+    name: str
+    doc: str
+    kind: Kind
+    infer: Infer
+    numpy: Callable[..., Any]
+    vjp: Vjp | None
+    emit: Emit | None
+    samples: tuple[Sample, ...]
+    promote: Callable[..., tuple[np.dtype, ...]] | None = None
+    domain: tuple[float, float] = (-2.0, 2.0)
+    kinks: tuple[float, ...] = ()
+    analytic: bool = True
+    needs: tuple[str, ...] = field(default=())  # symbols outside kernels/ (a BLAS routine, by dtype suffix)
+
+    def __post_init__(self) -> None:
+        emits = {
+            Kind.ELEMENTWISE: Scalar,
+            Kind.REDUCE: Fold,
+            Kind.MOVE: (Strided, Pieces),
+            Kind.CONTRACT: KernelCall,
+            Kind.KERNEL: KernelCall,
+            Kind.HOST: type(None),
+        }[self.kind]
+        if not isinstance(self.emit, emits):
+            raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")
+        if not self.doc or not (self.samples or self.kind is Kind.HOST):
+            raise TypeError(f"op {self.name!r} lacks its doc or its samples")
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def table(*families: Sequence[Op]) -> dict[str, Op]:
+    """Return the ops of all families by name; a name that occurs twice is an error."""
+    ops: dict[str, Op] = {}
+    for family in families:
+        for op in family:
+            if op.name in ops:
+                raise ValueError(f"two ops are named {op.name!r}")
+            ops[op.name] = op
+    return ops

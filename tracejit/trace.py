@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""apply(): the one door through which every operation on arrays passes, eager or recorded.
+
+The recorder is context, not data: there is one array class, and an array that takes part in a trace
+carries the Value that stands for it. Arrays enter and leave here through three attributes, `_data`,
+`_format` and `_value`; the class itself is registered by tracejit.array, which stands above this module.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
+from tracejit.errors import ArgumentError, TraceError
+from tracejit.ir import Builder, Graph, Value, Where, weak_array
+from tracejit.ops import OPS, Kind, Op
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_is_internal: dict[CodeType, bool] = {}
+
+
+class _Current(threading.local):
+    recorder: "Recorder | None" = None
+
+
+_current = _Current()
+_array_class: Any = None
+
+
+def register_array_class(cls: type) -> None:
+    """Make results of the door instances of `cls` (called once, by tracejit.array)."""
+    global _array_class
+    _array_class = cls
+
+
+def user_location() -> Where:
+    """Return the code object and line of the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        internal = _is_internal.get(code)
+        if internal is None:
+            internal = _is_internal[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
+        if not internal:
+            return (code, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def describe_location(where: Where) -> str:
+    """Return ``file:line`` of a location, or a statement that it is unknown."""
+    return f"{where[0].co_filename}:{where[1]}" if where else "an unknown place"
+
+
+class Recorder:
+    """Records the operations of one evaluation of a function as a Graph.
+
+    `accelerating` recorders make graphs that are replayed with other values: an array's value must then
+    not steer Python code (need_value raises).
+    """
+
+    def __init__(self, name: str, accelerating: bool = False) -> None:
+        self.name = name
+        self.accelerating = accelerating
+        self.closed = False
+        self.graph = Graph()
+        self.builder = Builder(self.graph, compute=True, owner=self)
+        self._captured: dict[int, tuple[Any, Value]] = {}
+        self._outer: Recorder | None = None
+
+    def __enter__(self) -> "Recorder":
+        self._outer = _current.recorder
+        _current.recorder = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _current.recorder = self._outer
+        self.close()
+
+    def close(self) -> None:
+        """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
+        self.closed = True
+        self._captured.clear()
+        for value in self.graph.inputs:
+            value.data = None
+        for node in self.graph.nodes:
+            for value in node.outputs:
+                value.data = None
+
+    def input(self, array: Any) -> Any:
+        """Return a traced array that stands for `array` as an input of the graph."""
+        data = array._data
+        value = self.builder.input(Aval(data.shape, None, data.dtype), data)
+        return _array_class._wrap(data, array._format, value)
+
+    def value(self, array: Any) -> Value:
+        """Return the Value of an array; one that is not traced becomes a constant."""
+        value = array._value
+        if value is not None and value.owner is self:
+            return value  # type: ignore[no-any-return]
+        data = array._data
+        if data.ndim == 0:
+            return self.builder.constant(data)
+        captured = self._captured.get(id(data))
+        if captured is None:
+            # A copy: the user may write to an array that the graph holds as a constant.
+            captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
+        return captured[1]
+
+
+def recorder() -> Recorder | None:
+    """Return the recorder of this thread, or None outside any evaluation."""
+    return _current.recorder
+
+
+def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
+    """Return an array of the registered class around `data`."""
+    return _array_class._wrap(data, format, value)
+
+
+def is_array(x: object) -> bool:
+    """Return whether `x` is an array of the registered class."""
+    return isinstance(x, _array_class)
+
+
+def as_array(x: Any, where: str = "dlarray") -> Any:
+    """Return `x` as an array of the registered class, unformatted unless it is one already."""
+    if isinstance(x, _array_class):
+        return x
+    if not isinstance(x, np.ndarray):
+        if not isinstance(x, (np.generic, bool, int, float, list, tuple)) and hasattr(x, "__dlpack__"):
+            x = np.from_dlpack(x)
+        else:
+            try:
+                x = np.asarray(x)
+            except Exception as error:
+                raise ArgumentError(f"{where}: cannot make an array of {type(x).__name__}: {error}") from error
+            if x.dtype == object:
+                raise ArgumentError(
+                    f"{where}: expected an array, a number or a (nested) list of numbers, not {x!r:.80}."
+                )
+    native = check_dtype(where, x.dtype)
+    return _array_class._wrap(np.asarray(x, dtype=native), None, None)
+
+
+def check_open(array: Any) -> None:
+    """Raise a TraceError if `array` belongs to a trace that is closed."""
+    value = array._value
+    if value is not None and value.owner.closed:
+        made = describe_location(value.node.where) if value.node is not None else "the call's arguments"
+        raise TraceError(
+            f"an array that was made at {made} while {value.owner.name} was evaluated is used after that "
+            "evaluation ended. Return it from the function, or take its value with extractdata inside."
+        )
+
+
+def need_value(array: Any, what: str) -> np.ndarray:
+    """Return the data of `array` for `what` ("bool()", ...), which steers Python code outside the trace.
+
+    Raises:
+        TraceError: if the array belongs to a closed trace, or to one that will be replayed, where the
+            value seen now would be frozen.
+    """
+    check_open(array)
+    value = array._value
+    if value is not None and value.owner.accelerating:
+        place = describe_location(user_location())
+        raise TraceError(
+            f"{what} at {place} needs the value of a traced {describe(array)} while {value.owner.name} is "
+            "recorded for acceleration. A replay with other values would silently keep what this value "
+            "decides. Use where(condition, a, b) instead of if, keep the value an array, or leave this "
+            "part out of the accelerated function."
+        )
+    return array._data  # type: ignore[no-any-return]
+
+
+def describe(array: Any) -> str:
+    """Return sizes with labels and dtype of an array, for messages."""
+    return str(Aval(array._data.shape, array._format, array._data.dtype))
+
+
+def apply(name: str, *operands: Any, **params: Any) -> Any:
+    """Apply the op `name` to arrays (or what as_array takes) and return an array, or a tuple of arrays.
+
+    Formatted operands of an elementwise op are aligned by label first. Outside any recorder the op's
+    reference computes; inside one it computes and a node is appended.
+    """
+    op = OPS[name]
+    arrays = _operands(op, operands)
+    if op.kind is Kind.ELEMENTWISE and len(arrays) > 1:
+        arrays = _align(op, arrays)
+    return apply_op(op, arrays, params)
+
+
+def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Apply a record to arrays that are aligned already."""
+    current = _current.recorder
+    avals = op.infer(*[Aval(a._data.shape, a._format, a._data.dtype) for a in arrays], **params)
+    if current is None:
+        for array in arrays:
+            if array._value is not None:
+                check_open(array)
+        result = op.numpy(*[a._data for a in arrays], **params)
+        if type(avals) is Aval:
+            return _array_class._wrap(np.asarray(result), avals.format, None)
+        return tuple(
+            _array_class._wrap(np.asarray(part), aval.format, None)
+            for part, aval in zip(result, avals, strict=True)
+        )
+    for array in arrays:
+        if array._value is not None and array._value.owner is not current:
+            check_open(array)
+    builder = current.builder
+    builder.where = user_location()
+    values = [current.value(a) for a in arrays]
+    outputs = builder.append(op, values, params, avals)
+    if type(avals) is Aval:
+        return _array_class._wrap(outputs.data, avals.format, outputs)
+    return tuple(
+        _array_class._wrap(value.data, aval.format, value) for value, aval in zip(outputs, avals, strict=True)
+    )
+
+
+def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
+    cls = _array_class
+    arrays = [x if type(x) is cls else None for x in operands]
+    if None in arrays:
+        known: list[np.dtype] | None = None
+        for i, x in enumerate(operands):
+            if arrays[i] is None:
+                if type(x) in (float, int):
+                    if known is None:
+                        known = [y._data.dtype if type(y) is cls else y.dtype
+                                 for y in operands
+                                 if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
+                    arrays[i] = cls._wrap(weak_array(x, known), None, None)
+                else:
+                    arrays[i] = as_array(x, op.name)
+    return arrays
+
+
+def _align(op: Op, arrays: list[Any]) -> list[Any]:
+    """Return operands of equal rank and format (Note [label alignment])."""
+    formats = [a._format for a in arrays]
+    first = formats[0]
+    if all(f == first for f in formats):
+        return arrays
+    merged = ""
+    for format in formats:
+        if format is not None:
+            merged = merge_formats(merged, format) if merged else format
+    ndim = max(a._data.ndim for a in arrays)
+    if ndim > len(merged):
+        merged = "U" * (ndim - len(merged)) + merged
+    aligned = []
+    for array, format in zip(arrays, formats, strict=True):
+        if format is None or format == merged:
+            aligned.append(array)
+            continue
+        axes = axes_in(format, merged)
+        order = tuple(axis for axis in axes if axis is not None)
+        if order != tuple(range(len(order))):
+            array = apply_op(OPS["transpose"], (array,), {"axes": order})
+        shape = tuple(1 if axis is None else array_shape(array)[order.index(axis)] for axis in axes)
+        if shape != array_shape(array):
+            array = apply_op(OPS["reshape"], (array,), {"shape": shape})
+        aligned.append(wrap(array._data, merged, array._value))
+    return aligned
+
+
+# Note [label alignment]
+# "CB" (4, 8) with "BCT" (8, 4, 5): the operand with more labels leads, so the result is "BCT"; the other
+# operand is transposed to (8, 4) and reshaped to (8, 4, 1). An unformatted operand is left as it is and
+# broadcasts by position, from the last axis. After this step the op is positional.
+
+
+def array_shape(array: Any) -> tuple[int, ...]:
+    """Return the sizes of an array."""
+    return array._data.shape  # type: ignore[no-any-return]
+
+
+Door = Callable[..., Any]
