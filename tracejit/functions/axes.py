@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Axes as the user names them, by number or by label, made into sorted non-negative numbers."""
+
+import operator
+from collections import Counter
+from typing import Any
+
+from tracejit.aval import LABELS, describe_shape
+from tracejit.errors import ArgumentError, DimsError
+
+
+def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
+    """Return the axes that `axis` names, sorted and non-negative.
+
+    Args:
+        function: name of the function on whose behalf errors are raised.
+        array: the array whose axes are meant.
+        axis: None (all axes), an integer, a tuple or list of integers, or a string of labels, which names
+            every axis that carries one of them ("S" and "SS" both name all spatial axes).
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+        ArgumentError: `axis` is of another kind.
+    """
+    ndim = array._data.ndim
+    if axis is None:
+        return tuple(range(ndim))
+    if type(axis) is int:
+        return (_in_range(function, array, axis),)
+    if isinstance(axis, str):
+        return _labelled(function, array, axis)
+    if not isinstance(axis, (tuple, list)):
+        return (_in_range(function, array, _integer(function, axis)),)
+    axes = sorted(_in_range(function, array, _integer(function, entry)) for entry in axis)
+    if len(set(axes)) != len(axes):
+        twice = [number for number, count in Counter(axes).items() if count > 1]
+        raise DimsError(
+            f"{function}: axis={axis!r} names axis {twice[0]} twice in an array of "
+            f"{describe_shape(array._data.shape, array._format)}; name each axis once."
+        )
+    return tuple(axes)
+
+
+def normalize_axis(function: str, array: Any, axis: Any) -> int:
+    """Return the one axis that `axis`, an integer or a label, names as a non-negative number.
+
+    Raises:
+        DimsError: the axis is out of range, or the label is missing or on more than one axis.
+        ArgumentError: `axis` is of another kind.
+    """
+    if isinstance(axis, str):
+        axes = _labelled(function, array, axis)
+        if len(axes) != 1:
+            raise DimsError(
+                f"{function}: axis={axis!r} names {len(axes)} axes of an array of "
+                f"{describe_shape(array._data.shape, array._format)}, but one is needed; give its number."
+            )
+        return axes[0]
+    return _in_range(function, array, _integer(function, axis))
+
+
+def _integer(function: str, axis: Any) -> int:
+    # True would pass for axis 1; it is nearly always a misplaced keepdims.
+    if not isinstance(axis, bool):
+        try:
+            return operator.index(axis)
+        except TypeError:
+            pass
+    raise ArgumentError(
+        f"{function}: axis must be an integer, a tuple of integers, a string of labels or None, "
+        f"not {axis!r:.80}."
+    )
+
+
+def _in_range(function: str, array: Any, axis: int) -> int:
+    ndim = array._data.ndim
+    if not -ndim <= axis < ndim:
+        legal = f"axes are {-ndim} to {ndim - 1}" if ndim else "a scalar has no axes"
+        raise DimsError(
+            f"{function}: axis {axis} is out of range for an array of "
+            f"{describe_shape(array._data.shape, array._format)}; {legal}."
+        )
+    return axis % ndim
+
+
+def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:
+    format = array._format
+    wanted = labels.upper()
+    if not wanted or any(label not in LABELS for label in wanted):
+        raise DimsError(
+            f"{function}: axis={labels!r} is not a string of labels; labels are "
+            "S (spatial), C (channel), B (batch), T (time) and U (unspecified)."
+        )
+    shape = array._data.shape
+    if format is None:
+        raise DimsError(
+            f"{function}: axis={labels!r} names axes by label, but the array of "
+            f"{describe_shape(shape, None)} is unformatted; give numbers, or label it with dlarray(x, format)."
+        )
+    for label in wanted:
+        if label not in format:
+            raise DimsError(
+                f"{function}: axis={labels!r} names the label {label}, but the array is of "
+                f"{describe_shape(shape, format)}; name labels of its format {format!r}."
+            )
+    return tuple(axis for axis, label in enumerate(format) if label in wanted)
