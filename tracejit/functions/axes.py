@@ -80,7 +80,7 @@ def _in_range(function: str, array: Any, axis: int) -> int:
             f"{function}: axis {axis} is out of range for an array of "
             f"{describe_shape(array._data.shape, array._format)}; {legal}."
         )
-    return axis % ndim
+    return axis if axis >= 0 else axis + ndim
 
 
 def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:

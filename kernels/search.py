@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where along an axis the first extremum is, for arrays seen as (outer, n, inner).
+
+A NaN counts as the extremum, as in NumPy: the search of a row ends at the first one (best != best).
+"""
+
+from typing import Any
+
+
+def argmax(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
+    """Write to out (outer, inner) the place along n of the first maximum."""
+    for row in range(outer):
+        for column in range(inner):
+            start = row * n * inner + column
+            best = x[start]
+            place = 0
+            for i in range(1, n):
+                if best != best:  # noqa: PLR0124 (NaN)
+                    break
+                element = x[start + i * inner]
+                if element > best or element != element:  # noqa: PLR0124 (NaN)
+                    best = element
+                    place = i
+            out[row * inner + column] = place
+
+
+def argmin(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
+    """Write to out (outer, inner) the place along n of the first minimum."""
+    for row in range(outer):
+        for column in range(inner):
+            start = row * n * inner + column
+            best = x[start]
+            place = 0
+            for i in range(1, n):
+                if best != best:  # noqa: PLR0124 (NaN)
+                    break
+                element = x[start + i * inner]
+                if element < best or element != element:  # noqa: PLR0124 (NaN)
+                    best = element
+                    place = i
+            out[row * inner + column] = place
