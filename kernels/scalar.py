@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The functions that emitted kernels call by name, such as ``exp_f32``, ``floordiv_i64``, ``sign_u8``.
+
+Each is an intrinsic of Numba: its code is appended to the kernel that calls it. That costs about 1 ms per call
+instead of the 30 ms of a compiled helper, leaves no symbol behind that two kernels could disagree on, and gives
+LLVM a loop body without calls. Operands are converted to the dtype in the name first, because Numba widens
+small integers to 64 bits on the way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from . import polynomials
+
+_FLOATS = {"f32": types.float32, "f64": types.float64}
+_SIGNED = {"i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64}
+_UNSIGNED = {"u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64}
+
+_Emitter = Callable[[ir.IRBuilder, list[ir.Value], bool], ir.Value]
+
+
+def _division(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> tuple[ir.Value, ir.Value]:
+    """Return quotient (rounded down) and remainder; both 0 for the divisor 0, as in NumPy."""
+    x, y = values
+    zero, one = ir.Constant(y.type, 0), ir.Constant(y.type, 1)
+    by_zero = builder.icmp_unsigned("==", y, zero)
+    if not signed:
+        divisor = builder.select(by_zero, one, y)
+        quotient, remainder = builder.udiv(x, divisor), builder.urem(x, divisor)
+        return builder.select(by_zero, zero, quotient), builder.select(by_zero, zero, remainder)
+    # The smallest integer divided by -1 traps, so -1 takes the way of a negation that wraps.
+    by_minus_one = builder.icmp_signed("==", y, ir.Constant(y.type, -1))
+    divisor = builder.select(builder.or_(by_zero, by_minus_one), one, y)
+    quotient, remainder = builder.sdiv(x, divisor), builder.srem(x, divisor)
+    other_sign = builder.icmp_signed("<", builder.xor(remainder, divisor), zero)
+    round_down = builder.and_(builder.icmp_signed("!=", remainder, zero), other_sign)
+    quotient = builder.select(round_down, builder.sub(quotient, one), quotient)
+    remainder = builder.select(round_down, builder.add(remainder, divisor), remainder)
+    quotient = builder.select(by_minus_one, builder.neg(x), quotient)
+    return builder.select(by_zero, zero, quotient), remainder
+
+
+def _floordiv(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    return _division(builder, values, signed)[0]
+
+
+def _mod(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    return _division(builder, values, signed)[1]
+
+
+def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    """Return x**y modulo 2**bits by repeated squaring.
+
+    NumPy raises for a negative exponent, which a kernel cannot; here the result is 1 / x**-y rounded towards 0.
+    """
+    base, exponent = values
+    kind = base.type
+    zero, one = ir.Constant(kind, 0), ir.Constant(kind, 1)
+    before = builder.block
+    loop, done = builder.append_basic_block("pow.loop"), builder.append_basic_block("pow.done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    result, square, left = (builder.phi(kind) for _ in range(3))
+    odd = builder.icmp_unsigned("!=", builder.and_(left, one), zero)
+    next_result = builder.select(odd, builder.mul(result, square), result)
+    next_square, next_left = builder.mul(square, square), builder.lshr(left, one)
+    for phi, first, following in (
+        (result, one, next_result), (square, base, next_square), (left, exponent, next_left)
+    ):  # fmt: skip
+        phi.add_incoming(first, before)
+        phi.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_unsigned("!=", next_left, zero), loop, done)
+    builder.position_at_end(done)
+    if not signed:
+        return next_result
+    # The bits of a negative exponent, read as an unsigned number, are odd exactly when the exponent is.
+    unit = builder.icmp_unsigned("<=", builder.add(base, one), ir.Constant(kind, 2))
+    truncated = builder.select(unit, next_result, zero)
+    return builder.select(builder.icmp_signed("<", exponent, zero), truncated, next_result)
+
+
+def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    """Return 1 / x rounded towards 0; for x = 0 what NumPy returns: the smallest integer of 32 or 64 bits, else 0."""
+    (x,) = values
+    kind = x.type
+    zero, one = ir.Constant(kind, 0), ir.Constant(kind, 1)
+    unit = builder.icmp_unsigned("==", x, one)
+    if signed:
+        unit = builder.or_(unit, builder.icmp_signed("==", x, ir.Constant(kind, -1)))
+    of_zero = ir.Constant(kind, -(2 ** (kind.width - 1)) if signed and kind.width >= 32 else 0)
+    by_zero = builder.icmp_unsigned("==", x, zero)
+    return builder.select(unit, x, builder.select(by_zero, of_zero, zero))
+
+
+def _sign(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    (x,) = values
+    zero = ir.Constant(x.type, 0)
+    positive = builder.zext(builder.icmp_unsigned("!=", x, zero), x.type)
+    if not signed:
+        return positive
+    return builder.select(builder.icmp_signed("<", x, zero), ir.Constant(x.type, -1), positive)
+
+
+def _identity(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    return values[0]
+
+
+def _constant(truth: bool) -> _Emitter:
+    return lambda builder, values, signed: ir.Constant(ir.IntType(1), int(truth))
+
+
+_INTEGER_UNARY: dict[str, _Emitter] = {"reciprocal": _reciprocal, "sign": _sign}
+_INTEGER_BINARY: dict[str, _Emitter] = {"floordiv": _floordiv, "mod": _mod, "pow": _pow}
+_ROUNDING: dict[str, _Emitter] = dict.fromkeys(("floor", "ceil", "trunc", "rint"), _identity)
+_PREDICATES: dict[str, _Emitter] = {"isinf": _constant(False), "isfinite": _constant(True)}
+
+
+def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..., ir.Value]) -> Any:
+    """Return a function that compiled code can call on operands of a dtype."""
+    typed = signature(result, *(dtype,) * arity)
+
+    def code(context: Any, builder: ir.IRBuilder, _signature: Any, values: list[ir.Value]) -> ir.Value:
+        return emit(builder, values)
+
+    def unary(typing_context: Any, x: Any) -> Any:
+        return typed, code
+
+    def binary(typing_context: Any, x: Any, y: Any) -> Any:
+        return typed, code
+
+    function = unary if arity == 1 else binary
+    function.__name__ = function.__qualname__ = name
+    return intrinsic(function)
+
+
+def _functions() -> dict[str, Any]:
+    table = {}
+    for suffix, dtype in _FLOATS.items():
+        for arity, family in ((1, polynomials.UNARY), (2, polynomials.BINARY)):
+            for name in family:
+                result = types.boolean if name in polynomials.PREDICATES else dtype
+
+                def emit(builder: ir.IRBuilder, values: list[ir.Value], name: str = name) -> ir.Value:
+                    return polynomials.emit(name, builder, values)
+
+                table[f"{name}_{suffix}"] = _intrinsic(f"{name}_{suffix}", arity, dtype, result, emit)
+    for suffix, dtype in {**_SIGNED, **_UNSIGNED, "b1": types.boolean}.items():
+        families = [(1, _ROUNDING), (1, _PREDICATES)]
+        if suffix != "b1":
+            families += [(1, _INTEGER_UNARY), (2, _INTEGER_BINARY)]
+        for arity, members in families:
+            for name, emitter in members.items():
+                result = types.boolean if name in _PREDICATES else dtype
+
+                def emit_integer(
+                    builder: ir.IRBuilder,
+                    values: list[ir.Value],
+                    emitter: _Emitter = emitter,
+                    signed: bool = suffix in _SIGNED,
+                ) -> ir.Value:
+                    return emitter(builder, values, signed)
+
+                table[f"{name}_{suffix}"] = _intrinsic(f"{name}_{suffix}", arity, dtype, result, emit_integer)
+    return table
+
+
+FUNCTIONS: dict[str, Any] = _functions()
