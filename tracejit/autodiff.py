@@ -40,12 +40,12 @@ def gradient(
         if output in active:
             cts[output] = b.add(cts[output], ct) if output in cts else ct
     wanted = set(wrt)
-    where = b.where
+    location = b.location
     for node in reversed(path):
         have = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
         if all(ct is None for ct in have):
             continue
-        b.where = node.where
+        b.location = node.where
         assert node.op.vjp is not None
         contributions = node.op.vjp(b, node, have[0] if len(have) == 1 else tuple(have))
         if len(contributions) != len(node.inputs):
@@ -60,7 +60,7 @@ def gradient(
                 continue
             ct = _fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
-    b.where = where
+    b.location = location
     return [cts.get(v) for v in wrt]
 
 

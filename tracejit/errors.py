@@ -3,6 +3,7 @@
 
     TraceJitError (Exception)
     ├── DimsError (ValueError)       sizes or labels that do not fit an operation
+    │   └── BoundsError (IndexError) an index outside its axis
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
@@ -23,6 +24,10 @@ class TraceJitError(Exception):
 
 class DimsError(TraceJitError, ValueError):
     """Sizes or labels do not fit the operation."""
+
+
+class BoundsError(DimsError, IndexError):
+    """An index lies outside its axis."""
 
 
 class DTypeError(TraceJitError, TypeError):

@@ -87,7 +87,7 @@ class Builder:
         self.graph = graph
         self.compute = compute
         self.owner = graph if owner is None else owner
-        self.where: Where = None
+        self.location: Where = None  # not `where`, which is an op
 
     def input(self, aval: Aval, data: Any = None) -> Value:
         """Append an input."""
@@ -132,7 +132,7 @@ class Builder:
                 v if v.aval.dtype is dtype or v.aval.dtype == dtype else self._cast(v, dtype)
                 for v, dtype in zip(values, dtypes, strict=True)
             ]
-        node = Node(op, tuple(values), params, self.where)
+        node = Node(op, tuple(values), params, self.location)
         self.graph.nodes.append(node)
         single = type(avals) is Aval
         datas: Any = None

@@ -216,7 +216,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         if array._value is not None and array._value.owner is not current:
             check_open(array)
     builder = current.builder
-    builder.where = user_location()
+    builder.location = user_location()
     values = [current.value(a) for a in arrays]
     outputs = builder.append(op, values, params, avals)
     if type(avals) is Aval:

@@ -4,13 +4,16 @@
 Those with Strided emission are other views of the operand's memory; those with Pieces are written part by part.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
-from tracejit.ops.op import Kind, Layout, Op, Sample, Strided
+from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided
 
 Shape = tuple[int, ...]
 
@@ -127,6 +130,180 @@ def _axes_broadcast(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | 
     return tuple(range(len(shape) - ndim, len(shape)))
 
 
+def _extents(op: str, x: Aval, starts: Shape, stops: Shape, steps: Shape) -> Shape:
+    """Return the sizes of a slice, or raise a DimsError in the name of `op` if it leaves `x`."""
+    if not len(starts) == len(stops) == len(steps) == x.ndim:
+        raise DimsError(
+            f"{op}: starts={starts}, stops={stops} and steps={steps} must have one entry for each of the "
+            f"{x.ndim} axes of x ({describe_shape(x.shape, x.format)})."
+        )
+    extents = []
+    for axis, (size, *bounds) in enumerate(zip(x.shape, starts, stops, steps, strict=True)):
+        inside = range(*bounds) if bounds[2] else None
+        if inside is None or (inside and not (0 <= inside[0] < size and 0 <= inside[-1] < size)):
+            raise DimsError(
+                f"{op}: range({', '.join(map(str, bounds))}) leaves axis {axis} of x "
+                f"({describe_shape(x.shape, x.format)}); places must lie in 0 to {size - 1}, step is not 0."
+            )
+        extents.append(len(inside))
+    return tuple(extents)
+
+
+def _infer_slice(x: Aval, *, starts: Shape, stops: Shape, steps: Shape) -> Aval:
+    return Aval(_extents("slice", x, starts, stops, steps), x.format, x.dtype)
+
+
+def _key(starts: Shape, stops: Shape, steps: Shape) -> tuple[slice, ...]:
+    # A stop of -1 ("through 0") would count from the end in a slice object.
+    return tuple(
+        slice(start, None if stop < 0 else stop, step) if range(start, stop, step) else slice(0, 0)
+        for start, stop, step in zip(starts, stops, steps, strict=True)
+    )
+
+
+def _layout_slice(layout: Layout, *, starts: Shape, stops: Shape, steps: Shape) -> Layout:
+    shape = tuple(map(len, map(range, starts, stops, steps)))
+    offset = layout.offset
+    if 0 not in shape:
+        offset += sum(start * stride for start, stride in zip(starts, layout.strides, strict=True))
+    strides = tuple(step * stride for step, stride in zip(steps, layout.strides, strict=True))
+    return Layout(offset, shape, strides)
+
+
+def zeros(b: Any, ct: Any, shape: Shape) -> Any:
+    """Return zeros of `shape` in the dtype of `ct`."""
+    return b.broadcast_to(b.constant(np.zeros((), ct.dtype)), shape=shape)
+
+
+def _infer_setslice(x: Aval, v: Aval, *, starts: Shape, stops: Shape, steps: Shape) -> Aval:
+    shape = _extents("setslice", x, starts, stops, steps)
+    extra = len(shape) - v.ndim
+    if extra < 0 or any(have not in (1, want) for have, want in zip(v.shape, shape[extra:], strict=True)):
+        raise DimsError(
+            f"setslice: a value of size {describe_shape(v.shape, v.format)} does not broadcast to the "
+            f"{describe_shape(shape, x.format)} places of x ({describe_shape(x.shape, x.format)}) that are "
+            "assigned; aligned from the last axis, each size must be 1 or equal."
+        )
+    return x
+
+
+def target(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return a copy of `x` to assign `v` to; it is complex if `v` is, for derivatives by complex step."""
+    return np.array(x, dtype=np.result_type(x, v) if v.dtype.kind == "c" else x.dtype)
+
+
+def _numpy_setslice(x: np.ndarray, v: np.ndarray, *, starts: Shape, stops: Shape, steps: Shape) -> np.ndarray:
+    y = target(x, v)
+    with np.errstate(all="ignore"):
+        y[_key(starts, stops, steps)] = v
+    return y
+
+
+def _pieces_setslice(
+    out: Aval, x: Aval, v: Aval, *, starts: Shape, stops: Shape, steps: Shape
+) -> Sequence[Piece]:
+    shape = tuple(map(len, map(range, starts, stops, steps)))
+    whole = Piece(0, (0,) * out.ndim, out.shape, (1,) * out.ndim)
+    return (whole, Piece(1, starts, shape, steps))
+
+
+def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
+    first = xs[0]
+    format = None
+    for number, x in enumerate(xs):
+        if x.ndim != first.ndim or any(
+            have != want for i, (have, want) in enumerate(zip(x.shape, first.shape, strict=True)) if i != axis
+        ):
+            raise DimsError(
+                f"concatenate: array 0 has size {describe_shape(first.shape, first.format)} and array {number} "
+                f"{describe_shape(x.shape, x.format)}; all sizes but that of axis {axis} must be equal."
+            )
+        if x.format is not None and format is not None and x.format != format:
+            raise DimsError(
+                f"concatenate: the arrays have the formats {format!r} and {x.format!r}; joined axes must have "
+                "the same labels. Permute or relabel one of them."
+            )
+        format = format or x.format
+    if not 0 <= axis < first.ndim:
+        raise DimsError(
+            f"concatenate: axis {axis} is out of range for arrays of {describe_shape(first.shape, format)}; "
+            "a scalar has no axes, so reshape it to (1,) first."
+        )
+    extent = sum(x.shape[axis] for x in xs)
+    shape = (*first.shape[:axis], extent, *first.shape[axis + 1 :])
+    return Aval(shape, format, np.result_type(*[x.dtype for x in xs]))
+
+
+def _promote_concatenate(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
+    return (np.result_type(*dtypes),) * len(dtypes)
+
+
+def _edges(xs: Sequence[Any], axis: int) -> list[int]:
+    """Return where each part of a concatenation begins, and where the last one ends."""
+    return list(accumulate((x.shape[axis] for x in xs), initial=0))
+
+
+def _pieces_concatenate(out: Aval, *xs: Aval, axis: int) -> Sequence[Piece]:
+    return tuple(
+        Piece(number, (0,) * axis + (at,) + (0,) * (out.ndim - axis - 1), x.shape, (1,) * out.ndim)
+        for number, (x, at) in enumerate(zip(xs, _edges(xs, axis), strict=False))
+    )
+
+
+def _vjp_concatenate(b: Any, node: Any, ct: Any) -> Any:
+    axis = node.params["axis"]
+    edges = _edges(node.inputs, axis)
+
+    def part(number: int) -> Any:
+        starts, stops = [0] * ct.ndim, list(ct.shape)
+        starts[axis], stops[axis] = edges[number : number + 2]
+        return b.slice(ct, starts=tuple(starts), stops=tuple(stops), steps=(1,) * ct.ndim)
+
+    return [lambda number=number: part(number) for number in range(len(node.inputs))]
+
+
+Widths = tuple[tuple[int, int], ...]
+
+
+def _infer_pad(x: Aval, *, widths: Widths, value: float) -> Aval:
+    if len(widths) != x.ndim or any(width < 0 for pair in widths for width in pair):
+        raise DimsError(
+            f"pad: widths={widths} must be one pair (before, after) of sizes >= 0 for each of the {x.ndim} "
+            f"axes of x ({describe_shape(x.shape, x.format)})."
+        )
+    shape = tuple(before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True))
+    return Aval(shape, x.format, x.dtype)
+
+
+def _numpy_pad(x: np.ndarray, *, widths: Widths, value: float) -> np.ndarray:
+    shape = [before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)]
+    y = np.full(shape, value, x.dtype)
+    y[tuple(slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True))] = x
+    return y
+
+
+def _pieces_pad(out: Aval, x: Aval, *, widths: Widths, value: float) -> Sequence[Piece]:
+    step = (1,) * out.ndim
+    fill = out.dtype.type(value).item()
+    pieces = []
+    # Each place of the border is written once: the slabs of an axis span the interior of the axes before it.
+    start, shape = [0] * out.ndim, list(out.shape)
+    for axis, (before, after) in enumerate(widths):
+        for at, width in ((0, before), (out.shape[axis] - after, after)):
+            start[axis], shape[axis] = at, width
+            if 0 not in shape:
+                pieces.append(Piece(fill, tuple(start), tuple(shape), step, fill=True))
+        start[axis], shape[axis] = before, x.shape[axis]
+    pieces.append(Piece(0, tuple(start), x.shape, step))
+    return pieces
+
+
+def _vjp_pad(b: Any, node: Any, ct: Any) -> Any:
+    starts = tuple(before for before, _ in node.params["widths"])
+    stops = tuple(before + extent for before, extent in zip(starts, node.inputs[0].shape, strict=True))
+    return (lambda: b.slice(ct, starts=starts, stops=stops, steps=(1,) * ct.ndim),)
+
+
 OPS = (
     Op(name="reshape", doc="the elements in C order in another shape, unformatted; ct reshaped back",
        kind=Kind.MOVE, infer=_infer_reshape, numpy=lambda x, *, shape: x.reshape(shape),
@@ -144,4 +321,29 @@ OPS = (
        vjp=lambda b, n, ct: (ct,), emit=Strided(_layout_broadcast, _axes_broadcast),
        samples=(Sample(((3, 1),), {"shape": (2, 3, 4)}), Sample(((),), {"shape": (2,)}),
                 Sample(((2, 3),), {"shape": (2, 3)}))),
+    Op(name="slice", doc="the places range(start, stop, step) of each axis, steps of either sign; ct set into zeros",
+       kind=Kind.MOVE, infer=_infer_slice,
+       numpy=lambda x, *, starts, stops, steps: x[_key(starts, stops, steps)],
+       vjp=lambda b, n, ct: (lambda: b.setslice(zeros(b, ct, n.inputs[0].shape), ct, **n.params),),
+       emit=Strided(_layout_slice),
+       samples=(Sample(((4, 5),), {"starts": (1, 0), "stops": (3, 5), "steps": (1, 2)}),
+                Sample(((4,),), {"starts": (3,), "stops": (-1,), "steps": (-1,)}),
+                Sample(((4, 3),), {"starts": (2, 0), "stops": (2, 3), "steps": (1, 1)}))),
+    Op(name="setslice", doc="x with the slice replaced by v, which broadcasts and is cast to x's dtype; "
+       "ct with the slice zeroed, the slice of ct (summed)",
+       kind=Kind.MOVE, infer=_infer_setslice, numpy=_numpy_setslice, promote=lambda x, v: (x, x),
+       vjp=lambda b, n, ct: (lambda: b.setslice(ct, 0.0, **n.params), lambda: b.slice(ct, **n.params)),
+       emit=Pieces(_pieces_setslice),
+       samples=(Sample(((4, 5), (2, 3)), {"starts": (1, 0), "stops": (3, 5), "steps": (1, 2)}),
+                Sample(((4, 3), (3,)), {"starts": (3, 2), "stops": (-1, -1), "steps": (-2, -1)}),
+                Sample(((4,), ()), {"starts": (1,), "stops": (2,), "steps": (1,)}))),
+    Op(name="concatenate", doc="arrays joined along an axis, in their common dtype; the parts of ct",
+       kind=Kind.MOVE, infer=_infer_concatenate, numpy=lambda *xs, axis: np.concatenate(xs, axis),
+       promote=_promote_concatenate, vjp=_vjp_concatenate, emit=Pieces(_pieces_concatenate),
+       samples=(Sample(((2, 3), (4, 3)), {"axis": 0}), Sample(((2, 3), (2, 0), (2, 1)), {"axis": 1}),
+                Sample(((2,),), {"axis": 0}))),
+    Op(name="pad", doc="x with `value` (cast to x's dtype) around it; the slice of ct",
+       kind=Kind.MOVE, infer=_infer_pad, numpy=_numpy_pad, vjp=_vjp_pad, emit=Pieces(_pieces_pad),
+       samples=(Sample(((2, 3),), {"widths": ((1, 2), (0, 1)), "value": 0.0}),
+                Sample(((3,),), {"widths": ((2, 0),), "value": 1.5}))),
 )  # fmt: skip

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels that read and write at computed places along one axis.
+
+An array is seen as (outer, n, inner) with the indexed axis in the middle. Indices count from the end when negative.
+A place outside the axis is never touched: reading it gives NaN, or `lowest` in an integer type, and writing
+to it has no effect. `lowest` is 1 for a floating-point type, whose missing value is NaN.
+"""
+
+import math
+from typing import Any
+
+
+def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any) -> None:
+    """y (outer, m, inner) = x at index (m)."""
+    missing = math.nan if lowest == 1 else float(lowest)
+    at = 0
+    for o in range(outer):
+        for j in range(m):
+            k = index[j]
+            if k < 0:
+                k += n
+            if 0 <= k < n:
+                source = (o * n + k) * inner
+                for i in range(inner):
+                    y[at + i] = x[source + i]
+            else:
+                for i in range(inner):
+                    y[at + i] = missing
+            at += inner
+
+
+def scatter_add(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any) -> None:
+    """y = x, to which each v (outer, m, inner) is added at index (m)."""
+    for i in range(outer * n * inner):
+        y[i] = x[i]
+    at = 0
+    for o in range(outer):
+        for j in range(m):
+            k = index[j]
+            if k < 0:
+                k += n
+            if 0 <= k < n:
+                place = (o * n + k) * inner
+                for i in range(inner):
+                    y[place + i] = y[place + i] + v[at + i]
+            at += inner
+
+
+def put(outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any, v: Any, y: Any) -> None:
+    """y = x, in which each v (outer, m, inner; one number if stride is 0) replaces what is at index (m)."""
+    for i in range(outer * n * inner):
+        y[i] = x[i]
+    at = 0
+    for o in range(outer):
+        for j in range(m):
+            k = index[j]
+            if k < 0:
+                k += n
+            if 0 <= k < n:
+                place = (o * n + k) * inner
+                for i in range(inner):
+                    y[place + i] = v[(at + i) * stride]
+            at += inner
+
+
+def take_along_axis(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any) -> None:
+    """y (outer, m, inner) = x at index (outer, m, inner)."""
+    missing = math.nan if lowest == 1 else float(lowest)
+    at = 0
+    for o in range(outer):
+        for _ in range(m):
+            for i in range(inner):
+                k = index[at]
+                if k < 0:
+                    k += n
+                if 0 <= k < n:
+                    y[at] = x[(o * n + k) * inner + i]
+                else:
+                    y[at] = missing
+                at += 1
+
+
+def add_along_axis(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any) -> None:
+    """y = x, to which each v (outer, m, inner) is added at index (outer, m, inner)."""
+    for i in range(outer * n * inner):
+        y[i] = x[i]
+    at = 0
+    for o in range(outer):
+        for _ in range(m):
+            for i in range(inner):
+                k = index[at]
+                if k < 0:
+                    k += n
+                if 0 <= k < n:
+                    place = (o * n + k) * inner + i
+                    y[place] = y[place] + v[at]
+                at += 1

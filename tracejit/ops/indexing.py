@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ops that read and write at places given by integer arrays, along one axis.
+
+The axis is seen as the middle one of (outer, n, inner); indices of several axes are combined by the functions.
+Indices count from the end when negative. The references raise a BoundsError for an index out of
+range. Compiled code cannot raise; it never touches memory outside the array either: reading out of range gives NaN,
+or the lowest number of an integer type, and writing out of range does nothing.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, describe_shape
+from tracejit.errors import BoundsError, DimsError, DTypeError
+from tracejit.ops.movement import target, zeros
+from tracejit.ops.op import KernelCall, Kind, Op, Sample
+
+Shape = tuple[int, ...]
+
+_INT64 = np.dtype(np.int64)
+
+
+def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
+    if index.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{op}: index has the type {index.dtype}; places are given by integers. Round and cast it "
+            "(index.astype(np.int64)), or turn a mask into places with nonzero."
+        )
+    if not 0 <= axis < x.ndim:
+        raise DimsError(
+            f"{op}: axis {axis} is out of range for x of {describe_shape(x.shape, x.format)}; axes are 0 to "
+            f"{x.ndim - 1}, and a scalar has none."
+        )
+
+
+def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
+    """Return `index` as int64 if all of it lies in -n to n - 1, else raise a BoundsError."""
+    places = index.astype(np.int64, copy=False)
+    outside = (places < -n) | (places >= n)
+    if outside.any():
+        legal = f"places are {-n} to {n - 1}" if n else "the axis is empty"
+        raise BoundsError(
+            f"{op}: index {places[outside][0]} is out of range for an axis of size {n}; {legal}."
+        )
+    return places
+
+
+def _taken(x: Aval, index: Aval, axis: int) -> Shape:
+    return (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+
+
+def _numbers(x: Aval, m: int, axis: int) -> tuple[int, ...]:
+    return (prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :]), m)
+
+
+def _lowest(dtype: np.dtype) -> int:
+    """Return the lowest number of an integer type, 0 for bool, and 1, which means NaN, for floating point."""
+    if dtype.kind == "f":
+        return 1
+    return 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
+
+
+def _infer_take(x: Aval, index: Aval, *, axis: int) -> Aval:
+    _check("take", x, index, axis)
+    format = x.format
+    if format is not None and index.ndim != 1:
+        format = format[:axis] + "U" * index.ndim + format[axis + 1 :] or None
+    return Aval(_taken(x, index, axis), format, x.dtype)
+
+
+def _numpy_take(x: np.ndarray, index: np.ndarray, *, axis: int) -> np.ndarray:
+    result: np.ndarray = np.take(x, _check_places("take", index, x.shape[axis]), axis)
+    return result
+
+
+def _vjp_take(b: Any, node: Any, ct: Any) -> Any:
+    x, index = node.inputs
+    return (lambda: b.scatter_add(zeros(b, ct, x.shape), index, ct, **node.params), None)
+
+
+def _infer_scatter(op: str, x: Aval, index: Aval, v: Aval, axis: int) -> Aval:
+    _check(op, x, index, axis)
+    shape = _taken(x, index, axis)
+    if v.shape != shape and not (op == "put" and v.shape == ()):
+        raise DimsError(
+            f"{op}: v has size {describe_shape(v.shape, v.format)}, but the places have size "
+            f"{describe_shape(shape, None)} (x of {describe_shape(x.shape, x.format)} at an index of "
+            f"{describe_shape(index.shape, None)} along axis {axis}); broadcast v to that size."
+        )
+    return x
+
+
+def _infer_scatter_add(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
+    return _infer_scatter("scatter_add", x, index, v, axis)
+
+
+def _numpy_scatter_add(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) -> np.ndarray:
+    y = target(x, v)
+    places = _check_places("scatter_add", index, x.shape[axis])
+    np.add.at(y, (*(slice(None),) * axis, places), v.astype(y.dtype, copy=False))
+    return y
+
+
+def _infer_put(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
+    return _infer_scatter("put", x, index, v, axis)
+
+
+def _numpy_put(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) -> np.ndarray:
+    y = target(x, v)
+    places = _check_places("put", index, x.shape[axis])
+    with np.errstate(all="ignore"):
+        y[(*(slice(None),) * axis, places)] = v
+    return y
+
+
+def _vjp_put(b: Any, node: Any, ct: Any) -> Any:
+    x, index, _ = node.inputs
+    axis = node.params["axis"]
+
+    def of_value() -> Any:
+        taken = b.take(ct, index, axis=axis)
+        m = prod(index.shape)
+        if m < 2:
+            return taken
+        # Of writes to one place only the last one shows in the result, so it alone has a cotangent: `last`
+        # holds for each place the number of the write that reached it last.
+        writes = b.constant(np.arange(m))
+        flat = b.reshape(index, shape=(m,))
+        last = b.put(b.broadcast_to(b.constant(np.int64(-1)), shape=(x.shape[axis],)), flat, writes, axis=0)
+        kept = b.equal(b.take(last, flat, axis=0), writes)
+        kept = b.reshape(kept, shape=(*index.shape, *(1,) * (ct.ndim - axis - 1)))
+        return b.where(kept, taken, 0.0)
+
+    return (lambda: b.put(ct, index, 0.0, axis=axis), None, of_value)
+
+
+def _infer_along(op: str, x: Aval, index: Aval, axis: int) -> None:
+    _check(op, x, index, axis)
+    if index.ndim != x.ndim or any(
+        have != want for i, (have, want) in enumerate(zip(index.shape, x.shape, strict=True)) if i != axis
+    ):
+        raise DimsError(
+            f"{op}: index has size {describe_shape(index.shape, None)} and x "
+            f"{describe_shape(x.shape, x.format)}; all sizes but that of axis {axis} must be equal."
+        )
+
+
+def _infer_take_along(x: Aval, index: Aval, *, axis: int) -> Aval:
+    _infer_along("take_along_axis", x, index, axis)
+    return Aval(index.shape, x.format, x.dtype)
+
+
+def _numpy_take_along(x: np.ndarray, index: np.ndarray, *, axis: int) -> np.ndarray:
+    return np.take_along_axis(x, _check_places("take_along_axis", index, x.shape[axis]), axis)
+
+
+def _vjp_take_along(b: Any, node: Any, ct: Any) -> Any:
+    x, index = node.inputs
+    return (lambda: b.add_along_axis(zeros(b, ct, x.shape), index, ct, **node.params), None)
+
+
+def _infer_add_along(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
+    _infer_along("add_along_axis", x, index, axis)
+    if v.shape != index.shape:
+        raise DimsError(
+            f"add_along_axis: v has size {describe_shape(v.shape, v.format)} and index "
+            f"{describe_shape(index.shape, None)}; one number is added for each index, so broadcast v to that size."
+        )
+    return x
+
+
+def _numpy_add_along(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) -> np.ndarray:
+    y = target(x, v)
+    places = _check_places("add_along_axis", index, x.shape[axis])
+    grid = np.indices(index.shape, sparse=True)
+    np.add.at(y, (*grid[:axis], places, *grid[axis + 1 :]), v.astype(y.dtype, copy=False))
+    return y
+
+
+def _promote_two(x: np.dtype, index: np.dtype) -> tuple[np.dtype, ...]:
+    return (x, _INT64)
+
+
+def _promote_three(x: np.dtype, index: np.dtype, v: np.dtype) -> tuple[np.dtype, ...]:
+    return (x, _INT64, x)
+
+
+def _take_numbers(out: Aval, x: Aval, index: Aval, *, axis: int) -> Sequence[int]:
+    return (*_numbers(x, index.size, axis), _lowest(x.dtype))
+
+
+def _scatter_numbers(out: Aval, x: Aval, index: Aval, v: Aval, *, axis: int) -> Sequence[int]:
+    return _numbers(x, index.size, axis)
+
+
+def _put_numbers(out: Aval, x: Aval, index: Aval, v: Aval, *, axis: int) -> Sequence[int]:
+    return (*_numbers(x, index.size, axis), 0 if v.shape == () else 1)
+
+
+def _take_along_numbers(out: Aval, x: Aval, index: Aval, *, axis: int) -> Sequence[int]:
+    return (*_numbers(x, index.shape[axis], axis), _lowest(x.dtype))
+
+
+def _add_along_numbers(out: Aval, x: Aval, index: Aval, v: Aval, *, axis: int) -> Sequence[int]:
+    return _numbers(x, index.shape[axis], axis)
+
+
+def _sample(*shapes: Shape, axis: int, high: int) -> Sample:
+    dtypes = (None, "int64") if len(shapes) == 2 else (None, "int64", None)
+    return Sample(shapes, {"axis": axis}, dtypes=dtypes, integer_high=high)
+
+
+OPS = (
+    Op(name="take", doc="x at the places `index` along an axis, which the axes of index replace; ct added to zeros. "
+       "Out of range: BoundsError; compiled NaN, or the lowest number of an integer type.",
+       kind=Kind.KERNEL, infer=_infer_take, numpy=_numpy_take, promote=_promote_two, vjp=_vjp_take,
+       emit=KernelCall("take", _take_numbers),
+       samples=(_sample((4, 3), (2,), axis=0, high=4), _sample((2, 4), (), axis=1, high=4),
+                _sample((2, 3, 2), (2, 3), axis=1, high=3))),
+    Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places add up; "
+       "ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
+       kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
+       vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
+       emit=KernelCall("scatter_add", _scatter_numbers),
+       samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
+                _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3))),
+    Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of repeated "
+       "places the last counts. ct with the places zeroed; ct taken at index, 0 for what was overwritten. "
+       "Out of range: BoundsError; compiled no effect.",
+       kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
+       emit=KernelCall("put", _put_numbers),
+       samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
+                _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3), _sample((4, 2), (3,), (), axis=0, high=4))),
+    Op(name="take_along_axis", doc="x at places given for each element, along an axis; ct added to zeros. "
+       "Out of range as in take.",
+       kind=Kind.KERNEL, infer=_infer_take_along, numpy=_numpy_take_along, promote=_promote_two,
+       vjp=_vjp_take_along, emit=KernelCall("take_along_axis", _take_along_numbers),
+       samples=(_sample((4, 3), (2, 3), axis=0, high=4), _sample((2, 3, 2), (2, 5, 2), axis=1, high=3))),
+    Op(name="add_along_axis", doc="x with each v added at its place, along an axis, repeated places add up; "
+       "ct, ct at the places. Out of range as in scatter_add.",
+       kind=Kind.KERNEL, infer=_infer_add_along, numpy=_numpy_add_along, promote=_promote_three,
+       vjp=lambda b, n, ct: (ct, None, lambda: b.take_along_axis(ct, n.inputs[1], **n.params)),
+       emit=KernelCall("add_along_axis", _add_along_numbers),
+       samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),
+                _sample((2, 3, 2), (2, 5, 2), (2, 5, 2), axis=1, high=3))),
+)  # fmt: skip
