@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Elementwise functions: NumPy's names on dlarrays, labels aligned, recorded where a trace is open.
+
+Nearly all of them are one op each, so they are made from the op records: the record's line of
+documentation, with the formula and the adjoint, is the docstring.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import check_dtype
+from tracejit.errors import ArgumentError
+from tracejit.ops import OPS
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+Unary = Callable[[Any], "dlarray"]
+Binary = Callable[[Any, Any], "dlarray"]
+
+_apply = trace.apply
+_BOOL = np.dtype(bool)
+
+_ONE = """Return {doc}.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+
+    Returns:
+        dlarray of the sizes and the format of `x`; dtype as NumPy's ``np.{numpy}``.
+    """
+
+_TWO = """Return {doc}.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        y: likewise. Formatted operands are aligned by label, others by position from the last axis.
+
+    Returns:
+        dlarray of the broadcast sizes and the combined format; dtype as NumPy's ``np.{numpy}``.
+
+    Raises:
+        DimsError: where the sizes of an axis are neither equal nor 1.
+    """
+
+
+def _named(function: Any, name: str, op: str, text: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text.format(doc=OPS[op].doc, numpy=name)
+    return function
+
+
+def _unary(name: str, op: str | None = None) -> Unary:
+    """Return the public function of an op of one operand; `op` where its name is not NumPy's."""
+    op = op or name
+
+    def function(x: Any) -> "dlarray":
+        return _apply(op, x)  # type: ignore[no-any-return]
+
+    return _named(function, name, op, _ONE)  # type: ignore[no-any-return]
+
+
+def _binary(name: str, op: str | None = None) -> Binary:
+    """Return the public function of an op of two operands; `op` where its name is not NumPy's."""
+    op = op or name
+
+    def function(x: Any, y: Any) -> "dlarray":
+        return _apply(op, x, y)  # type: ignore[no-any-return]
+
+    return _named(function, name, op, _TWO)  # type: ignore[no-any-return]
+
+
+add = _binary("add")
+subtract = _binary("subtract", "sub")
+multiply = _binary("multiply", "mul")
+divide = _binary("divide", "div")
+floor_divide = _binary("floor_divide", "floordiv")
+remainder = _binary("remainder", "mod")
+maximum = _binary("maximum")
+minimum = _binary("minimum")
+arctan2 = _binary("arctan2")
+
+negative = _unary("negative", "neg")
+square = _unary("square")
+reciprocal = _unary("reciprocal")
+abs = _unary("abs")
+sign = _unary("sign")
+floor = _unary("floor")
+ceil = _unary("ceil")
+trunc = _unary("trunc")
+rint = _unary("rint")
+
+exp = _unary("exp")
+expm1 = _unary("expm1")
+exp2 = _unary("exp2")
+log = _unary("log")
+log2 = _unary("log2")
+log10 = _unary("log10")
+log1p = _unary("log1p")
+sqrt = _unary("sqrt")
+cbrt = _unary("cbrt")
+sin = _unary("sin")
+cos = _unary("cos")
+tan = _unary("tan")
+arcsin = _unary("arcsin")
+arccos = _unary("arccos")
+arctan = _unary("arctan")
+sinh = _unary("sinh")
+cosh = _unary("cosh")
+tanh = _unary("tanh")
+arcsinh = _unary("arcsinh")
+arccosh = _unary("arccosh")
+arctanh = _unary("arctanh")
+erf = _unary("erf")
+
+equal = _binary("equal")
+not_equal = _binary("not_equal")
+less = _binary("less")
+less_equal = _binary("less_equal")
+greater = _binary("greater")
+greater_equal = _binary("greater_equal")
+logical_and = _binary("logical_and")
+logical_or = _binary("logical_or")
+logical_xor = _binary("logical_xor")
+logical_not = _unary("logical_not")
+bitwise_and = _binary("bitwise_and")
+bitwise_or = _binary("bitwise_or")
+bitwise_xor = _binary("bitwise_xor")
+invert = _unary("invert")
+isnan = _unary("isnan")
+isinf = _unary("isinf")
+isfinite = _unary("isfinite")
+
+
+def positive(x: Any) -> "dlarray":
+    """Return x itself, as a dlarray; ct.
+
+    >>> import tracejit as tj
+    >>> tj.positive([1.0, -2.0])
+    2 dlarray float64
+    [ 1. -2.]
+    """
+    return trace.as_array(x, "positive")  # type: ignore[no-any-return]
+
+
+def power(x: Any, y: Any) -> "dlarray":
+    """Return x ** y; ct y x**(y-1) (0 where y = 0), ct x**y log x (0 where x = 0 < y).
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        y: likewise. Formatted operands are aligned by label, others by position from the last axis.
+
+    Returns:
+        dlarray of the broadcast sizes and the combined format; dtype as NumPy's ``np.power``.
+
+    Raises:
+        DimsError: where the sizes of an axis are neither equal nor 1.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.power([1.0, 2.0, 3.0], 2)
+        3 dlarray float64
+        [1. 4. 9.]
+    """
+    if type(y) in (int, float) and y == 2 and trace.is_array(x) and x._data.dtype.kind == "f":
+        return _apply("square", x)  # type: ignore[no-any-return]
+    return _apply("pow", x, y)  # type: ignore[no-any-return]
+
+
+def where(condition: Any, x: Any, y: Any) -> "dlarray":
+    """Return x where the condition holds and y elsewhere; ct masked by the condition.
+
+    The way to write a decision on array values so that it is part of the trace. The cotangent is
+    selected, never multiplied, so an infinite derivative in the branch that is not taken does no harm.
+
+    Args:
+        condition: bool (or number: not 0) dlarray, ndarray or bool.
+        x: dlarray, ndarray or number.
+        y: likewise. Formatted operands are aligned by label, others by position from the last axis.
+
+    Returns:
+        dlarray of the broadcast sizes and the combined format, in the common dtype of `x` and `y`.
+
+    Raises:
+        DimsError: where the sizes of an axis are neither equal nor 1.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> x = tj.dlarray([-1.0, 2.0])
+        >>> tj.where(x > 0, x, 0.1 * x)
+        2 dlarray float64
+        [-0.1  2. ]
+    """
+    condition = trace.as_array(condition, "where")
+    if condition.dtype != bool:
+        # As bool it takes no part in the promotion of Python numbers among x and y.
+        condition = _apply("cast", condition, dtype=_BOOL)
+    return _apply("where", condition, x, y)  # type: ignore[no-any-return]
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> "dlarray":
+    """Return minimum(maximum(x, min), max); ct where x lies between, half of it at a bound.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        min: lower bound: dlarray, ndarray, number, or None for no bound.
+        max: upper bound, likewise.
+
+    Returns:
+        dlarray of the broadcast sizes and the combined format.
+
+    Raises:
+        DimsError: where sizes do not align.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.clip([-2.0, 0.5, 2.0], -1, 1)
+        3 dlarray float64
+        [-1.   0.5  1. ]
+    """
+    result = trace.as_array(x, "clip")
+    if min is not None:
+        result = _apply("maximum", result, min)
+    if max is not None:
+        result = _apply("minimum", result, max)
+    return result  # type: ignore[no-any-return]
+
+
+def round(x: Any, decimals: int = 0) -> "dlarray":
+    """Return x rounded to `decimals` decimal places, halves to even; no derivative.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        decimals: number of places after the decimal point; negative for places before it.
+
+    Returns:
+        dlarray of the sizes, the format and the dtype of `x`.
+
+    Raises:
+        ArgumentError: if `decimals` is not an integer.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.round([1.234, 2.5], 1)
+        2 dlarray float64
+        [1.2 2.5]
+    """
+    if not isinstance(decimals, (int, np.integer)):
+        raise ArgumentError(f"round: decimals must be an integer, not {decimals!r}.")
+    array = trace.as_array(x, "round")
+    if decimals == 0:
+        return array if array.dtype.kind in "iu" else _apply("rint", array)  # type: ignore[no-any-return]
+    if array.dtype.kind != "f":
+        if decimals > 0:
+            return array  # type: ignore[no-any-return]
+        return cast(round(cast(array, np.float64), decimals), array.dtype)
+    scale = 10.0 ** math.fabs(decimals)
+    if decimals > 0:
+        return _apply("div", _apply("rint", _apply("mul", array, scale)), scale)  # type: ignore[no-any-return]
+    return _apply("mul", _apply("rint", _apply("div", array, scale)), scale)  # type: ignore[no-any-return]
+
+
+def cast(x: Any, dtype: Any) -> "dlarray":
+    """Return x in another dtype; ct in the dtype of x (none through integers and bools).
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        dtype: float64, float32, bool or an integer type, in any spelling that NumPy takes.
+
+    Returns:
+        dlarray of the sizes and the format of `x`; `x` itself if it has the dtype already.
+
+    Raises:
+        DTypeError: for any other dtype.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.cast([1.7, -1.7], np.int64)
+        2 dlarray int64
+        [ 1 -1]
+    """
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        raise ArgumentError(f"cast: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
+    wanted = check_dtype("cast", wanted)
+    array = trace.as_array(x, "cast")
+    if array.dtype == wanted:
+        return array  # type: ignore[no-any-return]
+    return _apply("cast", array, dtype=wanted)  # type: ignore[no-any-return]
+
+
+def stop_gradient(x: Any) -> "dlarray":
+    """Return x as a constant for dlgradient; no derivative.
+
+    Unlike extractdata it leaves `x` on the trace, so that it is right under acceleration.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+
+    Returns:
+        dlarray of the sizes, the format and the dtype of `x`.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.dlfeval(lambda x: tj.dlgradient(x * tj.stop_gradient(x), x), tj.dlarray(3.0))
+        scalar dlarray float64
+        3.0
+    """
+    return _apply("stop_gradient", x)  # type: ignore[no-any-return]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Labels and data of arrays: dims, finddim, stripdims, extractdata, isdlarray."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import LABELS, axes_in, check_format, describe_shape
+from tracejit.errors import ArgumentError, DimsError
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+
+def isdlarray(x: object) -> bool:
+    """Return whether `x` is a dlarray.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.isdlarray(tj.dlarray([1.0])), tj.isdlarray(1.0)
+        (True, False)
+    """
+    return trace.is_array(x)
+
+
+def dims(x: Any) -> str:
+    """Return the labels of `x`, one for each axis in the order of the axes; "" if it is unformatted.
+
+    Args:
+        x: dlarray.
+
+    Raises:
+        ArgumentError: if `x` is no dlarray.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.dims(tj.dlarray(np.zeros((3, 4)), "TS"))
+        'TS'
+    """
+    return _checked("dims", x)._format or ""
+
+
+def finddim(x: Any, label: str) -> tuple[int, ...]:
+    """Return the numbers of the axes of `x` that have `label`; () if there is none.
+
+    Args:
+        x: dlarray.
+        label: one of S, C, B, T, U.
+
+    Raises:
+        ArgumentError: if `x` is no dlarray.
+        DimsError: if `label` is no label.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.finddim(tj.dlarray(np.zeros((2, 3, 4)), "SCS"), "S")
+        (0, 2)
+    """
+    format = _checked("finddim", x)._format or ""
+    if not isinstance(label, str) or len(label) != 1 or label.upper() not in LABELS:
+        raise DimsError(f"finddim: label must be one of {', '.join(LABELS)}, not {label!r}.")
+    return tuple(axis for axis, have in enumerate(format) if have == label.upper())
+
+
+def stripdims(x: Any, format: str | None = None) -> "dlarray":
+    """Return `x` without labels; it stays on the trace, and is still the same variable for dlgradient.
+
+    Args:
+        x: dlarray.
+        format: the order in which the axes of a formatted `x` are wanted; labels that `x` lacks become
+            axes of size 1. Without it, or where `x` is unformatted, the axes stay as they are.
+
+    Returns:
+        Unformatted dlarray.
+
+    Raises:
+        ArgumentError: if `x` is no dlarray.
+        DimsError: if `format` is no format, or lacks a label of `x`.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.stripdims(tj.dlarray(np.zeros((5, 2)), "BC"), "CB").shape
+        (2, 5)
+    """
+    array = _checked("stripdims", x)
+    have = array._format
+    if format and have is not None:
+        wanted = check_format("stripdims", format, len(format)) or ""
+        axes = axes_in(have, wanted)
+        order = tuple(axis for axis in axes if axis is not None)
+        if len(order) != len(have):
+            raise DimsError(
+                f"stripdims: format {wanted!r} has no place for every axis of "
+                f"{describe_shape(array.shape, have)}; name each of its labels."
+            )
+        shape = tuple(1 if axis is None else array.shape[axis] for axis in axes)
+        if order != tuple(range(len(order))):
+            array = trace.apply("transpose", array, axes=order)
+        if shape != array.shape:
+            array = trace.apply("reshape", array, shape=shape)
+    return trace.wrap(array._data, None, array._value)  # type: ignore[no-any-return]
+
+
+def extractdata(x: Any) -> np.ndarray:
+    """Return the values of `x` as an ndarray of its own, which cuts the trace: a constant for dlgradient.
+
+    Args:
+        x: dlarray.
+
+    Returns:
+        A copy, so that writing to it changes no dlarray.
+
+    Raises:
+        ArgumentError: if `x` is no dlarray.
+        TraceError: if `x` is traced in a function that is recorded for acceleration (a replay would keep
+            the value seen now; stop_gradient is the way to make a constant there), or after its trace closed.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.dlfeval(lambda x: tj.dlgradient(x + np.arctan(tj.extractdata(x)), x), tj.dlarray(2.5))
+        scalar dlarray float64
+        1.0
+    """
+    return trace.need_value(_checked("extractdata", x), "extractdata").copy()
+
+
+def _checked(where: str, x: Any) -> Any:
+    if not trace.is_array(x):
+        raise ArgumentError(f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x).")
+    return x
