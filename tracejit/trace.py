@@ -228,19 +228,19 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     cls = _array_class
-    arrays = [x if type(x) is cls else None for x in operands]
-    if None in arrays:
-        known: list[np.dtype] | None = None
-        for i, x in enumerate(operands):
-            if arrays[i] is None:
-                if type(x) in (float, int):
-                    if known is None:
-                        known = [y._data.dtype if type(y) is cls else y.dtype
-                                 for y in operands
-                                 if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
-                    arrays[i] = cls._wrap(weak_array(x, known), None, None)
-                else:
-                    arrays[i] = as_array(x, op.name)
+    arrays = list(operands)
+    known: list[np.dtype] | None = None
+    for i, x in enumerate(operands):
+        if type(x) is cls:
+            continue
+        if type(x) in (float, int):
+            if known is None:
+                known = [y._data.dtype if type(y) is cls else y.dtype
+                         for y in operands
+                         if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
+            arrays[i] = cls._wrap(weak_array(x, known), None, None)
+        else:
+            arrays[i] = as_array(x, op.name)
     return arrays
 
 
