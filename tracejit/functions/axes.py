@@ -5,8 +5,10 @@ import operator
 from collections import Counter
 from typing import Any
 
+from tracejit import trace
 from tracejit.aval import LABELS, describe_shape
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.ops.reduce import reduced_format, reduced_shape
 
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
@@ -104,3 +106,12 @@ def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:
                 f"{describe_shape(shape, format)}; name labels of its format {format!r}."
             )
     return tuple(axis for axis, label in enumerate(format) if label in wanted)
+
+
+def drop_axes(array: Any, axes: tuple[int, ...]) -> Any:
+    """Return `array` without `axes`, which have size 1, and without their labels."""
+    if not axes:
+        return array
+    shape = reduced_shape(array._data.shape, axes, False)
+    flat = trace.apply("reshape", array, shape=shape)
+    return trace.wrap(flat._data, reduced_format(array._format, axes, False), flat._value)

@@ -1,0 +1,507 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions: NumPy's names and arguments, with axes by number or by label.
+
+Every function takes `axis` as None (all axes), an integer, a tuple of integers, or a string of labels, which
+names every axis that carries one of them: ``sum(x, "S")`` sums over all spatial axes. With `keepdims` the
+reduced axes stay with size 1 and their labels; without it they go away with their labels.
+"""
+
+import builtins
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import check_dtype, describe_shape
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+_BOOL = np.dtype(bool)
+_FLOAT64 = np.dtype(np.float64)
+
+
+def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    array = trace.as_array(x, op)
+    return trace.apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
+
+
+def _cast(array: Any, dtype: np.dtype) -> Any:
+    return array if array._data.dtype == dtype else trace.apply("cast", array, dtype=dtype)
+
+
+def _as_float(array: Any) -> Any:
+    """Return `array`, in float64 if it holds integers or bools."""
+    return array if array._data.dtype.kind == "f" else _cast(array, _FLOAT64)
+
+
+def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+    if dtype is None:
+        return _reduce(op, x, axis, keepdims)
+    wanted = check_dtype(op, np.dtype(dtype))
+    return _cast(_reduce(op, _cast(trace.as_array(x, op), wanted), axis, keepdims), wanted)
+
+
+def _count(array: Any, axes: tuple[int, ...]) -> int:
+    return math.prod([array._data.shape[axis] for axis in axes])
+
+
+def sum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+    """Return the sum over axes.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+        dtype: type in which to sum and of the result; None for that of `x`, of integers and bools 64 bits.
+
+    Returns:
+        dlarray with the labels of the axes that stay. The sum of no elements is 0.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    The cotangent of every element is that of the sum.
+
+    >>> import numpy as np
+    >>> import tracejit as tj
+    >>> x = tj.dlarray(np.array([[1.0, 2.0], [3.0, 4.0]]), "CB")
+    >>> tj.extractdata(tj.sum(x, "B"))
+    array([3., 7.])
+    """
+    return _accumulate("sum", x, axis, keepdims, dtype)  # type: ignore[no-any-return]
+
+
+def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+    """Return the product over axes.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+        dtype: type in which to multiply and of the result; None for that of `x`, of integers and bools 64 bits.
+
+    Returns:
+        dlarray with the labels of the axes that stay. The product of no elements is 1.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    The cotangent of an element is that of the product times all other elements: right at zeros, too.
+
+    >>> import tracejit as tj
+    >>> float(tj.prod([2.0, 3.0, 4.0]))
+    24.0
+    """
+    return _accumulate("prod", x, axis, keepdims, dtype)  # type: ignore[no-any-return]
+
+
+def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+    """Return the arithmetic mean over axes.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+        dtype: floating-point type in which to compute; None for that of `x`, of integers and bools float64.
+
+    Returns:
+        dlarray with the labels of the axes that stay. The mean of no elements is NaN.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> float(tj.mean([1.0, 2.0, 6.0]))
+    3.0
+    """
+    array = trace.as_array(x, "mean")
+    array = _as_float(array) if dtype is None else _cast(array, check_dtype("mean", np.dtype(dtype)))
+    axes = normalize_axes("mean", array, axis)
+    total = trace.apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
+    return trace.apply("div", total, _count(array, axes))  # type: ignore[no-any-return]
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the maximum over axes, NaN where an element is NaN.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of the dtype of `x` with the labels of the axes that stay.
+
+    Raises:
+        DimsError: a reduced axis is empty, out of range or named twice, or a label is not in the format.
+
+    Elements that are equal to the maximum share its cotangent equally.
+
+    >>> import tracejit as tj
+    >>> float(tj.max([1.0, 5.0, 2.0]))
+    5.0
+    """
+    return _reduce("max", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the minimum over axes, NaN where an element is NaN.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of the dtype of `x` with the labels of the axes that stay.
+
+    Raises:
+        DimsError: a reduced axis is empty, out of range or named twice, or a label is not in the format.
+
+    Elements that are equal to the minimum share its cotangent equally.
+
+    >>> import tracejit as tj
+    >>> float(tj.min([3.0, 1.0, 2.0]))
+    1.0
+    """
+    return _reduce("min", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the difference of maximum and minimum over axes ("peak to peak").
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of the dtype of `x` with the labels of the axes that stay.
+
+    Raises:
+        DimsError: a reduced axis is empty, out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> float(tj.ptp([3.0, 1.0, 2.0]))
+    2.0
+    """
+    array = trace.as_array(x, "ptp")
+    axes = normalize_axes("ptp", array, axis)
+    return trace.apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))  # type: ignore[no-any-return]
+
+
+def _search(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    array = trace.as_array(x, op)
+    if axis is not None:
+        return trace.apply(op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims))
+    shape = array._data.shape
+    if array._data.size == 0:
+        raise DimsError(
+            f"{op}: an array of {describe_shape(shape, array._format)} holds no elements and so no extremum; "
+            "pass an array that holds some."
+        )
+    place = trace.apply(op, trace.apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False)
+    if not keepdims:
+        return place
+    place = trace.apply("reshape", place, shape=(1,) * len(shape))
+    return trace.wrap(place._data, array._format, place._value)
+
+
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the place of the first maximum along an axis; a NaN counts as the maximum.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: an integer or a label that occurs once; None for the place in all elements in C order.
+        keepdims: keep the reduced axis with size 1.
+
+    Returns:
+        dlarray of int64 with the labels of the axes that stay.
+
+    Raises:
+        DimsError: the axis is empty or out of range, or the label is missing or on several axes.
+
+    >>> import tracejit as tj
+    >>> int(tj.argmax([1.0, 5.0, 2.0]))
+    1
+    """
+    return _search("argmax", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the place of the first minimum along an axis; a NaN counts as the minimum.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: an integer or a label that occurs once; None for the place in all elements in C order.
+        keepdims: keep the reduced axis with size 1.
+
+    Returns:
+        dlarray of int64 with the labels of the axes that stay.
+
+    Raises:
+        DimsError: the axis is empty or out of range, or the label is missing or on several axes.
+
+    >>> import tracejit as tj
+    >>> int(tj.argmin([4.0, 5.0, 2.0]))
+    2
+    """
+    return _search("argmin", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return whether any element over axes is not 0 (NaN is not 0).
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of bool with the labels of the axes that stay.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> bool(tj.any([0.0, 2.0]))
+    True
+    """
+    return _reduce("any", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return whether no element over axes is 0.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of bool with the labels of the axes that stay.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> bool(tj.all([0.0, 2.0]))
+    False
+    """
+    return _reduce("all", x, axis, keepdims)  # type: ignore[no-any-return]
+
+
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return how many elements over axes are not 0.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of int64 with the labels of the axes that stay.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> int(tj.count_nonzero([0.0, 2.0, 3.0]))
+    2
+    """
+    array = trace.as_array(x, "count_nonzero")
+    axes = normalize_axes("count_nonzero", array, axis)
+    hits = trace.apply("not_equal", array, np.zeros((), array._data.dtype))
+    return trace.apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))  # type: ignore[no-any-return]
+
+
+def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> Any:
+    array = _as_float(trace.as_array(x, function))
+    axes = normalize_axes(function, array, axis)
+    count = _count(array, axes)
+    middle = trace.apply("div", trace.apply("sum", array, axes=axes, keepdims=True), count)
+    squares = trace.apply("square", trace.apply("sub", array, middle))
+    total = trace.apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
+    return trace.apply("div", total, builtins.max(count - ddof, 0))
+
+
+def _root(square: Any) -> Any:
+    """Return the square root of sums of squares, with the derivative 0 at 0 (Note [roots at zero])."""
+    zero = trace.apply("equal", square, 0)
+    root = trace.apply("sqrt", trace.apply("where", zero, 1, square))
+    return trace.apply("where", zero, 0, root)
+
+
+# Note [roots at zero]
+# The derivative of sqrt(sum(x x)) at x = 0 would be computed as inf * 0 = NaN, and one row of zeros would
+# spoil all weights of a network. 0 is the subgradient of the norm at 0 that the minimum asks for. The value
+# under the root is replaced before the root is taken: a `where` after it would still multiply inf by 0.
+
+
+def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
+    """Return the variance over axes: the mean of squared deviations from the mean.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+        ddof: what is taken off the number of elements in the divisor; 1 for the unbiased estimate.
+
+    Returns:
+        dlarray of floating-point dtype with the labels of the axes that stay; NaN or infinite where the
+        divisor is 0.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    >>> import tracejit as tj
+    >>> float(tj.var([1.0, 3.0]))
+    1.0
+    """
+    return _variance("var", x, axis, keepdims, ddof)  # type: ignore[no-any-return]
+
+
+def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
+    """Return the standard deviation over axes: the root of the variance.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+        ddof: what is taken off the number of elements in the divisor; 1 for the unbiased estimate.
+
+    Returns:
+        dlarray of floating-point dtype with the labels of the axes that stay; NaN or infinite where the
+        divisor is 0.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    The derivative is 0 where all elements are equal.
+
+    >>> import tracejit as tj
+    >>> float(tj.std([1.0, 3.0]))
+    1.0
+    """
+    return _root(_variance("std", x, axis, keepdims, ddof))  # type: ignore[no-any-return]
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return log(sum(exp(x))) over axes, without overflow.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: None (all axes), an integer, a tuple of integers, or a string of labels.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of floating-point dtype with the labels of the axes that stay; -inf where all elements are
+        -inf or there are none.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, or a label is not in the format.
+
+    The cotangent is multiplied by softmax(x), and by 0 where all elements are -inf.
+
+    >>> import tracejit as tj
+    >>> float(tj.logsumexp([1000.0, 1000.0])) - 1000.0  # log(2)
+    0.6931471805599...
+    """
+    array = _as_float(trace.as_array(x, "logsumexp"))
+    axes = normalize_axes("logsumexp", array, axis)
+    shift: Any = 0
+    if _count(array, axes):
+        # The result does not depend on the shift, so that no derivative is taken through it.
+        largest = trace.apply("stop_gradient", trace.apply("max", array, axes=axes, keepdims=True))
+        shift = trace.apply("where", trace.apply("isfinite", largest), largest, 0)
+    powers = trace.apply("exp", trace.apply("sub", array, shift))
+    total = trace.apply("sum", powers, axes=axes, keepdims=True)
+    empty = trace.apply("equal", total, 0)
+    logarithm = trace.apply("log", trace.apply("where", empty, 1, total))
+    result = trace.apply("where", empty, -math.inf, trace.apply("add", logarithm, shift))
+    return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "dlarray":
+    """Return the norm of vectors or matrices, as ``numpy.linalg.norm``.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        ord: None or 2 for the root of the sum of squares, 1 for the sum of magnitudes (of a matrix the
+            largest sum of a column), inf for the largest magnitude (of a matrix the largest sum of a row),
+            "fro" for the root of the sum of squares of a matrix.
+        axis: an axis for vectors; a pair of axes (rows, columns) for matrices, or a string of labels. None
+            for all elements where `ord` is None, else the array must be a vector or a matrix.
+        keepdims: keep the reduced axes with size 1.
+
+    Returns:
+        dlarray of floating-point dtype with the labels of the axes that stay.
+
+    Raises:
+        DimsError: an axis is out of range or named twice, a label is not in the format, or `ord` does not
+            apply to that many axes.
+        ArgumentError: `ord` is none of those, or it is 2 for matrices, which needs singular values.
+
+    The derivative of the root of a sum of squares at 0 is taken as 0.
+
+    >>> import tracejit as tj
+    >>> float(tj.norm([3.0, 4.0]))
+    5.0
+    """
+    array = _as_float(trace.as_array(x, "norm"))
+    axes = normalize_axes("norm", array, axis)
+    keepdims = builtins.bool(keepdims)
+    kind = _kind_of_norm(array, ord, axis, axes)
+    if kind == "root":
+        squares = trace.apply("square", array)
+        return _root(trace.apply("sum", squares, axes=axes, keepdims=keepdims))  # type: ignore[no-any-return]
+    magnitudes = trace.apply("abs", array)
+    if kind == "sum":
+        return trace.apply("sum", magnitudes, axes=axes, keepdims=keepdims)  # type: ignore[no-any-return]
+    if kind == "largest":
+        return _largest(magnitudes, axes, keepdims)  # type: ignore[no-any-return]
+    # A pair is (rows, columns) as given: "(1, 0)" means the transposed matrix.
+    rows, columns = axes
+    if isinstance(axis, (tuple, list)) and axis[0] % array._data.ndim == columns:
+        rows, columns = columns, rows
+    inner, outer = (rows, columns) if kind == "columns" else (columns, rows)
+    sums = trace.apply("sum", magnitudes, axes=(inner,), keepdims=True)
+    result = _largest(sums, (outer,), True)
+    return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
+
+
+def _largest(magnitudes: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Return the maximum of numbers >= 0, which is 0 where there are none."""
+    if _count(magnitudes, axes):
+        return trace.apply("max", magnitudes, axes=axes, keepdims=keepdims)
+    return trace.apply("sum", magnitudes, axes=axes, keepdims=keepdims)
+
+
+def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str:
+    """Return how a norm is computed: root, sum or largest of elements; largest sum of columns or rows."""
+    if ord is None:
+        return "root"
+    if isinstance(ord, str):
+        known = ord == "fro"
+    else:
+        known = isinstance(ord, (int, float, np.number)) and ord in (1, 2, math.inf)
+    if not known:
+        raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {ord!r:.80}.")
+    if len(axes) == 1 and ord != "fro":
+        return {1: "sum", 2: "root"}.get(ord, "largest")
+    if len(axes) != 2:
+        raise DimsError(
+            f"norm: ord={ord!r} applies to {'matrices' if ord == 'fro' else 'vectors and matrices'}, but axis="
+            f"{axis!r} of an array of {describe_shape(array._data.shape, array._format)} names {len(axes)} axes; "
+            "give axis, or ord=None for the root of the sum of all squares."
+        )
+    if ord == 2:
+        raise ArgumentError(
+            "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' for "
+            "the root of the sum of squares, or give one axis for the norms of vectors."
+        )
+    return {"fro": "root", 1: "columns"}.get(ord, "rows")
