@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions: NumPy's names and arguments, with axes by number or by label.
+"""Reductions and running sums: NumPy's names and arguments, with axes by number or by label.
 
 Every function takes `axis` as None (all axes), an integer, a tuple of integers, or a string of labels, which
 names every axis that carries one of them: ``sum(x, "S")`` sums over all spatial axes. With `keepdims` the
@@ -317,6 +317,37 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray"
     axes = normalize_axes("count_nonzero", array, axis)
     hits = trace.apply("not_equal", array, np.zeros((), array._data.dtype))
     return trace.apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))  # type: ignore[no-any-return]
+
+
+def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
+    """Return the running sums along an axis.
+
+    Args:
+        x: dlarray of any format, ndarray or number.
+        axis: an integer or a label that occurs once; None for all elements in C order as one axis.
+        dtype: type in which to sum and of the result; None for that of `x`, of integers and bools 64 bits.
+
+    Returns:
+        dlarray of the sizes and the format of `x`; of one axis and without format where axis is None.
+
+    Raises:
+        DimsError: the axis is out of range, or the label is missing or on several axes.
+
+    The cotangent of an element is the sum of the cotangents from its place on.
+
+    >>> import tracejit as tj
+    >>> tj.cumsum([1.0, 2.0, 3.0])
+    3 dlarray float64
+    [1. 3. 6.]
+    """
+    array = trace.as_array(x, "cumsum")
+    wanted = None if dtype is None else check_dtype("cumsum", np.dtype(dtype))
+    if wanted is not None:
+        array = _cast(array, wanted)
+    if axis is None:
+        array, axis = trace.apply("reshape", array, shape=(array._data.size,)), 0
+    result = trace.apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
+    return result if wanted is None else _cast(result, wanted)  # type: ignore[no-any-return]
 
 
 def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions: folds over axes of one operand, and the place of its extremum along one axis."""
+"""Reductions: folds over axes of one operand, the place of its extremum, and running sums along one axis."""
 
 import math
 from typing import Any
@@ -189,6 +189,21 @@ def _search(name: str, function: Any, what: str) -> Op:
     )
 
 
+def _infer_cumsum(x: Aval, *, axis: int, reverse: bool) -> Aval:
+    return Aval(x.shape, x.format, _wide(x.dtype))
+
+
+def _numpy_cumsum(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if not reverse:
+            return np.cumsum(x, axis)
+        return np.flip(np.cumsum(np.flip(x, axis), axis), axis)
+
+
+def _numbers_cumsum(out: Aval, x: Aval, *, axis: int, reverse: bool) -> tuple[int, int, int, int]:
+    return (math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :]), int(reverse))
+
+
 OPS = (
     Op(name="sum", doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
        infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, emit=Fold(lambda dtype: 0, "{0} + {1}"),
@@ -206,4 +221,10 @@ OPS = (
        analytic=False),
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
+    Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; running sums of ct the other "
+       "way", kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
+       vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
+       emit=KernelCall("cumsum", _numbers_cumsum),
+       samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),
+                Sample(((2, 3, 2),), {"axis": 1, "reverse": True}), Sample(((4,),), {"axis": 0, "reverse": False}))),
 )  # fmt: skip
