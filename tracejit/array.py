@@ -9,17 +9,11 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tracejit import trace
+from tracejit import numpy_api, trace
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
-from tracejit.functions import elementwise
+from tracejit.functions import elementwise, indexing, linear, movement, reductions
 from tracejit.ir import Value
-
-try:  # only until these files are there
-    from tracejit import numpy_api
-    from tracejit.functions import indexing, linear, movement, reductions
-except ImportError:
-    pass
 
 _new = object.__new__
 _apply: Callable[..., "dlarray"] = trace.apply
@@ -371,11 +365,11 @@ class dlarray:
         """Return the mean over `axis`; see mean."""
         return reductions.mean(self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> "dlarray":
+    def var(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
         """Return the variance over `axis`; see var."""
         return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> "dlarray":
+    def std(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
         """Return the standard deviation over `axis`; see std."""
         return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
 
@@ -419,11 +413,11 @@ class dlarray:
 
     def ravel(self) -> "dlarray":
         """Return the elements along one axis."""
-        return movement.reshape(self, -1)
+        return movement.ravel(self)
 
     def flatten(self) -> "dlarray":
         """Return the elements along one axis."""
-        return movement.reshape(self, -1)
+        return movement.ravel(self)
 
     def transpose(self, *axes: Any) -> "dlarray":
         """Return the array with its axes, and their labels, in another order; see transpose."""

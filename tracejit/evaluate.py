@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import autodiff, trace, tree
 from tracejit.array import dlarray
+from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
 
@@ -58,10 +59,8 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _is_array(leaf: Any) -> bool:
-    kind = type(leaf)
-    return kind is dlarray or (
-        isinstance(leaf, np.ndarray) if issubclass(kind, np.ndarray) else hasattr(kind, "__dlpack__")
-    )
+    # Arrays of strings or objects are data of another sort, passed on as they are.
+    return hasattr(type(leaf), "__dlpack__") and not (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "OSUVMmT")
 
 
 def _as_input(leaf: Any) -> dlarray:
@@ -132,10 +131,12 @@ def dlgradient(
     if not xs:
         raise ArgumentError("dlgradient: there is no x to differentiate by; pass dlgradient(y, x).")
     leaves, treedef = tree.flatten(xs)
-    places = tree.paths(treedef, "xs")
-    if len(xs) == 1:
-        places = ["x" + place.removeprefix("xs[0]") for place in places]
-    wrt = [_check_variable(x, place, recorder) for x, place in zip(leaves, places, strict=True)]
+
+    def place(number: int) -> str:
+        path = tree.paths(treedef, "xs")[number]
+        return path if len(xs) > 1 else "x" + path.removeprefix("xs[0]")
+
+    wrt = [_check_variable(x, number, place, recorder) for number, x in enumerate(leaves)]
     builder = recorder.builder
     builder.where = trace.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
@@ -175,27 +176,26 @@ def _check_target(y: Any, recorder: trace.Recorder) -> Value:
     return value
 
 
-def _check_variable(x: Any, place: str, recorder: trace.Recorder) -> Value:
+def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: trace.Recorder) -> Value:
     if type(x) is not dlarray:
         raise ArgumentError(
-            f"dlgradient: {place} is a {type(x).__name__}, expected a traced dlarray; leave it out of the "
+            f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out of the "
             "containers to differentiate by."
         )
     trace.check_open(x)
     if x.dtype.kind != "f":
         raise GradientError(
-            f"dlgradient: {place} is {_describe(x)}, expected floating point; integers and bools have no gradient. "
+            f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools have no gradient. "
             "Cast it before dlfeval, or leave it out."
         )
     value = x._value
     if value is None or value.owner is not recorder:
         raise GradientError(
-            f"dlgradient: {place} is an untraced {_describe(x)}; it was made inside the function, or reached it "
+            f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or reached it "
             "around dlfeval (a closure or a global). Pass it as an argument of dlfeval."
         )
     return value
 
 
 def _describe(x: dlarray) -> str:
-    # "2(B) x 3(C) dlarray float32", the header that printing shows
-    return repr(x).partition("\n")[0].removesuffix(" traced")
+    return f"{describe_shape(x.shape, x.format)} dlarray {x.dtype}"

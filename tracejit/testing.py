@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks for code that is built on tracejit: check_gradients."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import autodiff, trace, tree
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError
+from tracejit.evaluate import dlfeval, dlgradient
+from tracejit.ir import Graph, Node, Value
+
+_DIRECTIONS = 2  # random directions for each argument
+
+
+class _Recorded(NamedTuple):
+    """The recorded function: a projection of its outputs, and the derivative by each variable."""
+
+    graph: Graph
+    inputs: list[np.ndarray]
+    variables: list[int]  # numbers of the inputs to differentiate by
+    target: Value
+    gradients: list[np.ndarray]
+
+
+def check_gradients(
+    fun: Callable[..., Any],
+    *args: Any,
+    order: int = 1,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> None:
+    """Check the gradients of `fun` at `args` against derivatives found without any adjoint.
+
+    The outputs of `fun` are multiplied by random weights and summed; the gradient of that by each array is
+    compared along random directions, in float64. Where every op on the way is analytic the independent
+    derivative is the complex step, Im f(x + ih) / h, which is exact to rounding; elsewhere it is
+    a central difference, which needs a neighbourhood without kinks. The function is recorded once, so
+    branches taken and values extracted at `args` are held fixed, as dlgradient holds them.
+
+    Args:
+        fun: function of arrays, or containers of them, that returns such.
+        args: where to check. Floating-point arrays are taken in float64.
+        order: 1 checks the gradient, 2 also the gradient of the gradient, and so on.
+        rtol: relative tolerance; by default 1e-9 for the complex step and 1e-6 for differences, more
+            where `fun` computes in float32.
+        atol: absolute tolerance; by default a thousandth of `rtol`.
+
+    Raises:
+        AssertionError: if a derivative is wrong, with the argument, both numbers and their relative error.
+        ArgumentError: if there is nothing to differentiate, or `order` is not positive.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> from tracejit.testing import check_gradients
+        >>> check_gradients(lambda x: np.tanh(x) * x, np.linspace(-1, 1, 5), order=2)
+    """
+    if not isinstance(order, int) or order < 1:
+        raise ArgumentError(f"check_gradients: order must be a positive integer, not {order!r}.")
+    name = getattr(fun, "__qualname__", type(fun).__name__)
+    level = fun
+    for depth in range(1, order + 1):
+        what = name if depth == 1 else f"{name} (derivative {depth})"
+        _check(level, what, args, depth, rtol, atol)
+        level = _gradient_function(level, depth)
+
+
+def _gradient_function(fun: Callable[..., Any], depth: int) -> Callable[..., Any]:
+    """Return the function that gives the gradients of the projection of `fun`."""
+
+    def gradients(*args: Any) -> Any:
+        def inner(*args: Any) -> Any:
+            variables = [leaf for leaf in tree.flatten(args)[0] if _is_variable(leaf)]
+            return dlgradient(_project(fun(*args), depth, "fun"), variables)
+
+        return dlfeval(inner, *args)
+
+    return gradients
+
+
+def _is_variable(leaf: Any) -> bool:
+    return type(leaf) is dlarray and leaf.dtype.kind == "f"
+
+
+def _project(outputs: Any, seed: int, name: str) -> dlarray:
+    """Return the sum of all floating-point outputs with random weights between 0.5 and 1.5."""
+    rng = np.random.default_rng(seed)
+    leaves = [leaf for leaf in tree.flatten(outputs)[0] if _is_variable(leaf) and leaf._value is not None]
+    if not leaves:
+        raise ArgumentError(
+            f"check_gradients: {name} returns no traced floating-point dlarray, so there is no gradient to check."
+        )
+    total: Any = 0.0
+    for leaf in leaves:
+        weights = rng.uniform(0.5, 1.5, leaf.shape).astype(leaf.dtype)
+        product = trace.apply("mul", leaf, weights)
+        axes = tuple(range(leaf.ndim))
+        total = total + trace.apply("sum", product, axes=axes, keepdims=False)
+    return total  # type: ignore[no-any-return]
+
+
+def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int) -> _Recorded:
+    leaves, treedef = tree.flatten(args)
+    with trace.Recorder(name) as recorder:
+        inputs, arrays, variables = [], [], []
+        for leaf in leaves:
+            if hasattr(type(leaf), "__dlpack__"):
+                array = trace.as_array(leaf, "check_gradients")
+                if array.dtype.kind == "f":
+                    array = dlarray._wrap(array._data.astype(np.float64), array.format, None)
+                    variables.append(len(arrays))
+                arrays.append(array._data)
+                leaf = recorder.input(array)
+            inputs.append(leaf)
+        if not variables:
+            raise ArgumentError(
+                f"check_gradients: args of {name} hold no floating-point array to differentiate by."
+            )
+        target = _project(fun(*tree.unflatten(treedef, inputs)), seed, name)._value
+        assert target is not None
+        graph = Graph()  # of the function alone, without the adjoint that follows
+        graph.inputs, graph.constants = recorder.graph.inputs, recorder.graph.constants
+        graph.nodes = recorder.graph.nodes[:]
+        builder = recorder.builder
+        ct = builder.constant(np.ones(target.shape, target.dtype))
+        wrt = [graph.inputs[number] for number in variables]
+        found = autodiff.gradient(builder, [target], [ct], wrt)
+        gradients = [np.zeros(x.shape) if g is None else g.data for x, g in zip(wrt, found, strict=True)]
+    return _Recorded(graph, arrays, variables, target, gradients)
+
+
+def _check(
+    fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int, rtol: float | None, atol: float | None
+) -> None:
+    recorded = _record(fun, name, args, seed)
+    rng = np.random.default_rng(seed)
+    base = _evaluate(recorded.graph, recorded.inputs)
+    places = _places(args)
+    for number, gradient in zip(recorded.variables, recorded.gradients, strict=True):
+        path = _path(recorded.graph, recorded.graph.inputs[number])
+        exact = all(_analytic(node, path) for node in recorded.graph.nodes)
+        coarse = any(v.dtype == np.float32 for node in recorded.graph.nodes for v in node.outputs if v in path)
+        relative = rtol if rtol is not None else (1e-9 if exact else 1e-6) if not coarse else (1e-4 if exact else 1e-2)
+        absolute = relative * 1e-3 if atol is None else atol
+        for _ in range(_DIRECTIONS):
+            direction = rng.uniform(0.5, 1.5, gradient.shape) * rng.choice((-1.0, 1.0), gradient.shape)
+            expected = _derivative(recorded, number, direction, base, exact, coarse)
+            have = float(np.sum(gradient * direction))
+            error = abs(have - expected)
+            if not error <= absolute + relative * max(abs(have), abs(expected)):  # NaN fails as well
+                scale = max(abs(have), abs(expected))
+                raise AssertionError(
+                    f"check_gradients: the derivative of {name} by {places[number]} along a random direction is "
+                    f"{have!r} by dlgradient, but {expected!r} by {'complex step' if exact else 'central difference'} "
+                    f"(relative error {error / scale if scale else error:.2g}, allowed {relative:.2g})."
+                )
+
+
+def _places(args: tuple[Any, ...]) -> list[str]:
+    leaves, treedef = tree.flatten(args)
+    paths = tree.paths(treedef, "args")
+    return [path for path, leaf in zip(paths, leaves, strict=True) if hasattr(type(leaf), "__dlpack__")]
+
+
+def _path(graph: Graph, source: Value) -> set[Value]:
+    """Return the floating-point values that a derivative by `source` flows through."""
+    path = {source}
+    for node in graph.nodes:
+        if node.op.vjp is not None and any(v in path for v in node.inputs):
+            path.update(v for v in node.outputs if v.dtype.kind == "f")
+    return path
+
+
+def _analytic(node: Node, path: set[Value]) -> bool:
+    """Return whether the complex step applies to a node; one that no derivative goes through does not matter."""
+    if node.op.analytic or not any(v in path for v in node.outputs):
+        return True
+    # A cast between floating-point types is left out; a condition that is not complex selects either branch.
+    return node.op.name == "cast" or node.op.name == "where"
+
+
+def _derivative(
+    recorded: _Recorded,
+    number: int,
+    direction: np.ndarray,
+    base: dict[Value, np.ndarray],
+    exact: bool,
+    coarse: bool,
+) -> float:
+    """Return the derivative of the target along `direction` of one input."""
+
+    def at(step: complex) -> Any:
+        arrays: list[np.ndarray] = list(recorded.inputs)
+        arrays[number] = arrays[number] + step * direction
+        return _evaluate(recorded.graph, arrays, base)[recorded.target].reshape(())
+
+    if exact:
+        return float(np.imag(at(1e-30j))) / 1e-30
+    step = 1e-3 if coarse else 6e-6  # about the cube root of the rounding error
+    return float(at(step) - at(-step)) / (2 * step)
+
+
+def _evaluate(
+    graph: Graph, arrays: Sequence[np.ndarray], base: dict[Value, np.ndarray] | None = None
+) -> dict[Value, np.ndarray]:
+    """Return all values of a graph by the ops' references, some inputs being displaced or complex.
+
+    `base` has the values at the undisplaced inputs: what passes through stop_gradient stays there.
+    """
+    data: dict[Value, np.ndarray] = dict(zip(graph.inputs, arrays, strict=True))
+    data.update((value, value.data) for value in graph.constants)
+    for node in graph.nodes:
+        operands = [data[v] for v in node.inputs]
+        is_complex = any(x.dtype.kind == "c" for x in operands)
+        result: Any
+        if node.op.name == "stop_gradient" and base is not None:
+            result = base[node.output]
+        elif is_complex and node.op.name == "cast" and node.output.dtype.kind == "f":
+            result = operands[0]
+        elif is_complex and node.op.vjp is None or is_complex and node.output.dtype.kind != "f":
+            result = node.op.numpy(*map(np.real, operands), **node.params)
+        else:
+            result = node.op.numpy(*operands, **node.params)
+        if isinstance(result, tuple):
+            data.update(zip(node.outputs, map(np.asarray, result), strict=True))
+        else:
+            data[node.output] = np.asarray(result)
+    return data
