@@ -130,7 +130,8 @@ def ravel(x: Any) -> "dlarray":
         >>> tj.ravel(np.zeros((2, 3))).shape
         (6,)
     """
-    return reshape(x, -1) if np.size(getattr(x, "_data", x)) else reshape(x, 0)
+    array = trace.as_array(x, "ravel")
+    return reshaped(array, (array._data.size,), None)  # type: ignore[no-any-return]
 
 
 flatten = ravel
@@ -311,7 +312,8 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> "dlarray":
     new = sorted(place % ndim for place in places if -ndim <= place < ndim)
     if len(set(new)) != len(places):
         raise DimsError(
-            f"expand_dims: axis={axis!r} must name places from {-ndim} to {ndim - 1} in the result, each once."
+            f"expand_dims: axis={axis!r} must name places of the result from {-ndim} to {ndim - 1}, "
+            "each once."
         )
     labels = "U" if label is None else label
     if not isinstance(labels, str) or len(labels) not in (1, len(places)):
@@ -376,7 +378,7 @@ def stack(arrays: Any, axis: int = 0) -> "dlarray":
     """Return arrays of the same size joined along a new axis, labelled U if they are formatted.
 
     Args:
-        arrays: list or tuple of dlarrays, ndarrays, numbers or lists; formatted ones must have the same format.
+        arrays: list or tuple of dlarrays, ndarrays, numbers or lists; formatted ones must have one format.
         axis: the place of the new axis in the result.
 
     Returns:
@@ -544,7 +546,8 @@ def roll(x: Any, shift: Any, axis: Any = None) -> "dlarray":
         axes = normalize_axes("roll", array, axis)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise DimsError(
-            f"roll: shift={shift!r} and axis={axis!r} have different lengths; give one shift, or one for each axis."
+            f"roll: shift={shift!r} and axis={axis!r} have different lengths; give one shift, or "
+            "one for each axis."
         )
     for number in range(max(len(shifts), len(axes))):
         array = _rolled(array, shifts[number % len(shifts)], axes[number % len(axes)])
@@ -598,7 +601,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     widths = _pairs("pad_width", pad_width, array)
     if widths.size and (widths.dtype.kind not in "iu" or widths.min() < 0):
         raise DimsError(
-            f"pad: pad_width={pad_width!r} for x of {describe_shape(shape, format)} must be made of integers >= 0."
+            f"pad: pad_width={pad_width!r} for x of {describe_shape(shape, format)} must be made of "
+            "integers >= 0."
         )
     if mode == "constant":
         values = _pairs("constant_values", constant_values, array).astype(array._data.dtype)

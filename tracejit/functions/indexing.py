@@ -1,0 +1,533 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Indexing with NumPy's keys, its functional counterpart of assignment, and take.
+
+A key becomes at most one slice, one take at a single (combined) index, and reshapes around them
+(Note [what a key becomes]). Integer indices may be traced; boolean masks are turned into integer indices, which
+needs their values, except in ``x[mask] = value``, which is a selection.
+"""
+
+import operator
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import describe_shape
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
+from tracejit.functions.axes import normalize_axis
+from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+_SLICE, _INT, _NEW, _PLACES, _MASK = range(5)  # what an entry of a key is
+_ALL = (_SLICE, slice(None))
+_INT64 = np.dtype(np.int64)
+
+
+class _Key:
+    """A key taken apart for an array: see Note [what a key becomes]."""
+
+    __slots__ = (
+        "front", "index", "order", "result", "result_format", "sliced_shape", "starts", "steps",
+        "stops", "taken_shape", "merged_shape",
+    )  # fmt: skip
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    steps: tuple[int, ...]
+    sliced_shape: tuple[int, ...]  # of the slice, without the axes of integers
+    order: tuple[int, ...] | None  # of the axes before the take; None: no take
+    front: int  # the axis of the take
+    index: Any  # where to take
+    merged_shape: tuple[int, ...]  # with the axes that are taken from merged
+    taken_shape: tuple[int, ...]  # after the take
+    result: tuple[int, ...]
+    result_format: str | None
+
+
+# Note [what a key becomes]
+# x[2, ::2, [0, 1], None, [[3], [4]]] with x of (5, 6, 7, 8):
+#   slice      (1, 3, 7, 8)   integers are slices of one place
+#   reshape    (3, 7, 8)      without the axes of integers
+#   transpose                 only if the axes that are indexed by arrays are apart, or must come first
+#   reshape    (3, 56)        the indexed axes merged into one
+#   take       (3, 2, 2)      at i * 8 + j, the indices broadcast together
+#   reshape                   new axes
+# NumPy puts the axes of index arrays (integers count as such beside arrays) where they were if they are next to
+# each other in the key, else first; None between them separates them. setitem does the same steps on
+# the way in and their inverses on the way out, with put for take and setslice for slice.
+
+
+def getitem(x: Any, key: Any) -> "dlarray":
+    """Return ``x[key]``.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        key: what NumPy takes: integers, slices, Ellipsis, None, integer arrays and boolean masks (arrays,
+            dlarrays or lists), or a tuple of them. Integer dlarrays may be traced.
+
+    Returns:
+        dlarray of the dtype of `x`. An integer drops its axis with its label; slices, one mask of one axis and
+        one 1-D index array keep the label; new axes are labelled U.
+
+    Raises:
+        BoundsError: (an IndexError) for a place that `x` does not have, or too many indices.
+        DimsError: if index arrays do not broadcast together.
+        ArgumentError: for a key of another kind.
+        TraceError: for a traced mask in a function that is recorded for acceleration.
+
+    Adjoint: ct set into zeros; of repeated places, added up.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> x = tj.dlarray(np.arange(12.0).reshape(3, 4), "CB")
+        >>> x[1].shape, x[:, [0, 0]].shape, x[x > 9].shape
+        ((4,), (3, 2), (2,))
+    """
+    array = trace.as_array(x, "getitem")
+    parsed = _parse("getitem", array, key)
+    region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
+    if parsed.order is not None:
+        region = trace.apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
+    return reshaped(region, parsed.result, parsed.result_format)  # type: ignore[no-any-return]
+
+
+def setitem(x: Any, key: Any, value: Any) -> "dlarray":
+    """Return a copy of `x` in which ``x[key]`` is `value`; `x` itself does not change.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        key: as in getitem. Where the key is one mask and the value fits every place, nothing depends on the
+            number of places, and the mask may be traced.
+        value: dlarray, ndarray, number or list that broadcasts to ``x[key]``; it is cast to the dtype of `x`.
+            Its labels, if it and `x` have any, must be those of ``x[key]``.
+
+    Returns:
+        dlarray of the sizes, format and dtype of `x`.
+
+    Raises:
+        BoundsError, ArgumentError, TraceError: as getitem.
+        DimsError: if `value` does not broadcast to ``x[key]`` or has other labels.
+        ArgumentError: also if an integer `value` does not fit the dtype of `x`.
+
+    Adjoint: for x, ct with the places zeroed; for the value, ct at the places, 0 for what was overwritten.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> x = tj.dlarray([1.0, 2.0, 3.0])
+        >>> x[1:] = 0
+        >>> tj.extractdata(x)
+        array([1., 0., 0.])
+    """
+    array = trace.as_array(x, "setitem")
+    given = _as_value(array, value)
+    mask = _only_mask(key)
+    if mask is not None:
+        rest = array._data.shape[mask._data.ndim :]
+        if given._data.size == 1 and given._data.ndim > len(rest):
+            given = reshaped(given, (), None)
+        if given._data.ndim <= len(rest):
+            _check_mask("setitem", array, mask, 0)
+            mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
+            chosen = trace.apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
+            return relabel(chosen, array._format)  # type: ignore[no-any-return]
+    parsed = _parse("setitem", array, key)
+    given = _fitted(array, given, parsed.result, parsed.result_format)
+    steps = {"starts": parsed.starts, "stops": parsed.stops, "steps": parsed.steps}
+    whole = tuple(map(len, map(range, parsed.starts, parsed.stops, parsed.steps)))
+    if parsed.order is not None:
+        if given._data.ndim:
+            given = reshaped(given, parsed.taken_shape, None)
+        region = _merged(slice_of(array, **steps), parsed)
+        region = trace.apply("put", region, parsed.index, given, axis=parsed.front)
+        region = reshaped(region, tuple(parsed.sliced_shape[axis] for axis in parsed.order), None)
+        given = permuted(region, tuple(parsed.order.index(axis) for axis in range(len(parsed.order))))
+        if parsed.sliced_shape == array._data.shape and all(step == 1 for step in parsed.steps):
+            return relabel(given, array._format)  # type: ignore[no-any-return]
+    if given._data.ndim:
+        given = reshaped(given, whole, None)
+    return trace.apply("setslice", array, given, **steps)  # type: ignore[no-any-return]
+
+
+def _parse(function: str, array: Any, key: Any) -> _Key:
+    """Take a key apart."""
+    shape, format = array._data.shape, array._format
+    entries = _entries(function, array, key)
+    parsed = _Key()
+    starts, stops, steps = [], [], []
+    kept: list[int] = []  # axes of x that the slice keeps
+    places: list[tuple[int, Any]] = []  # (position in kept, index array)
+    result: list[int | None] = []  # sizes; None where the axes of index arrays go
+    labels: list[str] = []
+    group: int | None = None  # the place in `result` of the axes of index arrays
+    apart = False
+    closed = False
+    any_places = any(kind == _PLACES for kind, _ in entries)
+    axis = 0
+    for kind, entry in entries:
+        if kind == _NEW:
+            result.append(1)
+            labels.append("U")
+            closed = group is not None
+            continue
+        extent = shape[axis]
+        if kind == _SLICE:
+            start, stop, step = bounds(entry, extent)
+            result.append(len(range(start, stop, step)))
+            labels.append(format[axis] if format else "U")
+            kept.append(axis)
+            closed = group is not None
+        else:
+            if any_places:
+                apart = apart or closed
+                if group is None:
+                    group = len(result)
+            if kind == _INT:
+                start, stop, step = entry, entry + 1, 1
+            else:
+                start, stop, step = 0, extent, 1
+                places.append((len(kept), entry))
+                kept.append(axis)
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
+        axis += 1
+    parsed.starts, parsed.stops, parsed.steps = tuple(starts), tuple(stops), tuple(steps)
+    parsed.sliced_shape = tuple(len(range(starts[i], stops[i], steps[i])) for i in kept)
+    parsed.order = None
+    if any_places:
+        at = 0 if apart else group
+        positions = [position for position, _ in places]
+        others = [position for position in range(len(kept)) if position not in positions]
+        before = 0 if apart else positions[0]
+        parsed.order = (*others[:before], *positions, *others[before:])
+        parsed.front = before
+        sizes = parsed.sliced_shape
+        extents = [sizes[position] for position in positions]
+        parsed.index = _combined(function, [index for _, index in places], extents)
+        index_shape = parsed.index._data.shape
+        lead = tuple(sizes[position] for position in others[:before])
+        trail = tuple(sizes[position] for position in others[before:])
+        parsed.merged_shape = (*lead, prod(extents), *trail)
+        parsed.taken_shape = (*lead, *index_shape, *trail)
+        one = format and len(places) == 1 and len(index_shape) == 1
+        result[at:at] = index_shape
+        labels[at:at] = format[kept[positions[0]]] if one else "U" * len(index_shape)
+    parsed.result = tuple(result)  # type: ignore[arg-type]
+    parsed.result_format = "".join(labels) if format and labels else None
+    return parsed
+
+
+def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
+    """Return what each entry of a key is, with one slice, integer or index array for each axis of `array`."""
+    entries: list[tuple[int, Any]] = []
+    used = 0
+    ellipsis: int | None = None
+    for entry in key if isinstance(key, tuple) else (key,):
+        if type(entry) is int:
+            entries.append((_INT, entry))
+        elif type(entry) is slice:
+            entries.append((_SLICE, entry))
+        elif entry is None:
+            entries.append((_NEW, None))
+            continue
+        elif entry is Ellipsis:
+            if ellipsis is not None:
+                raise BoundsError(
+                    f"{function}: the key has two ellipses (...); one stands for all axes left out."
+                )
+            ellipsis = len(entries)
+            continue
+        else:
+            kind, entry = _array_entry(function, entry)
+            entries.append((kind, entry))
+            if kind == _MASK:
+                used += entry._data.ndim
+                continue
+        used += 1
+    missing = array._data.ndim - used
+    if missing < 0:
+        raise BoundsError(
+            f"{function}: the key indexes {used} axes, but x ({describe_shape(array._data.shape, array._format)}) "
+            f"has {array._data.ndim}; leave out indices, or add axes with None."
+        )
+    if missing:
+        at = len(entries) if ellipsis is None else ellipsis
+        entries[at:at] = [_ALL] * missing
+    return _checked_entries(function, array, entries)
+
+
+def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
+    """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
+    if not trace.is_array(entry):
+        if not isinstance(entry, (np.ndarray, np.generic, list, tuple, bool)):
+            try:
+                return (_INT, operator.index(entry))
+            except TypeError:
+                raise ArgumentError(
+                    f"{function}: {entry!r:.80} is no index; use integers, slices, ..., None, integer arrays or "
+                    "boolean masks."
+                ) from None
+        entry = np.asarray(entry)
+        if not entry.size and entry.dtype == np.float64:
+            entry = entry.astype(_INT64)  # an empty list
+        if entry.ndim == 0 and entry.dtype.kind in "iu":
+            return (_INT, int(entry))
+        entry = trace.as_array(entry, function)
+    kind = entry._data.dtype.kind
+    if kind in "iu":
+        return (_PLACES, relabel(entry, None))
+    if kind == "b":
+        if entry._data.ndim == 0:
+            raise ArgumentError(
+                f"{function}: a single boolean is no index; use where(condition, a, b), or a mask of the size of x."
+            )
+        return (_MASK, entry)
+    raise DTypeError(
+        f"{function}: an index array has the type {entry._data.dtype}; indices are integers or booleans. "
+        "Round and cast it (index.astype(np.int64))."
+    )
+
+
+def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """Return entries with integers in range and counted from the start, and masks as index arrays."""
+    shape = array._data.shape
+    checked: list[tuple[int, Any]] = []
+    axis = 0
+    for kind, entry in entries:
+        if kind == _NEW:
+            checked.append((kind, entry))
+            continue
+        if kind == _MASK:
+            _check_mask(function, array, entry, axis)
+            places = np.nonzero(trace.need_value(entry, "indexing with a boolean mask"))
+            checked += [(_PLACES, trace.as_array(index)) for index in places]
+            axis += len(places)
+            continue
+        if kind == _INT:
+            extent = shape[axis]
+            if not -extent <= entry < extent:
+                legal = f"places are {-extent} to {extent - 1}" if extent else "the axis is empty"
+                raise BoundsError(
+                    f"{function}: index {entry} is out of range for axis {axis} of x "
+                    f"({describe_shape(shape, array._format)}); {legal}."
+                )
+            entry = entry % extent
+        checked.append((kind, entry))
+        axis += 1
+    return checked
+
+
+def _check_mask(function: str, array: Any, mask: Any, axis: int) -> None:
+    have, ndim = mask._data.shape, mask._data.ndim
+    if array._data.shape[axis : axis + ndim] != have:
+        raise BoundsError(
+            f"{function}: a mask of {describe_shape(have, mask._format)} does not fit x "
+            f"({describe_shape(array._data.shape, array._format)}) from axis {axis} on; it must have the sizes of "
+            "the axes that it selects from."
+        )
+
+
+def _only_mask(key: Any) -> Any:
+    """Return the mask of a key that is one mask, with or without an ellipsis after it; else None."""
+    if isinstance(key, tuple):
+        if not (len(key) == 1 or (len(key) == 2 and key[1] is Ellipsis)):
+            return None
+        key = key[0]
+    if not trace.is_array(key):
+        if not isinstance(key, (np.ndarray, np.bool_, list, bool)):
+            return None
+        key = np.asarray(key)
+        if key.dtype != bool:
+            return None
+        key = trace.as_array(key)
+    return relabel(key, None) if key._data.dtype == bool else None
+
+
+def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
+    """Return one index into axes merged in C order that does what `indices` of each of them do together."""
+    if len(indices) == 1:
+        return indices[0]
+    try:
+        np.broadcast_shapes(*[index._data.shape for index in indices])
+    except ValueError:
+        sizes = " and ".join(describe_shape(index._data.shape, None) for index in indices)
+        raise DimsError(
+            f"{function}: index arrays of sizes {sizes} do not broadcast together; they name one place each "
+            "for every element of the result. Index one axis after the other, or reshape them."
+        ) from None
+    apply = trace.apply
+    flat = inside = None
+    for index, extent in zip(indices, extents, strict=True):
+        data = index._data
+        outside = (data < -extent) | (data >= extent)
+        if outside.any():
+            raise BoundsError(
+                f"{function}: index {data[outside][0]} is out of range for an axis of size {extent}; "
+                f"places are {-extent} to {extent - 1}."
+            )
+        if data.dtype != _INT64:
+            index = apply("cast", index, dtype=_INT64)
+        if index._value is not None:
+            # A replay sees other indices; without this one out of range would name another place in the next row.
+            fits = apply("logical_and", apply("less_equal", -extent, index), apply("less", index, extent))
+            inside = fits if inside is None else apply("logical_and", inside, fits)
+            index = apply("where", apply("less", index, 0), apply("add", index, extent), index)
+        else:
+            index = trace.as_array(np.where(index._data < 0, index._data + extent, index._data))
+        flat = index if flat is None else apply("add", apply("mul", flat, extent), index)
+    return flat if inside is None else apply("where", inside, flat, prod(extents))
+
+
+def _merged(region: Any, parsed: _Key) -> Any:
+    """Return a slice of x with the axes that are indexed by arrays next to each other and merged into one."""
+    assert parsed.order is not None
+    region = permuted(reshaped(region, parsed.sliced_shape, None), parsed.order)
+    return reshaped(region, parsed.merged_shape, None)
+
+
+def _as_value(array: Any, value: Any) -> Any:
+    """Return a value to assign in the dtype of `array`."""
+    dtype = array._data.dtype
+    if isinstance(value, (int, float)):
+        if isinstance(value, int) and dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            if not info.min <= value <= info.max:
+                raise ArgumentError(
+                    f"setitem: the value {value} does not fit x of type {dtype} ({info.min} to {info.max}); cast x first."
+                )
+        with np.errstate(all="ignore"):
+            return trace.as_array(np.asarray(value).astype(dtype))
+    given = trace.as_array(value, "setitem")
+    return given if given._data.dtype == dtype else trace.apply("cast", given, dtype=dtype)
+
+
+def _fitted(array: Any, given: Any, shape: tuple[int, ...], format: str | None) -> Any:
+    """Return a value broadcast to the `shape` of what is assigned (or a scalar), without labels."""
+    have, labels = given._data.shape, given._format
+    if (
+        format
+        and labels
+        and any(
+            "U" not in pair and pair[0] != pair[1]
+            for pair in zip(reversed(format), reversed(labels), strict=False)
+        )
+    ):
+        raise DimsError(
+            f"setitem: the value is {describe_shape(have, labels)}, but the places of x are "
+            f"{describe_shape(shape, format)}; labels must agree. Permute the value, or use stripdims."
+        )
+    if not have:
+        return relabel(given, None)
+    extra = len(have) - len(shape)
+    if extra > 0 and have[:extra] == (1,) * extra:
+        have = have[extra:]
+    aligned = shape[len(shape) - len(have) :]
+    if len(have) > len(shape) or any(a not in (1, b) for a, b in zip(have, aligned, strict=True)):
+        raise DimsError(
+            f"setitem: a value of size {describe_shape(given._data.shape, labels)} does not broadcast to the "
+            f"{describe_shape(shape, format)} places of x ({describe_shape(array._data.shape, array._format)}) "
+            "that are assigned; aligned from the last axis, each size must be 1 or equal."
+        )
+    return expanded(reshaped(given, have, None), shape)
+
+
+def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
+    """Return the elements of `x` at integer places along an axis.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        indices: integers of any sizes (dlarray, traced or not, ndarray, list); negative ones count from the end.
+        axis: the axis, by number or label; None takes from all elements in C order.
+
+    Returns:
+        dlarray with the sizes of `indices` in place of the axis; 1-D indices keep its label, others give U.
+
+    Raises:
+        BoundsError: (an IndexError) for a place out of range.
+        DTypeError: if `indices` are not integers.
+        DimsError: if there is no such axis.
+
+    Adjoint: ct added to zeros at the places.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.take(np.arange(12.0).reshape(3, 4), [0, 0, 2], axis=0).shape
+        (3, 4)
+    """
+    array = trace.as_array(x, "take")
+    index = relabel(_indices("take", indices), None)
+    if axis is None:
+        array, axis = ravel(array), 0
+    return trace.apply(  # type: ignore[no-any-return]
+        "take", array, index, axis=normalize_axis("take", array, axis)
+    )
+
+
+def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
+    """Return, for each of `indices`, the element of `x` at that place along an axis and at the same other places.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        indices: integers with as many axes as `x`; other axes broadcast (``argmax(x, axis, keepdims=True)``).
+        axis: the axis, by number or label; None takes from all elements in C order at 1-D indices.
+
+    Returns:
+        dlarray of the format and dtype of `x`.
+
+    Raises:
+        BoundsError: (an IndexError) for a place out of range.
+        DTypeError: if `indices` are not integers.
+        DimsError: if the sizes do not broadcast or there is no such axis.
+
+    Adjoint: ct added to zeros at the places.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.extractdata(tj.take_along_axis(np.array([[1.0, 2.0], [3.0, 4.0]]), [[1], [0]], 1))
+        array([[2.],
+               [3.]])
+    """
+    array = trace.as_array(x, "take_along_axis")
+    index = relabel(_indices("take_along_axis", indices), None)
+    if axis is None:
+        array, axis = ravel(array), 0
+    axis = normalize_axis("take_along_axis", array, axis)
+    have, wanted = array._data.shape, index._data.shape
+    if len(have) == len(wanted):
+        pairs = [(a, b) if i != axis else (1, 1) for i, (a, b) in enumerate(zip(have, wanted, strict=True))]
+        if all(a == b or 1 in (a, b) for a, b in pairs):
+            common = [b if a == 1 else a for a, b in pairs]
+            array = expanded(array, (*common[:axis], have[axis], *common[axis + 1 :]))
+            index = expanded(index, (*common[:axis], wanted[axis], *common[axis + 1 :]))
+    return trace.apply("take_along_axis", array, index, axis=axis)  # type: ignore[no-any-return]
+
+
+def _indices(function: str, indices: Any) -> Any:
+    array = trace.as_array(indices, function)
+    if not array._data.size and isinstance(indices, list):
+        return trace.as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
+    return array
+
+
+def nonzero(x: Any) -> tuple["dlarray", ...]:
+    """Return the places where `x` is not zero: one array of int64 for each axis.
+
+    Args:
+        x: dlarray of any format, ndarray or list; its values are needed.
+
+    Returns:
+        Tuple of unformatted 1-D dlarrays, a constant for dlgradient.
+
+    Raises:
+        TraceError: if `x` is traced in a function that is recorded for acceleration.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]
+        [array([1, 2])]
+    """
+    data = trace.need_value(trace.as_array(x, "nonzero"), "nonzero")
+    return tuple(trace.as_array(places) for places in np.nonzero(data))
