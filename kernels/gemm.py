@@ -17,3 +17,38 @@ def matmul(batch: int, m: int, k: int, n: int, x: Any, y: Any, out: Any) -> None
                 below = (index * k + inner) * n
                 for column in range(n):
                     out[start + column] += factor * y[below + column]
+
+
+def gemm(
+    routine: Any,
+    batch: int,
+    m: int,
+    n: int,
+    k: int,
+    x_transposed: int,
+    x_leading: int,
+    x_batch: int,
+    y_transposed: int,
+    y_leading: int,
+    y_batch: int,
+    x: Any,
+    y: Any,
+    out: Any,
+) -> None:
+    """Write to out (batch, m, n) the products of strided matrices; what BLAS does, without `routine`.
+
+    A matrix lies by rows, `leading` elements apart, or by columns if it is transposed; matrices of a batch are
+    `x_batch` and `y_batch` elements apart.
+    """
+    x_row, x_column = (1, x_leading) if x_transposed else (x_leading, 1)
+    y_row, y_column = (1, y_leading) if y_transposed else (y_leading, 1)
+    for index in range(batch):
+        for row in range(m):
+            for column in range(n):
+                total = 0.0
+                for inner in range(k):
+                    total += (
+                        x[index * x_batch + row * x_row + inner * x_column]
+                        * y[index * y_batch + inner * y_row + column * y_column]
+                    )
+                out[(index * m + row) * n + column] = total

@@ -6,7 +6,7 @@ reads like the formula and costs no type inference when a kernel is compiled.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -17,7 +17,7 @@ class Term:
     """A float, an integer or a truth value within the code of a kernel under construction.
 
     Products may be contracted with sums into fused multiply-adds where the CPU has them; nothing else is
-    reassociated. Numbers become constants of the other operand's type. Shifts to the right keep the sign.
+    reassociated. Numbers become constants of the other operand's type. Shifts to the right fill with zeros.
     """
 
     __slots__ = ("builder", "value")
@@ -85,14 +85,11 @@ class Term:
     def __xor__(self, other: "Term | int") -> "Term":
         return self.like(self.builder.xor(self.value, self._operand(other)))
 
-    def __invert__(self) -> "Term":
-        return self.like(self.builder.not_(self.value))
-
     def __lshift__(self, other: int) -> "Term":
         return self.like(self.builder.shl(self.value, self._operand(other)))
 
     def __rshift__(self, other: int) -> "Term":
-        return self.like(self.builder.ashr(self.value, self._operand(other)))
+        return self.like(self.builder.lshr(self.value, self._operand(other)))
 
     def _compare(self, symbol: str, other: "Term | float") -> "Term":
         compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
@@ -130,10 +127,8 @@ class Term:
         return self.like(self.builder.bitcast(self.value, ir.FloatType() if self.bits == 32 else ir.DoubleType()))
 
     def to_float(self, bits: int) -> "Term":
-        """Return the number as a float of a width, rounded."""
+        """Return the float as one of a width, rounded."""
         kind = ir.FloatType() if bits == 32 else ir.DoubleType()
-        if not self.is_float:
-            return self.like(self.builder.sitofp(self.value, kind))
         if self.bits == bits:
             return self
         return self.like((self.builder.fptrunc if bits < self.bits else self.builder.fpext)(self.value, kind))
@@ -160,6 +155,35 @@ class Term:
         return self.like(self.builder.call(function, [self.value, *map(self._operand, others)]))
 
 
+    def unlikely(self, condition: "Term", name: str, otherwise: "Term") -> "Term":
+        """Return a function of the C library where the condition holds, called in a branch, else another term."""
+        builder = self.builder
+        with builder.if_then(condition.value, likely=False):
+            # A function of our own around it: LLVM knows sin, and would compute it everywhere to avoid the branch.
+            rare = self.like(builder.call(self._outlined(name), [self.value]))
+            taken = builder.block
+        result = builder.phi(self.value.type)
+        for block in builder.block.function.blocks:
+            terminator = block.terminator
+            if terminator is not None and builder.block in terminator.operands:
+                result.add_incoming(rare.value if block is taken else otherwise.value, block)
+        return self.like(result)
+
+    def _outlined(self, name: str) -> ir.Function:
+        kind = self.value.type
+        module = self.builder.module
+        outlined = f"tracejit_{name}_{kind}"
+        if outlined in module.globals:
+            return module.globals[outlined]
+        function = ir.Function(module, ir.FunctionType(kind, [kind]), outlined)
+        function.linkage = "internal"
+        for attribute in ("nounwind", "willreturn", "memory(none)", "noinline"):
+            set.add(function.attributes, attribute)
+        inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
+        inner.builder.ret(inner.libm(name).value)
+        return function
+
+
 def select(condition: Term, yes: Term | float, no: Term | float) -> Term:
     """Return one of two terms without a branch; both are computed."""
     if not isinstance(yes, Term):
@@ -174,6 +198,168 @@ def polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
     for coefficient in reversed(coefficients[:-1]):
         result = result * x + coefficient
     return result
+
+
+class _Format(NamedTuple):
+    """What a function needs to know about a float format: layout, split constants, minimax coefficients.
+
+    The coefficients minimise the largest relative error of the named function over its reduced range; a comment
+    gives that error. A constant in several parts is their sum: the first parts have so few bits that their
+    products with the integers that occur are exact.
+    """
+
+    mantissa: int  # stored bits
+    bias: int  # of the exponent
+    shifter: float  # 1.5 * 2**mantissa: adding it rounds to an integer, which the low bits then hold
+    counter: int  # bits of 2**mantissa: "or" puts an integer >= 0 into the low bits of this float
+    smallest_normal: float
+    sqrt_half: int  # bits of the square root of 1/2
+    log_2: tuple[float, float]
+    log10_2: tuple[float, float]
+    half_pi: tuple[float, float]
+    exp_low: float  # below, exp is 0
+    exp_high: float  # above, exp is infinite
+    expm1_low: float  # below, expm1 is -1
+    sinh_high: float  # above, sinh is infinite
+    tanh_high: float  # above, tanh is 1
+    erf_high: float  # above, erf is 1
+    square_high: float  # above, x**2 + 1 is x**2
+    angle_high: float  # above, arctan2 scales its operands, so that their sum stays finite
+    cbrt_scale: float  # 8**k: brings subnormal numbers into the normal range
+    exp: tuple[float, ...]  # (e**r - 1 - r) / r**2, |r| <= log(2) / 2
+    log: tuple[float, ...]  # ((log(1 + s) - log(1 - s)) / s - 2) / z, z = s**2, |s| <= 0.1716
+    sin: tuple[float, ...]  # (sin(r) / r - 1) / z, z = r**2, |r| <= pi / 4
+    cos: tuple[float, ...]  # (cos(r) - 1 + z / 2) / z**2
+    arctan: tuple[float, ...]  # (arctan(t) / t - 1) / z, z = t**2, |t| <= tan(pi / 8)
+    arcsin: tuple[float, ...]  # (arcsin(t) / t - 1) / z, z = t**2, |t| <= 1/2
+    erf: tuple[float, ...]  # erf(x) / x - 1, of x**2, |x| <= 1
+    log_erfc: tuple[float, ...]  # log(1 - erf(x)), of x, 1 <= x <= erf_high
+    cbrt: tuple[float, ...]  # (1 + d)**(-1/3), |d| <= 0.11
+
+
+_F32 = _Format(
+    mantissa=23,
+    bias=127,
+    shifter=12582912.0,
+    counter=0x4B000000,
+    smallest_normal=2.0**-126,
+    sqrt_half=0x3F3504F3,
+    log_2=(0.693145751953125, 1.428606765330187e-06),
+    log10_2=(0.301025390625, 4.605039066518657e-06),
+    half_pi=(1.5707963705062866, -4.371138828673793e-08),
+    exp_low=-104.0,
+    exp_high=89.0,
+    expm1_low=-20.0,
+    sinh_high=89.5,
+    tanh_high=10.0,
+    erf_high=4.0,
+    square_high=2.0**13,
+    angle_high=2.0**100,
+    cbrt_scale=2.0**24,
+    exp=(0.49999997, 0.166665435, 0.0416675173, 0.00836654287, 0.00138631929),  # 2**-26
+    log=(0.666666627, 0.400009722, 0.284987807, 0.242794067),  # 2**-35
+    sin=(-0.166666552, 0.00833218824, -0.000195180721),  # 2**-28
+    cos=(0.0416666456, -0.00138873106, 2.44325383e-05),  # 2**-33
+    arctan=(-0.333333164, 0.19998531, -0.142444685, 0.10599798, -0.0609167665),  # 2**-30
+    arcsin=(0.166667536, 0.0749525279, 0.0454757996, 0.0241538882, 0.0422079861),  # 2**-27
+    erf=(0.128379166, -0.37612626, 0.11283581, -0.0268535465, 0.00518774055, -0.000800463313, 7.8346995e-05),  # 2**-29
+    log_erfc=(
+        0.000189537939, -1.12958503, -0.633207679, -0.108430855, 0.0252154954, -0.00420706393, 0.000441805809,
+        -2.17237448e-05,
+    ),  # 2**-35
+    cbrt=(0.999997318, -0.333326787, 0.223982051, -0.174828336),  # 2**-18
+)  # fmt: skip
+
+_F64 = _Format(
+    mantissa=52,
+    bias=1023,
+    shifter=6755399441055744.0,
+    counter=0x4330000000000000,
+    smallest_normal=2.0**-1022,
+    sqrt_half=0x3FE6A09E667F3BCD,
+    log_2=(0.6931471806019545, -4.2009150726810846e-11),
+    log10_2=(0.3010299956658855, -1.9043128467164274e-12),
+    half_pi=(1.5707963267948966, 6.123233995736766e-17),
+    exp_low=-746.0,
+    exp_high=710.0,
+    expm1_low=-40.0,
+    sinh_high=710.5,
+    tanh_high=20.0,
+    erf_high=6.0,
+    square_high=2.0**28,
+    angle_high=2.0**1000,
+    cbrt_scale=2.0**54,
+    exp=(
+        0.5, 0.16666666666666677, 0.04166666666666651, 0.008333333333321653, 0.001388888888896203,
+        0.0001984126988607621, 2.4801587173366375e-05, 2.755724425224002e-06, 2.755740181360789e-07,
+        2.5109024938410886e-08, 2.0875622570800565e-09,
+    ),  # 2**-60
+    log=(
+        0.6666666666666735, 0.3999999999941281, 0.285714287428342, 0.22222198524083267, 0.1818356704506868,
+        0.1531397682758349, 0.14796727792968162,
+    ),  # 2**-58
+    sin=(
+        -0.1666666666666663, 0.008333333333322005, -0.00019841269829496327, 2.7557313587962467e-06,
+        -2.5050742365840903e-08, 1.5895908213297248e-10,
+    ),  # 2**-56
+    cos=(
+        0.041666666666666595, -0.001388888888887288, 2.480158728874017e-05, -2.7557314146624726e-07,
+        2.087569633442576e-09, -1.1358299551199918e-11,
+    ),  # 2**-59
+    arctan=(
+        -0.333333333333332, 0.1999999999995382, -0.14285714280221662, 0.11111110784766355, -0.09090897796182842,
+        0.07692060906682122, -0.06663111927170795, 0.058479463165110095, -0.050395588648330186,
+        0.03807092691084393, -0.01791406540132948,
+    ),  # 2**-59
+    arcsin=(
+        0.16666666666666763, 0.07499999999970303, 0.044642857175078925, 0.03038194268570802, 0.022372215599838433,
+        0.017351601197206742, 0.01398094804215507, 0.011397886570917514, 0.010785906116691666,
+        0.0036854019329970547, 0.021757748891223064, -0.021069152205116452, 0.0326718020489611,
+    ),  # 2**-58
+    erf=(
+        0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072886,
+        0.00522397762478079, -0.0008548326978737888, 0.00012055331036744905, -1.4925593503236107e-05,
+        1.6460972759425727e-06, -1.6350024622884217e-07, 1.465787588172751e-08, -1.13656509388007e-09,
+        5.945236818271655e-11,
+    ),  # 2**-56
+    log_erfc=(
+        -1.7797586529676376e-07, -1.1283773452884986, -0.6366284161257622, -0.10274745687754507,
+        0.01907855451490026, 0.0002799155296028991, -0.001768371997727977, 0.0006406345107628069,
+        -4.4458028496453597e-05, -7.056324859019049e-05, 4.512208117346439e-05, -1.65430148846683e-05,
+        4.3349369280866234e-06, -8.522471355796339e-07, 1.2597549249165043e-07, -1.3658919415000293e-08,
+        1.0283605111253746e-09, -4.809621597653405e-11, 1.0528515923364875e-12,
+    ),  # 2**-56
+    cbrt=(
+        1.0000000062533576, -0.33333335625239435, 0.22221293888982374, -0.1728253986160461, 0.14607073307714682,
+        -0.12704997706708968,
+    ),  # 2**-27
+)  # fmt: skip
+
+_LOG2_E = 1.4426950408889634
+_LOG10_E = 0.4342944819032518
+_TWO_OVER_PI = 0.6366197723675814
+_TAN_EIGHTH_PI = 0.41421356237309503
+
+# In three parts of 33, 33 and 53 bits: n times the first two is exact for |n| < 2**20.
+_HALF_PI_PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+_REDUCIBLE = {32: 1.0e5, 64: 1.0e6}
+
+# log2 of a float32 to 2**-45 and 2**r to 2**-29, so that x**y is right to float32 for every y.
+_LOG2_OF_F32 = (
+    2.8853900817778495, 0.9617966941143484, 0.5770779420722443, 0.4122092820591592, 0.3199044723170384,
+    0.2829177857076467,
+)  # fmt: skip
+_EXP2_TO_F32 = (
+    1.000000000558863, 0.6931472057722493, 0.2402264685113115, 0.05550328705586042, 0.009618493075800955,
+    0.0013399959017780074, 0.0001534477300619212,
+)  # fmt: skip
+
+_INF = float("inf")
+_NAN = float("nan")
+
+
+def _format(x: Term) -> _Format:
+    return _F32 if x.bits == 32 else _F64
 
 
 def absolute(x: Term) -> Term:
@@ -204,6 +390,16 @@ def rint(x: Term) -> Term:
     return x.intrinsic("rint")
 
 
+def at_most(x: Term, bound: float) -> Term:
+    """Return the smaller one; NaN stays."""
+    return select(x > bound, bound, x)
+
+
+def at_least(x: Term, bound: float) -> Term:
+    """Return the larger one; NaN stays."""
+    return select(x < bound, bound, x)
+
+
 def sign(x: Term) -> Term:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, select(x.is_nan(), x, 0.0)))
 
@@ -213,11 +409,334 @@ def reciprocal(x: Term) -> Term:
 
 
 def isinf(x: Term) -> Term:
-    return absolute(x).equals(float("inf"))
+    return absolute(x).equals(_INF)
 
 
 def isfinite(x: Term) -> Term:
-    return absolute(x) < float("inf")
+    return absolute(x) < _INF
+
+
+# Note [powers of two]
+# A float holds n * 2**mantissa + bias in its exponent bits. Adding the shifter to a number below 2**(mantissa - 1)
+# leaves the nearest integer n in the low bits; a shift to the left moves it to the exponent and drops the rest
+# of the shifter. So no conversion between floats and integers is needed: there is none for 64 bits in AVX2.
+
+
+def _two_to(raw: Term, exponent: int = 0) -> Term:
+    """Return 2**(n + exponent), a normal number, where raw holds n as in Note [powers of two]."""
+    form = _F32 if raw.bits == 32 else _F64
+    return ((raw + (form.bias + exponent)) << form.mantissa).as_float()
+
+
+def _split_exponential(x: Term) -> tuple[Term, Term]:
+    """Return e**r - 1 and raw bits of n, where x = r + n log 2."""
+    form = _format(x)
+    shifted = x * _LOG2_E + form.shifter
+    n = shifted - form.shifter
+    r = x - n * form.log_2[0] - n * form.log_2[1]
+    return r + r * r * polynomial(r, form.exp), shifted.as_int()
+
+
+def _scaled(x: Term, raw: Term) -> Term:
+    """Return x * 2**n, which may be subnormal or infinite: 2**n itself may not exist."""
+    half = raw >> 1
+    return x * _two_to(half) * _two_to(raw - half)
+
+
+def exp(x: Term) -> Term:
+    form = _format(x)
+    part, raw = _split_exponential(at_least(at_most(x, form.exp_high), form.exp_low))
+    return _scaled(part + 1.0, raw)
+
+
+def exp2(x: Term) -> Term:
+    form = _format(x)
+    x = at_least(at_most(x, form.bias + 1.0), -1.0 - form.bias - form.mantissa)
+    shifted = x + form.shifter
+    r = (x - (shifted - form.shifter)) * sum(form.log_2)
+    return _scaled(r + r * r * polynomial(r, form.exp) + 1.0, shifted.as_int())
+
+
+def _quarter_expm1(x: Term) -> Term:
+    """Return (e**x - 1) / 4: in quarters nothing is infinite that is finite in the end."""
+    part, raw = _split_exponential(x)
+    scale = _two_to(raw, -2)
+    return scale * part + (scale - 0.25)
+
+
+def expm1(x: Term) -> Term:
+    form = _format(x)
+    quarter = _quarter_expm1(at_least(at_most(x, form.sinh_high), form.expm1_low))
+    return with_sign_of(quarter * 4.0, x)
+
+
+def tanh(x: Term) -> Term:
+    form = _format(x)
+    quarter = _quarter_expm1(at_most(absolute(x), form.tanh_high) * 2.0)
+    return with_sign_of(quarter / (quarter + 0.5), x)
+
+
+def sinh(x: Term) -> Term:
+    form = _format(x)
+    quarter = _quarter_expm1(at_most(absolute(x), form.sinh_high))
+    half = quarter * 2.0
+    return with_sign_of(half + half / (quarter * 4.0 + 1.0), x)
+
+
+def cosh(x: Term) -> Term:
+    form = _format(x)
+    part, raw = _split_exponential(at_most(absolute(x), form.sinh_high))
+    quarter = _two_to(raw, -2) * (part + 1.0)
+    return quarter * 2.0 + 0.125 / quarter
+
+
+def _split_logarithm(x: Term) -> tuple[Term, Term]:
+    """Return m - 1 and n with x = m * 2**n and m between the square roots of 1/2 and 2, for normal x > 0."""
+    form = _format(x)
+    shifted = x.as_int() - form.sqrt_half
+    exponent = (shifted + (form.bias << form.mantissa)) >> form.mantissa
+    n = (exponent | form.counter).as_float() - (2.0**form.mantissa + form.bias)
+    return ((shifted & ((1 << form.mantissa) - 1)) + form.sqrt_half).as_float() - 1.0, n
+
+
+def _split_any_logarithm(x: Term) -> tuple[Term, Term]:
+    """Return what `_split_logarithm` returns, for subnormal x as well."""
+    form = _format(x)
+    subnormal = x < form.smallest_normal
+    fraction, n = _split_logarithm(select(subnormal, x * 2.0**form.mantissa, x))
+    return fraction, select(subnormal, n - float(form.mantissa), n)
+
+
+def _logarithm_of_mantissa(f: Term, addend: Term | float = 0.0) -> Term:
+    """Return log(1 + f) + addend, where the addend is small."""
+    s = f / (f + 2.0)
+    z = s * s
+    half_square = f * f * 0.5
+    # log(1 + f) = 2 s + s z P(z), rewritten around f, which is exact.
+    return f - (half_square - (s * (half_square + z * polynomial(z, _format(f).log)) + addend))
+
+
+def _logarithm_or_limit(result: Term, x: Term) -> Term:
+    """Return the result where it is defined, else infinity or NaN, as for log(x)."""
+    return select(x > 0.0, select(x < _INF, result, _INF), select(x.equals(0.0), -_INF, x.constant(_NAN)))
+
+
+def log(x: Term) -> Term:
+    high, low = _format(x).log_2
+    f, n = _split_any_logarithm(x)
+    return _logarithm_or_limit(n * high + _logarithm_of_mantissa(f, n * low), x)
+
+
+def log2(x: Term) -> Term:
+    f, n = _split_any_logarithm(x)
+    return _logarithm_or_limit(n + _logarithm_of_mantissa(f) * _LOG2_E, x)
+
+
+def log10(x: Term) -> Term:
+    high, low = _format(x).log10_2
+    f, n = _split_any_logarithm(x)
+    return _logarithm_or_limit(n * high + (n * low + _logarithm_of_mantissa(f) * _LOG10_E), x)
+
+
+def log1p(x: Term) -> Term:
+    high, low = _format(x).log_2
+    total = x + 1.0
+    f, n = _split_logarithm(total)
+    # What the sum 1 + x lost is added to the logarithm to first order.
+    lost = select(n > 0.0, 1.0 - (total - x), x - (total - 1.0)) / total
+    near_one = n.equals(0.0)
+    f, lost = select(near_one, x, f), select(near_one, 0.0, lost)
+    return with_sign_of(_logarithm_or_limit(n * high + _logarithm_of_mantissa(f, n * low + lost), total), x)
+
+
+def arcsinh(x: Term) -> Term:
+    form = _format(x)
+    size = absolute(x)
+    large = size > form.square_high
+    square = size * size
+    inner = select(large, size, size + square / (sqrt(square + 1.0) + 1.0))
+    return with_sign_of(log1p(inner) + select(large, size.constant(sum(form.log_2)), 0.0), x)
+
+
+def arccosh(x: Term) -> Term:
+    form = _format(x)
+    large = x > form.square_high
+    over = x - 1.0
+    inner = select(large, x, over + sqrt(over * over + over * 2.0))
+    result = log1p(inner) + select(large, x.constant(sum(form.log_2)), 0.0)
+    return select(x >= 1.0, result, _NAN)
+
+
+def arctanh(x: Term) -> Term:
+    size = absolute(x)
+    return with_sign_of(log1p(size * 2.0 / (1.0 - size)) * 0.5, x)
+
+
+def _quarter_turns(x: Term) -> tuple[Term, Term]:
+    """Return r and raw bits of n with x = r + n pi/2 and r in [-pi/4, pi/4], for x that is not huge."""
+    form = _format(x)
+    shifted = x * _TWO_OVER_PI + form.shifter
+    n = (shifted - form.shifter).to_float(64)
+    r = x.to_float(64)
+    # A float32 leaves room in a float64 for a shorter sum.
+    first, second, third = _HALF_PI_PARTS
+    r = r - n * first
+    r = r - n * (second + third) if x.bits == 32 else (r - n * second) - n * third
+    return r.to_float(x.bits), shifted.as_int()
+
+
+def _sine_and_cosine(r: Term) -> tuple[Term, Term]:
+    form = _format(r)
+    z = r * r
+    return with_sign_of(r + r * (z * polynomial(z, form.sin)), r), (
+        1.0 - z * 0.5 + z * z * polynomial(z, form.cos)
+    )
+
+
+def _unless_huge(name: str, x: Term, result: Term) -> Term:
+    """Return the result, or that of the C library for arguments that need hundreds of digits of pi."""
+    return x.unlikely(absolute(x) > _REDUCIBLE[x.bits], name, result)
+
+
+def _circular(x: Term, quarter: int) -> Term:
+    r, raw = _quarter_turns(x)
+    sine, cosine = _sine_and_cosine(r)
+    raw = raw + quarter
+    result = select((raw & 1).differs(0), cosine, sine)
+    return (result.as_int() ^ ((raw & 2) << (x.bits - 2))).as_float()
+
+
+def sin(x: Term) -> Term:
+    return _unless_huge("sin", x, _circular(x, 0))
+
+
+def cos(x: Term) -> Term:
+    return _unless_huge("cos", x, _circular(x, 1))
+
+
+def tan(x: Term) -> Term:
+    r, raw = _quarter_turns(x)
+    sine, cosine = _sine_and_cosine(r)
+    odd = (raw & 1).differs(0)
+    return _unless_huge("tan", x, select(odd, cosine, sine) / select(odd, -sine, cosine))
+
+
+def _angle(small: Term, large: Term) -> Term:
+    """Return arctan(small / large) for 0 <= small <= large with one division."""
+    form = _format(small)
+    wide = small > large * _TAN_EIGHTH_PI
+    t = select(wide, small - large, small) / select(wide, small + large, large)
+    z = t * t
+    high, low = form.half_pi
+    correction = t * (z * polynomial(z, form.arctan)) + select(wide, t.constant(low / 2.0), 0.0)
+    return select(wide, t.constant(high / 2.0), 0.0) + (t + correction)
+
+
+def _from(constant: tuple[float, float], x: Term) -> Term:
+    """Return the constant minus x."""
+    return constant[0] - (x - constant[1])
+
+
+def arctan(x: Term) -> Term:
+    size = absolute(x)
+    steep = size > 1.0
+    angle = _angle(select(steep, 1.0, size), select(steep, size, 1.0))
+    angle = select(steep, _from(_format(x).half_pi, angle), angle)
+    return with_sign_of(select(size.equals(_INF), sum(_format(x).half_pi), angle), x)
+
+
+def arctan2(y: Term, x: Term) -> Term:
+    form = _format(x)
+    rise, run = absolute(y), absolute(x)
+    steep = rise > run
+    small, large = select(steep, run, rise), select(steep, rise, run)
+    huge = large > form.angle_high
+    scale = select(huge, x.constant(1.0 / form.angle_high), 1.0)
+    small, large = small * scale, large * scale
+    # Equal infinities count as equal numbers, and 0 / 0 as 0.
+    small = select(small.equals(_INF), 1.0, small)
+    large = select(large.equals(0.0), 1.0, select(large.equals(_INF), select(small.equals(1.0), 1.0, large), large))
+    angle = _angle(small, large)
+    angle = select(steep, _from(form.half_pi, angle), angle)
+    pi = (2.0 * form.half_pi[0], 2.0 * form.half_pi[1])
+    negative = with_sign_of(x.constant(1.0), x) < 0.0
+    angle = select(negative, _from(pi, angle), angle)
+    return select((x + y).is_nan() & (x.is_nan() | y.is_nan()), x + y, with_sign_of(angle, y))
+
+
+def _arcsine_parts(x: Term) -> tuple[Term, Term, Term]:
+    """Return whether |x| > 1/2, t and arcsin(t) - t, where t = |x|, or sqrt((1 - |x|) / 2) if so."""
+    size = absolute(x)
+    large = size > 0.5
+    z = select(large, 0.5 - size * 0.5, size * size)
+    t = select(large, sqrt(z), size)
+    return large, t, t * (z * polynomial(z, _format(x).arcsin))
+
+
+def arcsin(x: Term) -> Term:
+    large, t, rest = _arcsine_parts(x)
+    high, low = _format(x).half_pi
+    return with_sign_of(select(large, high - (2.0 * t + (2.0 * rest - low)), t + rest), x)
+
+
+def arccos(x: Term) -> Term:
+    large, t, rest = _arcsine_parts(x)
+    high, low = _format(x).half_pi
+    near_one = 2.0 * (t + rest)
+    near_minus_one = 2.0 * high - (2.0 * t + (2.0 * rest - 2.0 * low))
+    negative = x < 0.0
+    beside_zero = select(negative, high + (t + (rest + low)), high - (t + (rest - low)))
+    return select(large, select(negative, near_minus_one, near_one), beside_zero)
+
+
+def erf(x: Term) -> Term:
+    form = _format(x)
+    size = absolute(x)
+    near = size + size * polynomial(size * size, form.erf)
+    part, raw = _split_exponential(polynomial(at_most(size, form.erf_high), form.log_erfc))
+    far = 1.0 - (part + 1.0) * _two_to(raw)
+    return with_sign_of(select(size < 1.0, near, far), x)
+
+
+def cbrt(x: Term) -> Term:
+    form = _format(x)
+    size = absolute(x)
+    subnormal = size < form.smallest_normal
+    number = select(subnormal, size * form.cbrt_scale, size)
+    # A third of the bits, read as an integer, is nearly the logarithm of the root; 0.033 centres the error.
+    bits = number.as_int()
+    fraction = ((bits & ((1 << form.mantissa) - 1)) | (form.bias << form.mantissa)).as_float()
+    exponent = ((bits >> form.mantissa) | form.counter).as_float() - (2.0**form.mantissa + 1.0)
+    kept = form.mantissa - (12 if x.bits == 32 else 20)
+    third = (exponent + fraction) * (1.0 / 3.0) + (form.bias * 2.0 / 3.0 - 0.033)
+    root = ((third + 1.5 * 2.0**kept).as_int() << kept).as_float()
+    # Better by a polynomial; then with half the bits, whose square is exact, by a step of third order.
+    root = root * polynomial(root * root * (root / number) - 1.0, form.cbrt)
+    root = (root.as_int() & -(1 << (form.mantissa // 2 + 1))).as_float()
+    ratio = number / (root * root)
+    root = root + root * ((ratio - root) / (root + root + ratio))
+    root = select(subnormal, root * form.cbrt_scale ** (-1.0 / 3.0), root)
+    return with_sign_of(select((size > 0.0) & (size < _INF), root, size), x)
+
+
+def pow(x: Term, y: Term) -> Term:
+    if x.bits == 64:
+        return x.libm("pow", y)
+    size = absolute(x)
+    f, n = _split_logarithm(size.to_float(64))
+    s = f / (f + 2.0)
+    logarithm = n + s * polynomial(s * s, _LOG2_OF_F32)
+    logarithm = select(size.equals(0.0), -_INF, select(size < _INF, logarithm, size.to_float(64)))
+    power = at_least(at_most(y.to_float(64) * logarithm, 130.0), -160.0)
+    shifted = power + _F64.shifter
+    r = power - (shifted - _F64.shifter)
+    result = (polynomial(r, _EXP2_TO_F32) * _two_to(shifted.as_int())).to_float(32)
+    whole = trunc(y).equals(y)
+    odd = whole & trunc(y * 0.5).differs(y * 0.5)
+    result = select(odd, with_sign_of(result, x), result)
+    result = select((x < 0.0) & (x > -_INF) & trunc(y).differs(y), _NAN, result)
+    minus_one_to_inf = x.equals(-1.0) & absolute(y).equals(_INF)
+    return select(y.equals(0.0) | x.equals(1.0) | minus_one_to_inf, 1.0, result)
 
 
 def _floored(x: Term, y: Term) -> tuple[Term, Term]:
@@ -242,33 +761,16 @@ def floordiv(x: Term, y: Term) -> Term:
     return select(y.equals(0.0), x / y, _floored(x, y)[0])
 
 
-def pow(x: Term, y: Term) -> Term:
-    return x.libm("pow", y)
-
-
-def arctan2(y: Term, x: Term) -> Term:
-    return y.libm("atan2", x)
-
-
-def _from_libm(name: str) -> Callable[[Term], Term]:
-    return lambda x: x.libm(name)
-
-
-_LIBM = {
-    "exp": "exp", "expm1": "expm1", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10",
-    "log1p": "log1p", "cbrt": "cbrt", "sin": "sin", "cos": "cos", "tan": "tan", "arcsin": "asin",
-    "arccos": "acos", "arctan": "atan", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh", "erf": "erf",
-}  # fmt: skip
-
 UNARY: dict[str, Callable[[Term], Term]] = {
-    **{name: _from_libm(libm) for name, libm in _LIBM.items()},
-    "sqrt": sqrt, "floor": floor, "ceil": ceil, "trunc": trunc, "rint": rint, "sign": sign,
-    "reciprocal": reciprocal, "isinf": isinf, "isfinite": isfinite,
+    function.__name__: function
+    for function in (
+        arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1, floor,
+        isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, sin, sinh, sqrt, tan, tanh, trunc,
+    )
 }  # fmt: skip
 BINARY: dict[str, Callable[[Term, Term], Term]] = {
-    "arctan2": arctan2, "pow": pow, "mod": mod, "floordiv": floordiv,
-}  # fmt: skip
+    function.__name__: function for function in (arctan2, floordiv, mod, pow)
+}
 PREDICATES = frozenset({"isinf", "isfinite"})
 
 

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What emitted kernels use to touch memory: typed pointers, numbers passed as integers, and folds.
+
+Note [aliasing]
+LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all written operands
+of a kernel are disjoint from each other and from all that is read, and says so through metadata: every load from
+a read operand is in one alias scope, each written operand is in a scope of its own, and an access is noalias with all
+scopes but its own. That replaces run-time overlap checks, which LLVM gives up on beyond a few pointers.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, register_model
+
+DTYPES = {
+    "f32": types.float32, "f64": types.float64, "b1": types.boolean,
+    "i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64,
+    "u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64,
+}  # fmt: skip
+
+_WRITE_SCOPES = 128
+_READ_SCOPE = _WRITE_SCOPES  # the number of the scope that all reads share
+
+
+class Pointer(types.Type):  # type: ignore[misc]
+    """A pointer to elements of a dtype, in an alias scope."""
+
+    def __init__(self, dtype: types.Type, scope: int) -> None:
+        self.dtype = dtype
+        self.scope = scope
+        super().__init__(f"Pointer({dtype}, {scope})")
+
+
+@register_model(Pointer)
+class _PointerModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Pointer) -> None:
+        super().__init__(manager, kind, manager.lookup(kind.dtype).get_data_type().as_pointer())
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: Any, kws: Any) -> Any:
+        pointer, index = args
+        if isinstance(pointer, Pointer) and isinstance(index, types.Integer):
+            return signature(pointer.dtype, pointer, types.intp)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, args: Any, kws: Any) -> Any:
+        pointer, index, _ = args
+        if isinstance(pointer, Pointer) and isinstance(index, types.Integer):
+            return signature(types.none, pointer, types.intp, pointer.dtype)
+        return None
+
+
+def _annotate(module: Any, instruction: Any, scope: int) -> None:
+    """Mark an access as in `scope` and disjoint from all other scopes (Note [aliasing])."""
+    domain = module.add_metadata(["tracejit"])
+    scopes = [module.add_metadata([f"scope {i}", domain]) for i in range(_WRITE_SCOPES + 1)]
+    own = scopes.pop(scope)
+    instruction.set_metadata("alias.scope", module.add_metadata([own]))
+    instruction.set_metadata("noalias", module.add_metadata(scopes))
+
+
+@lower_builtin(operator.getitem, Pointer, types.intp)
+def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.args[0]
+    loaded = builder.load(builder.gep(args[0], [args[1]]))
+    _annotate(builder.module, loaded, kind.scope)
+    return context.data_model_manager[kind.dtype].from_data(builder, loaded)
+
+
+@lower_builtin(operator.setitem, Pointer, types.intp, types.Any)
+def _store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind = sig.args[0]
+    value = context.data_model_manager[kind.dtype].as_data(builder, args[2])
+    _annotate(builder.module, builder.store(value, builder.gep(args[0], [args[1]])), kind.scope)
+    return context.get_dummy_value()
+
+
+def _to_pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.inttoptr(args[0], context.get_value_type(sig.return_type))
+
+
+def _reader(dtype: types.Type) -> Any:
+    @intrinsic
+    def read(typing_context: Any, address: Any) -> Any:
+        return signature(Pointer(dtype, _READ_SCOPE), types.intp), _to_pointer
+
+    return read
+
+
+def _writer(dtype: types.Type) -> Any:
+    @intrinsic(prefer_literal=True)
+    def write(typing_context: Any, address: Any, scope: Any) -> Any:
+        if not isinstance(scope, types.IntegerLiteral):
+            return None
+        number = scope.literal_value % _WRITE_SCOPES
+        return signature(Pointer(dtype, number), types.intp, scope), _to_pointer
+
+    return write
+
+
+def _number(dtype: types.Type) -> Any:
+    """Return a function that takes a number of `dtype` out of the low bits of an integer."""
+
+    @intrinsic
+    def number(typing_context: Any, bits: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            kind = context.get_data_type(dtype)
+            width = 64 if dtype == types.float64 else 32 if dtype == types.float32 else kind.width
+            low = args[0] if width == 64 else builder.trunc(args[0], ir.IntType(width))
+            if isinstance(dtype, types.Float):
+                return builder.bitcast(low, kind)
+            return context.data_model_manager[dtype].from_data(builder, low)
+
+        return signature(dtype, types.intp), codegen
+
+    return number
+
+
+def _sum(dtype: types.Type) -> Any:
+    """Return an addition that LLVM may reassociate, so that a fold by it becomes a vector loop."""
+
+    @intrinsic
+    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return builder.fadd(*args, flags=("reassoc", "nsz"))
+
+        return signature(dtype, dtype, dtype), codegen
+
+    return fold
+
+
+def _extremum(dtype: types.Type, name: str) -> Any:
+    """Return the larger or smaller of two numbers, NaN if either is, in a form LLVM folds in vectors."""
+
+    @intrinsic
+    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            kind = context.get_value_type(dtype)
+            function = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(kind, [kind, kind]),
+                f"llvm.{name}.f{32 if dtype == types.float32 else 64}",
+            )
+            return builder.call(function, args)
+
+        return signature(dtype, dtype, dtype), codegen
+
+    return fold
+
+
+def _functions() -> dict[str, Callable[..., Any]]:
+    table: dict[str, Callable[..., Any]] = {}
+    for suffix, dtype in DTYPES.items():
+        table[f"read_{suffix}"] = _reader(dtype)
+        table[f"write_{suffix}"] = _writer(dtype)
+        table[f"number_{suffix}"] = _number(dtype)
+        if isinstance(dtype, types.Float):
+            table[f"fold_sum_{suffix}"] = _sum(dtype)
+            table[f"fold_max_{suffix}"] = _extremum(dtype, "maximum")
+            table[f"fold_min_{suffix}"] = _extremum(dtype, "minimum")
+    return table
+
+
+FUNCTIONS = _functions()

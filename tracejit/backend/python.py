@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python backend: runs the emitted module as it is, without Numba. It is the oracle of the tests.
+
+A pointer is an object that checks bounds; functions of the emitted source are NumPy's.
+"""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.codegen.emit import module_source
+from tracejit.codegen.names import DTYPES
+from tracejit.errors import CodegenError
+from tracejit.ops import OPS, Kind
+from tracejit.ops.op import Scalar
+from tracejit.program import Program
+
+_HAND_WRITTEN = {
+    "take": "gather", "scatter_add": "gather", "put": "gather", "take_along": "gather", "add_along": "gather",
+    "argmax": "search", "argmin": "search", "matmul": "gemm", "gemm": "gemm",
+}  # fmt: skip
+
+
+class Memory:
+    """A typed pointer into an array's bytes; reading or writing outside of them raises."""
+
+    __slots__ = ("_elements", "_start")
+
+    def __init__(self, elements: np.ndarray, start: int) -> None:
+        self._elements = elements
+        self._start = start
+
+    def _at(self, index: Any) -> int:
+        at = self._start + int(index)
+        if not 0 <= at < self._elements.size:
+            raise CodegenError(f"emitted code accesses element {at} of {self._elements.size}")
+        return at
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._elements[self._at(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements[self._at(index)] = value
+
+
+class PythonExecutable:
+    """Runs a program by calling the functions of its emitted module."""
+
+    def __init__(self, program: Program, title: str = "tracejit program") -> None:
+        self.program = program
+        self._namespace = namespace()
+        exec(compile(module_source(program, title), f"<tracejit {title}>", "exec"), self._namespace)
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on arrays of the shapes, dtypes and layouts that the program was built for."""
+        program = self.program
+        outputs = [np.empty(aval.shape, aval.dtype) for aval in program.outputs]
+        memory = {f"input[{i}]": array for i, array in enumerate(inputs)}
+        memory.update({f"output[{i}]": array for i, array in enumerate(outputs)})
+        memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
+        memory["arena"] = np.full(program.arena_bytes, 0xA5, np.uint8)  # never zero by luck
+
+        def locate(name: str, offset_bytes: int, dtype: str) -> Memory:
+            return _locate(memory[name], offset_bytes, np.dtype(dtype))
+
+        with np.errstate(all="ignore"):
+            self._namespace["forward"](locate)
+        return outputs
+
+
+def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> Memory:
+    """Return a pointer at `offset_bytes` from the first element of `array`."""
+    if array.dtype != dtype:  # the arena, whose bytes serve all dtypes
+        return Memory(array.view(dtype), offset_bytes // dtype.itemsize)
+    if array.size == 0:
+        return Memory(np.empty(0, dtype), 0)
+    if array.ndim == 0:
+        return Memory(array.reshape(1), 0)
+    low, high = np.lib.array_utils.byte_bounds(array)
+    start = (array.__array_interface__["data"][0] - low + offset_bytes) // dtype.itemsize
+    lowest = array[tuple([slice(-1, None) if s < 0 else slice(0, 1) for s in array.strides])]
+    flat = np.lib.stride_tricks.as_strided(lowest, ((high - low) // dtype.itemsize,), (dtype.itemsize,))
+    return Memory(flat, start)
+
+
+def namespace() -> dict[str, Any]:
+    """Return the names that emitted source may use, defined by NumPy and plain Python."""
+    names: dict[str, Any] = {"symbol": lambda name: name}
+    for suffix, dtype in DTYPES.items():
+        names[suffix] = _conversion(dtype)
+        names[f"number_{suffix}"] = names[f"read_{suffix}"] = lambda argument: argument
+        names[f"write_{suffix}"] = lambda argument, scope: argument
+        names[f"fold_sum_{suffix}"] = lambda accumulator, element: accumulator + element
+        names[f"fold_max_{suffix}"] = np.maximum
+        names[f"fold_min_{suffix}"] = np.minimum
+        for op in OPS.values():
+            if op.kind is Kind.ELEMENTWISE and isinstance(op.emit, Scalar):
+                function = op.emit.template.partition("_{T}(")
+                if function[1]:
+                    names[f"{function[0]}_{suffix}"] = op.numpy
+    for function, file in _HAND_WRITTEN.items():
+        names[function] = _hand_written(file, function)
+    for suffix in ("f32", "f64"):
+        names[f"gemm_{suffix}"] = names["gemm"]
+    return names
+
+
+def _conversion(dtype: np.dtype) -> Callable[[Any], Any]:
+    return lambda value: np.asarray(value).astype(dtype)[()]
+
+
+def _hand_written(file: str, function: str) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        return getattr(importlib.import_module(f"tracejit.kernels.{file}"), function)(*arguments)
+
+    return call

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""emit: a Plan becomes a Program, and a Program becomes one readable Python module."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.nest import NAME, emit_nest, named
+from tracejit.ir import Where
+from tracejit.passes.lower import Access
+from tracejit.passes.plan import KernelLaunch, Launch, Plan
+from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
+
+
+def emit(plan: Plan, inputs: Sequence[Aval]) -> Program:
+    """Return the program of a plan."""
+    rows = [_row(launch, plan) for launch in plan.launches]
+    return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes)
+
+
+def _row(launch: Launch, plan: Plan) -> Row:
+    arguments: list[Argument] = []
+    if isinstance(launch, KernelLaunch):
+        kernel = _adapter(launch)
+        if launch.symbol is not None:
+            arguments.append(Symbol(launch.symbol))
+        arguments += launch.numbers
+        arguments += [_pointer(access, plan) for access in launch.pointers]
+    else:
+        emitted = emit_nest(launch.nest)
+        kernel = emitted.kernel
+        for argument in emitted.arguments:
+            arguments.append(_pointer(argument, plan) if isinstance(argument, Access) else argument)
+    nodes = launch.nodes
+    note = ", ".join(node.op.name for node in nodes) or kernel.name.partition("_")[0]
+    where: tuple[Where, ...] = tuple(dict.fromkeys(node.where for node in nodes if node.where))
+    return Row(kernel, tuple(arguments), note, where)
+
+
+def _pointer(access: Access, plan: Plan) -> Pointer:
+    return Pointer(plan.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
+
+
+def _adapter(launch: KernelLaunch) -> Kernel:
+    """Return a kernel that calls a hand-written function with the arguments of the launch."""
+    arguments = [f"args[{i}]" for i in range(len(launch.numbers) + (launch.symbol is not None))]
+    reads = len(launch.pointers) - launch.writes
+    for i, access in enumerate(launch.pointers):
+        suffix = SUFFIXES[access.dtype]
+        place = f"args[{len(arguments)}]"
+        if launch.symbol is not None:
+            arguments.append(place)  # a foreign routine takes plain addresses
+            continue
+        arguments.append(f"read_{suffix}({place})" if i < reads else f"write_{suffix}({place}, {i - reads})")
+    lines = "".join(f"        {argument},\n" for argument in arguments)
+    function = launch.name if launch.symbol is None else f"{launch.name}_{suffix}"
+    return named(f"def {NAME}(args):\n    {function}(\n{lines}    )\n", launch.name)
+
+
+def module_source(program: Program, title: str) -> str:
+    """Return a program as the text of a Python module: its kernels, then forward(), which launches them.
+
+    The text runs as it is in a namespace that defines the functions it names (tracejit.backend.python does so).
+    """
+    parts = [
+        f'"""{title}\n\n'
+        f"{len(program.rows)} launches of {len(program.kernels)} kernels; arena {program.arena_bytes} bytes.\n"
+        + "".join(f"input[{i}]: {aval}\n" for i, aval in enumerate(program.inputs))
+        + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
+        + '"""\n'
+    ]
+    parts += ["\n" + kernel.text for kernel in program.kernels]
+    body = [_launch_line(row) for row in program.rows] or ["    pass\n"]
+    parts.append("\ndef forward(memory):\n" + "".join(body))
+    return "\n".join(parts)
+
+
+def _launch_line(row: Row) -> str:
+    places = ", ".join(f"{where[0].co_filename}:{where[1]}" for where in row.where if where)
+    comment = f"    # {row.note}" + (f"  ({places})" if places else "")
+    return f"{comment}\n    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"
+
+
+def _argument(argument: Argument) -> str:
+    if isinstance(argument, Pointer):
+        place = argument.place
+        name = "arena" if place.kind == "arena" else f"{place.kind}[{place.index}]"
+        offset = place.offset + argument.offset_bytes
+        return f"memory({name!r}, {offset}, {str(argument.dtype)!r})"
+    if isinstance(argument, Number):
+        value = argument.value.item()
+        text = repr(value) if np.isfinite(value) else f"float({str(value)!r})"
+        return f"{SUFFIXES[argument.dtype]}({text})"
+    if isinstance(argument, Symbol):
+        return f"symbol({argument.name!r})"
+    return str(argument)

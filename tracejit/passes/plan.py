@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""plan: steps become launches on memory: what is stored, where, for how long, and what is copied.
+
+Every value that some other step reads, and every output, has memory; everything else lives in
+registers of one kernel. Outputs are written straight into the arrays that the call returns. The rest shares one
+arena, in which memory is reused as soon as its last reader has run.
+"""
+
+from bisect import bisect_left, insort
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.errors import CodegenError
+from tracejit.ir import Graph, Node, Value
+from tracejit.ops import Kind
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided
+from tracejit.passes.fuse import Fused, Loop, contiguous
+from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+class Place(NamedTuple):
+    """Memory: the `index`-th input, output or constant from its first byte on, or `offset` bytes into the arena."""
+
+    kind: str  # "input", "output", "constant" or "arena"
+    index: int
+    offset: int
+
+
+class NestLaunch(NamedTuple):
+    """A loop nest to run."""
+
+    nest: Nest
+
+    @property
+    def touched(self) -> list[Value]:
+        return [access.root for access in (*self.nest.reads, *self.nest.writes)]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.nest.nodes
+
+
+class KernelLaunch(NamedTuple):
+    """A hand-written kernel to call: name(*numbers, *pointers)."""
+
+    name: str
+    numbers: tuple[int, ...]
+    pointers: tuple[Access, ...]  # strides are not used: the kernel knows its layout
+    writes: int  # how many of the pointers, the last ones, are written
+    node: Node
+    symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
+
+    @property
+    def touched(self) -> list[Value]:
+        return [access.root for access in self.pointers]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.node]
+
+
+Launch = NestLaunch | KernelLaunch
+
+
+class Plan(NamedTuple):
+    """Launches in order, the place of every root, and the sizes of outputs, constants and arena."""
+
+    launches: list[Launch]
+    places: dict[Value, Place]
+    outputs: list[Aval]
+    constants: list[np.ndarray]
+    arena_bytes: int
+
+
+def plan(graph: Graph, fused: Fused) -> Plan:
+    """Return the plan of a graph whose steps are `fused`."""
+    return _Planner(graph, fused).run()
+
+
+class _Planner:
+    def __init__(self, graph: Graph, fused: Fused) -> None:
+        self.graph = graph
+        self.fused = fused
+        self.launches: list[Launch] = []
+        self.places: dict[Value, Place] = {}
+        self.copies: dict[Value, Value] = {}
+
+    def run(self) -> Plan:
+        for i, value in enumerate(self.graph.inputs):
+            self.places[value] = Place("input", i, 0)
+        stored = self.stored()
+        copied_outputs = self.place_outputs()
+        for step in self.fused.steps:
+            if isinstance(step, Loop):
+                self.launches.append(NestLaunch(lower(step, self.fused, stored.get(id(step), ()))))
+            else:
+                self.call(step.node)
+        for index, value in copied_outputs:
+            target = Value(value.aval, None)
+            self.places[target] = Place("output", index, 0)
+            self.copy(self.fused.view(value), (target, contiguous(value.shape)))
+        constants = self.place_constants()
+        arena_bytes = self.place_arena()
+        outputs = [v.aval for v in self.graph.outputs]
+        return Plan(self.launches, self.places, outputs, constants, arena_bytes)
+
+    def stored(self) -> dict[int, list[Value]]:
+        """Return, for each loop, the values that need memory: read by another step, or an output."""
+        home, source = self.fused.home, self.fused.source
+        result: dict[int, dict[Value, None]] = {}
+
+        def store(value: Value) -> None:
+            step = home.get(value)
+            if isinstance(step, Loop):
+                result.setdefault(id(step), {})[value] = None
+
+        for step in self.fused.steps:
+            if isinstance(step, Loop):
+                for node in step.nodes:
+                    for value in node.inputs:
+                        base = source(value)[0]
+                        if home.get(base) is not step or base in step.accumulates:
+                            store(self.fused.view(value)[0])
+            else:
+                for value in step.node.inputs:
+                    store(self.fused.view(value)[0])
+        for value in self.graph.outputs:
+            store(self.fused.view(value)[0])
+        return {key: list(values) for key, values in result.items()}
+
+    def place_outputs(self) -> list[tuple[int, Value]]:
+        """Place roots that are outputs as they are; return the outputs that have to be copied at the end."""
+        copied = []
+        for index, value in enumerate(self.graph.outputs):
+            root, layout = self.fused.view(value)
+            if (
+                root in self.fused.home
+                and root not in self.places
+                and layout.offset == 0
+                and value.aval.size == root.aval.size
+                and layout == contiguous(value.shape)
+            ):
+                self.places[root] = Place("output", index, 0)
+            else:
+                copied.append((index, value))
+        return copied
+
+    def place_constants(self) -> list[np.ndarray]:
+        constants: list[np.ndarray] = []
+        for launch in self.launches:
+            for root in launch.touched:
+                if root not in self.places and root.node is None and root.data is not None:
+                    self.places[root] = Place("constant", len(constants), 0)
+                    constants.append(np.ascontiguousarray(root.data))
+        return constants
+
+    def place_arena(self) -> int:
+        last_use: dict[Value, int] = {}
+        for number, launch in enumerate(self.launches):
+            for root in launch.touched:
+                if root not in self.places:
+                    last_use[root] = number
+        arena = Arena()
+        dying: dict[int, list[Value]] = {}
+        for root, number in last_use.items():
+            dying.setdefault(number, []).append(root)
+        for number, launch in enumerate(self.launches):
+            for root in launch.touched:
+                if root not in self.places:
+                    offset = arena.take(root.aval.size * root.dtype.itemsize)
+                    self.places[root] = Place("arena", 0, offset)
+            for root in dying.get(number, ()):
+                arena.give(self.places[root].offset, root.aval.size * root.dtype.itemsize)
+        return arena.size_bytes
+
+    def copy(self, source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> None:
+        if 0 not in target[1].shape:
+            self.launches.append(NestLaunch(copy_nest(source, target)))
+
+    def contiguous(self, value: Value) -> Access:
+        """Return access to a contiguous copy of `value`, or to `value` itself where it is contiguous."""
+        root, layout = self.fused.view(value)
+        if layout.strides != contiguous(value.shape).strides and value.aval.size > 1:
+            known = self.copies.get(value)
+            if known is None:
+                known = self.copies[value] = Value(value.aval, None)
+                self.copy((root, layout), (known, contiguous(value.shape)))
+            return Access(known, 0, (), value.dtype)
+        return Access(root, layout.offset, (), value.dtype)
+
+    def call(self, node: Node) -> None:
+        emit = node.op.emit
+        if isinstance(emit, Strided):
+            # A view that the operand's layout does not allow: the operand is copied, the view is then free.
+            source, out = node.inputs[0], node.output
+            self.copy(self.fused.view(source), (out, contiguous(source.shape)))
+        elif isinstance(emit, Pieces):
+            self.pieces(node, emit)
+        elif node.op.kind is Kind.CONTRACT:
+            self.contract(node)
+        elif isinstance(emit, KernelCall):
+            avals = [v.aval for v in node.outputs]
+            numbers = emit.numbers(
+                avals[0] if len(avals) == 1 else tuple(avals), *[v.aval for v in node.inputs], **node.params
+            )
+            pointers = [self.contiguous(v) for v in node.inputs]
+            pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+            self.launches.append(
+                KernelLaunch(emit.name, tuple(numbers), tuple(pointers), len(node.outputs), node)
+            )
+        else:
+            raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
+
+    def pieces(self, node: Node, emit: Pieces) -> None:
+        out = node.output
+        strides = contiguous(out.shape).strides
+        for piece in emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params):
+            offset = sum(start * stride for start, stride in zip(piece.start, strides, strict=True))
+            steps = tuple([step * stride for step, stride in zip(piece.step, strides, strict=True)])
+            target = (out, Layout(offset, piece.shape, steps))
+            if piece.fill:
+                self.copy(Literal(out.dtype.type(piece.source), out.dtype), target)
+                continue
+            value = node.inputs[int(piece.source)]
+            root, layout = self.fused.view(value)
+            extra = len(piece.shape) - len(layout.shape)
+            own = tuple([
+                0 if extent == 1 else stride for extent, stride in zip(layout.shape, layout.strides, strict=True)
+            ])  # fmt: skip
+            self.copy((root, Layout(layout.offset, piece.shape, (0,) * extra + own)), target)
+
+    def contract(self, node: Node) -> None:
+        """Launch a matrix product, with transposes and batch strides as numbers where BLAS can take them."""
+        x, y = node.inputs
+        out = node.output
+        if out.dtype.kind != "f":
+            emit = node.op.emit
+            assert isinstance(emit, KernelCall)
+            x, y = (self.spread(v, out.shape[:-2]) for v in (x, y))
+            numbers = emit.numbers(out.aval, x.aval, y.aval)
+            pointers = (self.contiguous(x), self.contiguous(y), Access(out, 0, (), out.dtype))
+            self.launches.append(KernelLaunch(emit.name, tuple(numbers), pointers, 1, node))
+            return
+        batch = out.shape[:-2]
+        left, left_numbers = self.matrix(x, batch)
+        right, right_numbers = self.matrix(y, batch)
+        m, n = out.shape[-2:]
+        count = int(np.prod(batch, dtype=np.int64))
+        suffix = "f32" if out.dtype == np.float32 else "f64"
+        numbers = (count, m, n, x.shape[-1], *left_numbers, *right_numbers)
+        pointers = (left, right, Access(out, 0, (), out.dtype))
+        self.launches.append(
+            KernelLaunch("gemm", numbers, pointers, 1, node, symbol="sgemm" if suffix == "f32" else "dgemm")
+        )
+
+    def matrix(self, value: Value, batch: tuple[int, ...]) -> tuple[Access, tuple[int, int, int]]:
+        """Return access to a stack of matrices and (transposed, leading stride, batch stride)."""
+        root, layout = self.fused.view(value)
+        found = _as_matrices(layout, batch)
+        if found is None:
+            value = self.spread(value, batch)
+            access = self.contiguous(value)
+            found = _as_matrices(contiguous(value.shape), batch)
+            assert found is not None
+            return access, found
+        return Access(root, layout.offset, (), value.dtype), found
+
+    def spread(self, value: Value, batch: tuple[int, ...]) -> Value:
+        """Return a value whose view is `value` broadcast to the batch axes."""
+        shape = (*batch, *value.shape[-2:])
+        if shape == value.shape:
+            return value
+        root, layout = self.fused.view(value)
+        spread = Value(Aval(shape, None, value.dtype), None)
+        extra = len(shape) - value.ndim
+        strides = [0] * extra + [
+            0 if extent == 1 else stride for extent, stride in zip(layout.shape, layout.strides, strict=True)
+        ]
+        self.fused.views[spread] = (root, Layout(layout.offset, shape, tuple(strides)))
+        return spread
+
+
+def _as_matrices(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Return (transposed, leading stride, batch stride) of a layout that BLAS can read, else None."""
+    rows, columns = layout.shape[-2:]
+    by_row, by_column = layout.strides[-2:]
+    if (by_column == 1 or columns <= 1) and (by_row >= max(columns, 1) or rows <= 1):
+        transposed, leading = 0, by_row if rows > 1 else max(columns, 1)
+    elif (by_row == 1 or rows <= 1) and (by_column >= max(rows, 1) or columns <= 1):
+        transposed, leading = 1, by_column if columns > 1 else max(rows, 1)
+    else:
+        return None
+    extra = len(batch) - (len(layout.shape) - 2)
+    strides = (0,) * extra + tuple(
+        0 if extent == 1 else stride
+        for extent, stride in zip(layout.shape[:-2], layout.strides[:-2], strict=True)
+    )
+    walk = [(extent, stride) for extent, stride in zip(batch, strides, strict=True) if extent != 1]
+    if not walk:
+        return transposed, leading, 0
+    for (_, outer), (extent, inner) in zip(walk, walk[1:], strict=False):
+        if outer != inner * extent:
+            return None
+    return transposed, leading, walk[-1][1]
+
+
+class Arena:
+    """Hands out byte ranges, best fit first, and joins ranges that are given back."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._by_size: list[tuple[int, int]] = []  # (size, offset) of free ranges, sorted
+        self._by_start: dict[int, int] = {}
+        self._by_end: dict[int, int] = {}
+
+    def take(self, size_bytes: int) -> int:
+        """Return the offset of a range of at least `size_bytes`."""
+        size = _rounded(size_bytes)
+        at = bisect_left(self._by_size, (size, -1))
+        if at < len(self._by_size):
+            found, offset = self._by_size[at]
+            self._remove(offset, found)
+            if found > size:
+                self._insert(offset + size, found - size)
+            return offset
+        offset = self.size_bytes
+        self.size_bytes += size
+        return offset
+
+    def give(self, offset: int, size_bytes: int) -> None:
+        """Take back a range handed out by take."""
+        size = _rounded(size_bytes)
+        before = self._by_end.get(offset)
+        if before is not None:
+            self._remove(before, offset - before)
+            offset, size = before, size + offset - before
+        after = self._by_start.get(offset + size)
+        if after is not None:
+            self._remove(offset + size, after)
+            size += after
+        self._insert(offset, size)
+
+    def _insert(self, offset: int, size: int) -> None:
+        insort(self._by_size, (size, offset))
+        self._by_start[offset] = size
+        self._by_end[offset + size] = offset
+
+    def _remove(self, offset: int, size: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (size, offset))]
+        del self._by_start[offset]
+        del self._by_end[offset + size]
+
+
+def _rounded(size_bytes: int) -> int:
+    return max(ALIGNMENT, -(-size_bytes // ALIGNMENT) * ALIGNMENT)
+
+

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""build(): the stages of the compiler, one after the other."""
+
+from collections.abc import Sequence
+
+from tracejit import config
+from tracejit.codegen.emit import emit
+from tracejit.ir import Graph, verify
+from tracejit.ops.op import Layout
+from tracejit.passes.fuse import fuse
+from tracejit.passes.plan import plan
+from tracejit.passes.simplify import simplify
+from tracejit.program import Program
+
+
+def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
+    """Return the program of a graph.
+
+    Args:
+        graph: what was recorded, forward and adjoint together.
+        layouts: where the elements of each input lie, None or absent for contiguous ones.
+    """
+    simplified = simplify(graph)
+    if config.settings.verify:
+        verify(graph)
+        verify(simplified)
+    strided = {
+        value: layout
+        for value, layout in zip(simplified.inputs, layouts, strict=False)
+        if layout is not None
+    }  # fmt: skip
+    fused = fuse(simplified, strided)
+    planned = plan(simplified, fused)
+    return emit(planned, [value.aval for value in graph.inputs])

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A Program: what the code generator hands to a backend, and what the executor runs.
+
+A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ir import Where
+from tracejit.passes.plan import Place
+
+
+class Kernel(NamedTuple):
+    """Emitted source of one kernel, a function of one argument array; its name ends in a hash of the text."""
+
+    name: str
+    text: str
+
+
+class Pointer(NamedTuple):
+    """The address `offset_bytes` into a place, at which elements of `dtype` lie."""
+
+    place: Place
+    offset_bytes: int
+    dtype: np.dtype
+
+
+class Number(NamedTuple):
+    """A constant of the function, handed to the kernel at run time so that its value is not in the text."""
+
+    value: Any
+    dtype: np.dtype
+
+
+class Symbol(NamedTuple):
+    """The address of a routine outside kernels/, such as a BLAS function."""
+
+    name: str
+
+
+Argument = int | Pointer | Number | Symbol
+
+
+class Row(NamedTuple):
+    """One launch: the kernel, its arguments, and the user's lines that it comes from."""
+
+    kernel: Kernel
+    arguments: tuple[Argument, ...]
+    note: str
+    where: tuple[Where, ...]
+
+
+class Program(NamedTuple):
+    """Rows in order, and the memory that they work on."""
+
+    rows: list[Row]
+    inputs: list[Aval]
+    outputs: list[Aval]
+    constants: list[np.ndarray]
+    arena_bytes: int
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The distinct kernels, in the order of first use."""
+        return list(dict.fromkeys(row.kernel for row in self.rows))
