@@ -59,7 +59,9 @@ class dlarray:
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = trace.as_array(data, "dlarray")
         self._data = source._data
-        self._format = source._format if format is None else check_format("dlarray", format, source._data.ndim)
+        self._format = (
+            source._format if format is None else check_format("dlarray", format, source._data.ndim)
+        )
         self._value = source._value
 
     @classmethod
@@ -107,7 +109,7 @@ class dlarray:
         return self._data.nbytes
 
     @property
-    def T(self) -> "dlarray":
+    def T(self) -> "dlarray":  # noqa: N802 - as ndarray has it
         """The array with its axes, and their labels, in reverse order."""
         return movement.transpose(self)
 
@@ -132,7 +134,7 @@ class dlarray:
                 return f"{header} of a trace that has ended"
             if self._value.owner.accelerating:
                 return f"{header} traced"
-        return f"{header}\n{np.array2string(self._data)}"
+        return f"{header}\n{self._data}"
 
     __str__ = __repr__
 
@@ -147,7 +149,9 @@ class dlarray:
         """Return the data of an array of one element for `what`, with no axes."""
         if self._data.size != 1:
             hint = "use any() or all()" if what == "bool()" else "reduce it or select an element first"
-            raise DimsError(f"{what}: {trace.describe(self)} has {self._data.size} elements, not one; {hint}.")
+            raise DimsError(
+                f"{what}: {trace.describe(self)} has {self._data.size} elements, not one; {hint}."
+            )
         return trace.need_value(self, what).reshape(())
 
     def __bool__(self) -> bool:
@@ -343,7 +347,9 @@ class dlarray:
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
         # A recorded array is never written, and a copy of its data would not be what the tape holds.
-        return dlarray._wrap(self._data if self._value is not None else self._data.copy(), self._format, self._value)
+        return dlarray._wrap(
+            self._data if self._value is not None else self._data.copy(), self._format, self._value
+        )
 
     def clip(self, min: Any = None, max: Any = None) -> "dlarray":
         """Return the array limited to [min, max]; see clip."""
@@ -408,7 +414,9 @@ class dlarray:
     def reshape(self, *shape: Any, order: Literal["C"] = "C") -> "dlarray":
         """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
         if order != "C":
-            raise ArgumentError(f"reshape: order must be 'C', not {order!r}; transpose around the reshape instead.")
+            raise ArgumentError(
+                f"reshape: order must be 'C', not {order!r}; transpose around the reshape instead."
+            )
         return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def ravel(self) -> "dlarray":

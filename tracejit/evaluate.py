@@ -60,7 +60,9 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def _is_array(leaf: Any) -> bool:
     # Arrays of strings or objects are data of another sort, passed on as they are.
-    return hasattr(type(leaf), "__dlpack__") and not (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "OSUVMmT")
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind not in "OSUVMmT"
+    return hasattr(type(leaf), "__dlpack__")
 
 
 def _as_input(leaf: Any) -> dlarray:
@@ -73,7 +75,7 @@ def _inner_input(leaf: Any) -> Any:
     """Return an argument of an evaluation inside another, as a variable of its own.
 
     The gradient by it is then that by the argument alone, also where the function sees the same array in
-    another way (a closure, a second argument), and an array that the outer trace holds as a constant has one.
+    another way (a closure, a second argument), and an array that is a constant of the outer trace has one.
     """
     if not _is_array(leaf):
         return leaf
@@ -103,12 +105,12 @@ def dlgradient(
         enable_higher_derivatives: accepted for compatibility: a hint that derivatives of these follow.
 
     Returns:
-        For one x, its gradient: the same containers, sizes, formats and dtypes. For several, a tuple of those.
-        Zeros where `y` does not depend on an x.
+        For one x, its gradient: the same containers, sizes, formats and dtypes. For several, a tuple of
+        those. Zeros where `y` does not depend on an x.
 
     Raises:
-        GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is untraced or not
-            of floating point.
+        GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is untraced or
+            not of floating point.
         ArgumentError: if an x is not made of dlarrays.
         TraceError: if `y` or an x is left over from an evaluation that has ended.
 
@@ -138,12 +140,11 @@ def dlgradient(
 
     wrt = [_check_variable(x, number, place, recorder) for number, x in enumerate(leaves)]
     builder = recorder.builder
-    builder.where = trace.user_location()
+    builder.location = trace.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
     grads = []
-    for x, value in zip(leaves, autodiff.gradient(builder, [target], [seed], wrt), strict=True):
-        if value is None:
-            value = builder.constant(np.zeros(x.shape, x.dtype))
+    for x, found in zip(leaves, autodiff.gradient(builder, [target], [seed], wrt), strict=True):
+        value = builder.constant(np.zeros(x.shape, x.dtype)) if found is None else found
         grads.append(dlarray._wrap(value.data, x.format, value))
     result = tree.unflatten(treedef, grads)
     return result[0] if len(xs) == 1 else result
@@ -179,20 +180,20 @@ def _check_target(y: Any, recorder: trace.Recorder) -> Value:
 def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: trace.Recorder) -> Value:
     if type(x) is not dlarray:
         raise ArgumentError(
-            f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out of the "
-            "containers to differentiate by."
+            f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out "
+            "of the containers to differentiate by."
         )
     trace.check_open(x)
     if x.dtype.kind != "f":
         raise GradientError(
-            f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools have no gradient. "
-            "Cast it before dlfeval, or leave it out."
+            f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
+            "have no gradient. Cast it before dlfeval, or leave it out."
         )
     value = x._value
     if value is None or value.owner is not recorder:
         raise GradientError(
-            f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or reached it "
-            "around dlfeval (a closure or a global). Pass it as an argument of dlfeval."
+            f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or "
+            "reached it around dlfeval (a closure or a global). Pass it as an argument of dlfeval."
         )
     return value
 

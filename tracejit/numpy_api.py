@@ -3,14 +3,14 @@
 
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tracejit import trace
 from tracejit.errors import ArgumentError
-from tracejit.functions import creation, elementwise, linear, movement, reductions
+from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 
 _ADVICE = "take its value with extractdata(x) first (no gradient goes through that)"
 
@@ -121,7 +121,7 @@ def _shape(x: Any) -> tuple[int, ...]:
 
 
 def _size(x: Any, axis: Any = None) -> int:
-    return x.size if axis is None else np.size(x._data, axis)  # type: ignore[no-any-return]
+    return np.size(x._data, axis)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -175,7 +175,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.atleast_1d: movement.atleast_1d,
     np.atleast_2d: movement.atleast_2d,
     np.atleast_3d: movement.atleast_3d,
-    # elementwise
+    # selection
+    np.take: indexing.take,
+    np.take_along_axis: indexing.take_along_axis,
+    np.nonzero: indexing.nonzero,
     np.where: elementwise.where,
     np.clip: _clip,
     np.round: elementwise.round,
@@ -266,21 +269,23 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
     known = ", ".join(inspect.signature(ours).parameters)
-    return ArgumentError(f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {known}.")
+    return ArgumentError(
+        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {known}."
+    )
 
 
 def _name(function: Callable[..., Any]) -> str:
     return f"{function.__module__.replace('numpy', 'np', 1)}.{function.__qualname__}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def _translation(
     function: Callable[..., Any], ours: Callable[..., Any]
 ) -> tuple[dict[str, str], inspect.Signature | None]:
     """Return our name for each of NumPy's arguments that we take, and NumPy's signature.
 
     Arguments correspond by name. One whose name we do not use (`a`, `arr`, `m`, `tup`) corresponds by
-    position, if NumPy does not use our name. A function of any number of arrays has no signature to translate.
+    position, if NumPy does not use our name. For a function of any number of arrays there is no signature.
     """
     theirs = inspect.signature(function)
     parameters = inspect.signature(ours).parameters

@@ -13,6 +13,12 @@ from tracejit.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
 
 _DIRECTIONS = 2  # random directions for each argument
+_RTOL = {  # by whether the complex step applies, and whether float32 takes part
+    (True, False): 1e-9,
+    (False, False): 1e-6,
+    (True, True): 1e-4,
+    (False, True): 1e-2,
+}
 
 
 class _Recorded(NamedTuple):
@@ -63,7 +69,7 @@ def check_gradients(
     level = fun
     for depth in range(1, order + 1):
         what = name if depth == 1 else f"{name} (derivative {depth})"
-        _check(level, what, args, depth, rtol, atol)
+        _check(level, what, args, depth, rtol=rtol, atol=atol)
         level = _gradient_function(level, depth)
 
 
@@ -90,7 +96,7 @@ def _project(outputs: Any, seed: int, name: str) -> dlarray:
     leaves = [leaf for leaf in tree.flatten(outputs)[0] if _is_variable(leaf) and leaf._value is not None]
     if not leaves:
         raise ArgumentError(
-            f"check_gradients: {name} returns no traced floating-point dlarray, so there is no gradient to check."
+            f"check_gradients: {name} returns no traced floating-point dlarray, so it has no gradient."
         )
     total: Any = 0.0
     for leaf in leaves:
@@ -104,16 +110,19 @@ def _project(outputs: Any, seed: int, name: str) -> dlarray:
 def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int) -> _Recorded:
     leaves, treedef = tree.flatten(args)
     with trace.Recorder(name) as recorder:
-        inputs, arrays, variables = [], [], []
+        inputs: list[Any] = []
+        arrays: list[np.ndarray] = []
+        variables: list[int] = []
         for leaf in leaves:
-            if hasattr(type(leaf), "__dlpack__"):
+            if not hasattr(type(leaf), "__dlpack__"):
+                inputs.append(leaf)
+            else:
                 array = trace.as_array(leaf, "check_gradients")
                 if array.dtype.kind == "f":
                     array = dlarray._wrap(array._data.astype(np.float64), array.format, None)
                     variables.append(len(arrays))
                 arrays.append(array._data)
-                leaf = recorder.input(array)
-            inputs.append(leaf)
+                inputs.append(recorder.input(array))
         if not variables:
             raise ArgumentError(
                 f"check_gradients: args of {name} hold no floating-point array to differentiate by."
@@ -132,7 +141,13 @@ def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int
 
 
 def _check(
-    fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int, rtol: float | None, atol: float | None
+    fun: Callable[..., Any],
+    name: str,
+    args: tuple[Any, ...],
+    seed: int,
+    *,
+    rtol: float | None,
+    atol: float | None,
 ) -> None:
     recorded = _record(fun, name, args, seed)
     rng = np.random.default_rng(seed)
@@ -141,19 +156,20 @@ def _check(
     for number, gradient in zip(recorded.variables, recorded.gradients, strict=True):
         path = _path(recorded.graph, recorded.graph.inputs[number])
         exact = all(_analytic(node, path) for node in recorded.graph.nodes)
-        coarse = any(v.dtype == np.float32 for node in recorded.graph.nodes for v in node.outputs if v in path)
-        relative = rtol if rtol is not None else (1e-9 if exact else 1e-6) if not coarse else (1e-4 if exact else 1e-2)
+        coarse = any(v.dtype == np.float32 for v in path)
+        relative = _RTOL[exact, coarse] if rtol is None else rtol
         absolute = relative * 1e-3 if atol is None else atol
         for _ in range(_DIRECTIONS):
             direction = rng.uniform(0.5, 1.5, gradient.shape) * rng.choice((-1.0, 1.0), gradient.shape)
-            expected = _derivative(recorded, number, direction, base, exact, coarse)
+            expected = _derivative(recorded, number, direction, base, exact=exact, coarse=coarse)
             have = float(np.sum(gradient * direction))
             error = abs(have - expected)
             if not error <= absolute + relative * max(abs(have), abs(expected)):  # NaN fails as well
                 scale = max(abs(have), abs(expected))
+                method = "complex step" if exact else "central difference"
                 raise AssertionError(
-                    f"check_gradients: the derivative of {name} by {places[number]} along a random direction is "
-                    f"{have!r} by dlgradient, but {expected!r} by {'complex step' if exact else 'central difference'} "
+                    f"check_gradients: the derivative of {name} by {places[number]} along a random direction "
+                    f"is {have!r} by dlgradient, but {expected!r} by {method} "
                     f"(relative error {error / scale if scale else error:.2g}, allowed {relative:.2g})."
                 )
 
@@ -174,11 +190,11 @@ def _path(graph: Graph, source: Value) -> set[Value]:
 
 
 def _analytic(node: Node, path: set[Value]) -> bool:
-    """Return whether the complex step applies to a node; one that no derivative goes through does not matter."""
+    """Return whether the complex step applies to a node, or no derivative goes through it."""
     if node.op.analytic or not any(v in path for v in node.outputs):
         return True
     # A cast between floating-point types is left out; a condition that is not complex selects either branch.
-    return node.op.name == "cast" or node.op.name == "where"
+    return node.op.name in ("cast", "where")
 
 
 def _derivative(
@@ -186,6 +202,7 @@ def _derivative(
     number: int,
     direction: np.ndarray,
     base: dict[Value, np.ndarray],
+    *,
     exact: bool,
     coarse: bool,
 ) -> float:
@@ -219,7 +236,7 @@ def _evaluate(
             result = base[node.output]
         elif is_complex and node.op.name == "cast" and node.output.dtype.kind == "f":
             result = operands[0]
-        elif is_complex and node.op.vjp is None or is_complex and node.output.dtype.kind != "f":
+        elif is_complex and (node.op.vjp is None or node.output.dtype.kind != "f"):
             result = node.op.numpy(*map(np.real, operands), **node.params)
         else:
             result = node.op.numpy(*operands, **node.params)

@@ -8,7 +8,7 @@ leaves, and everything else is a leaf. Only these exact types are: a subclass of
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from tracejit.errors import ArgumentError
@@ -76,9 +76,10 @@ def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> S
         return (kind, keys, tuple([_flatten(tree[key], leaves, orders, is_leaf) for key in keys]))
     if tree is None:
         return _NONE
-    names = _fields(kind)
+    names = _fields(kind)  # type: ignore[arg-type]  # a class is hashable
     if names is not None:
-        return (kind, names, tuple([_flatten(getattr(tree, name), leaves, orders, is_leaf) for name in names]))
+        children = [getattr(tree, name) for name in names]
+        return (kind, names, tuple([_flatten(child, leaves, orders, is_leaf) for child in children]))
     leaves.append(tree)
     return LEAF
 
@@ -90,8 +91,8 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(sorted(keys, key=lambda key: (type(key).__qualname__, repr(key))))
 
 
-@lru_cache(maxsize=None)
-def _fields(kind: type) -> tuple[str, ...] | None:
+@cache
+def _fields(kind: Any) -> tuple[str, ...] | None:
     """Return the names of the children of a named tuple or dataclass type; None for any other type."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple(kind._fields)

@@ -101,7 +101,13 @@ def full(
 
 
 def eye(
-    n: int, m: int | None = None, k: int = 0, dtype: Any = None, format: str | None = None, *, like: Any = None
+    n: int,
+    m: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    format: str | None = None,
+    *,
+    like: Any = None,
 ) -> "dlarray":
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
@@ -170,10 +176,10 @@ def arange(
         if trace.is_array(number) and number._value is not None:
             trace.need_value(number, f"arange, whose length {name} decides,")
     try:
-        data = np.arange(start, stop, step, wanted)
+        data: np.ndarray = np.arange(start, stop, step, dtype=wanted)
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ArgumentError(
-            f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give three numbers, step not 0."
+            f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give numbers, step not 0."
         ) from error
     check_dtype("arange", data.dtype)
     return _wrap("arange", data, format, like)
@@ -256,11 +262,15 @@ def _sizes(where: str, shape: Any) -> tuple[int, ...]:
 
 def _dtype(where: str, dtype: Any, like: Any) -> np.dtype:
     if dtype is None:
-        return np.dtype(np.float64) if like is None else trace.as_array(like, where).dtype  # type: ignore[no-any-return]
+        if like is None:
+            return np.dtype(np.float64)
+        return trace.as_array(like, where).dtype  # type: ignore[no-any-return]
     try:
         wanted = np.dtype(dtype)
     except TypeError:
-        raise ArgumentError(f"{where}: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
+        raise ArgumentError(
+            f"{where}: dtype must be a NumPy dtype such as np.float32, not {dtype!r}."
+        ) from None
     return check_dtype(where, wanted)
 
 

@@ -114,7 +114,7 @@ def extractdata(x: Any) -> np.ndarray:
     Raises:
         ArgumentError: if `x` is no dlarray.
         TraceError: if `x` is traced in a function that is recorded for acceleration (a replay would keep
-            the value seen now; stop_gradient is the way to make a constant there), or after its trace closed.
+            the value seen now; use stop_gradient there), or after its trace closed.
 
     Examples:
         >>> import numpy as np, tracejit as tj
@@ -127,5 +127,7 @@ def extractdata(x: Any) -> np.ndarray:
 
 def _checked(where: str, x: Any) -> Any:
     if not trace.is_array(x):
-        raise ArgumentError(f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x).")
+        raise ArgumentError(
+            f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x)."
+        )
     return x
