@@ -2,8 +2,8 @@
 """Indexing with NumPy's keys, its functional counterpart of assignment, and take.
 
 A key becomes at most one slice, one take at a single (combined) index, and reshapes around them
-(Note [what a key becomes]). Integer indices may be traced; boolean masks are turned into integer indices, which
-needs their values, except in ``x[mask] = value``, which is a selection.
+(Note [what a key becomes]). Integer indices may be traced. Boolean masks are turned into integer indices,
+which needs their values, except in ``x[mask] = value``, which is a selection.
 """
 
 import operator
@@ -21,8 +21,7 @@ from tracejit.functions.movement import bounds, expanded, permuted, ravel, relab
 if TYPE_CHECKING:
     from tracejit.array import dlarray
 
-_SLICE, _INT, _NEW, _PLACES, _MASK = range(5)  # what an entry of a key is
-_ALL = (_SLICE, slice(None))
+_SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # what an entry of a key is
 _INT64 = np.dtype(np.int64)
 
 
@@ -55,9 +54,9 @@ class _Key:
 #   reshape    (3, 56)        the indexed axes merged into one
 #   take       (3, 2, 2)      at i * 8 + j, the indices broadcast together
 #   reshape                   new axes
-# NumPy puts the axes of index arrays (integers count as such beside arrays) where they were if they are next to
-# each other in the key, else first; None between them separates them. setitem does the same steps on
-# the way in and their inverses on the way out, with put for take and setslice for slice.
+# NumPy puts the axes of index arrays (integers count as such beside arrays) where they were if they are next
+# to each other in the key, else first; slices, None and ... between them separate them. setitem does the same
+# steps on the way in and their inverses on the way out, with put for take and setslice for slice.
 
 
 def getitem(x: Any, key: Any) -> "dlarray":
@@ -69,8 +68,8 @@ def getitem(x: Any, key: Any) -> "dlarray":
             dlarrays or lists), or a tuple of them. Integer dlarrays may be traced.
 
     Returns:
-        dlarray of the dtype of `x`. An integer drops its axis with its label; slices, one mask of one axis and
-        one 1-D index array keep the label; new axes are labelled U.
+        dlarray of the dtype of `x`. An integer drops its axis with its label; slices, a mask of one axis
+        and a single 1-D index array keep the label; new axes are labelled U.
 
     Raises:
         BoundsError: (an IndexError) for a place that `x` does not have, or too many indices.
@@ -167,9 +166,10 @@ def _parse(function: str, array: Any, key: Any) -> _Key:
     any_places = any(kind == _PLACES for kind, _ in entries)
     axis = 0
     for kind, entry in entries:
-        if kind == _NEW:
-            result.append(1)
-            labels.append("U")
+        if kind in (_NEW, _GAP):
+            if kind == _NEW:
+                result.append(1)
+                labels.append("U")
             closed = group is not None
             continue
         extent = shape[axis]
@@ -223,6 +223,7 @@ def _parse(function: str, array: Any, key: Any) -> _Key:
 def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
     """Return what each entry of a key is, with one slice, integer or index array for each axis of `array`."""
     entries: list[tuple[int, Any]] = []
+    whole: tuple[int, Any] = (_SLICE, slice(None))
     used = 0
     ellipsis: int | None = None
     for entry in key if isinstance(key, tuple) else (key,):
@@ -250,12 +251,15 @@ def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
     missing = array._data.ndim - used
     if missing < 0:
         raise BoundsError(
-            f"{function}: the key indexes {used} axes, but x ({describe_shape(array._data.shape, array._format)}) "
-            f"has {array._data.ndim}; leave out indices, or add axes with None."
+            f"{function}: the key indexes {used} axes, but x "
+            f"({describe_shape(array._data.shape, array._format)}) has {array._data.ndim}; leave out "
+            "indices, or add axes with None."
         )
-    if missing:
-        at = len(entries) if ellipsis is None else ellipsis
-        entries[at:at] = [_ALL] * missing
+    if ellipsis is not None:
+        # An ellipsis keeps the arrays on its sides apart even where it stands for no axis.
+        entries[ellipsis:ellipsis] = [whole] * missing or [(_GAP, None)]
+    else:
+        entries += [whole] * missing
     return _checked_entries(function, array, entries)
 
 
@@ -267,8 +271,8 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
                 return (_INT, operator.index(entry))
             except TypeError:
                 raise ArgumentError(
-                    f"{function}: {entry!r:.80} is no index; use integers, slices, ..., None, integer arrays or "
-                    "boolean masks."
+                    f"{function}: {entry!r:.80} is no index; use integers, slices, ..., None, integer "
+                    "arrays or boolean masks."
                 ) from None
         entry = np.asarray(entry)
         if not entry.size and entry.dtype == np.float64:
@@ -282,7 +286,8 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     if kind == "b":
         if entry._data.ndim == 0:
             raise ArgumentError(
-                f"{function}: a single boolean is no index; use where(condition, a, b), or a mask of the size of x."
+                f"{function}: a single boolean is no index; use where(condition, a, b), or a mask "
+                "of the size of x."
             )
         return (_MASK, entry)
     raise DTypeError(
@@ -297,7 +302,7 @@ def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) 
     checked: list[tuple[int, Any]] = []
     axis = 0
     for kind, entry in entries:
-        if kind == _NEW:
+        if kind in (_NEW, _GAP):
             checked.append((kind, entry))
             continue
         if kind == _MASK:
@@ -325,8 +330,8 @@ def _check_mask(function: str, array: Any, mask: Any, axis: int) -> None:
     if array._data.shape[axis : axis + ndim] != have:
         raise BoundsError(
             f"{function}: a mask of {describe_shape(have, mask._format)} does not fit x "
-            f"({describe_shape(array._data.shape, array._format)}) from axis {axis} on; it must have the sizes of "
-            "the axes that it selects from."
+            f"({describe_shape(array._data.shape, array._format)}) from axis {axis} on; it must have the "
+            "sizes of the axes that it selects from."
         )
 
 
@@ -371,7 +376,7 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
         if data.dtype != _INT64:
             index = apply("cast", index, dtype=_INT64)
         if index._value is not None:
-            # A replay sees other indices; without this one out of range would name another place in the next row.
+            # A replay sees other indices: one out of range must not name a place in another row.
             fits = apply("logical_and", apply("less_equal", -extent, index), apply("less", index, extent))
             inside = fits if inside is None else apply("logical_and", inside, fits)
             index = apply("where", apply("less", index, 0), apply("add", index, extent), index)
@@ -396,7 +401,8 @@ def _as_value(array: Any, value: Any) -> Any:
             info = np.iinfo(dtype)
             if not info.min <= value <= info.max:
                 raise ArgumentError(
-                    f"setitem: the value {value} does not fit x of type {dtype} ({info.min} to {info.max}); cast x first."
+                    f"setitem: the value {value} does not fit x of type {dtype} "
+                    f"({info.min} to {info.max}); cast x first."
                 )
         with np.errstate(all="ignore"):
             return trace.as_array(np.asarray(value).astype(dtype))
@@ -427,9 +433,10 @@ def _fitted(array: Any, given: Any, shape: tuple[int, ...], format: str | None) 
     aligned = shape[len(shape) - len(have) :]
     if len(have) > len(shape) or any(a not in (1, b) for a, b in zip(have, aligned, strict=True)):
         raise DimsError(
-            f"setitem: a value of size {describe_shape(given._data.shape, labels)} does not broadcast to the "
-            f"{describe_shape(shape, format)} places of x ({describe_shape(array._data.shape, array._format)}) "
-            "that are assigned; aligned from the last axis, each size must be 1 or equal."
+            f"setitem: a value of size {describe_shape(given._data.shape, labels)} does not broadcast to "
+            f"the {describe_shape(shape, format)} places of x "
+            f"({describe_shape(array._data.shape, array._format)}) that are assigned; aligned from the "
+            "last axis, each size must be 1 or equal."
         )
     return expanded(reshaped(given, have, None), shape)
 
@@ -439,7 +446,7 @@ def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
 
     Args:
         x: dlarray of any format, ndarray or list.
-        indices: integers of any sizes (dlarray, traced or not, ndarray, list); negative ones count from the end.
+        indices: integers of any sizes (dlarray, traced or not, ndarray, list); negative: from the end.
         axis: the axis, by number or label; None takes from all elements in C order.
 
     Returns:
@@ -467,7 +474,7 @@ def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
 
 
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
-    """Return, for each of `indices`, the element of `x` at that place along an axis and at the same other places.
+    """Return, for each of `indices`, the element of `x` at that place along an axis.
 
     Args:
         x: dlarray of any format, ndarray or list.

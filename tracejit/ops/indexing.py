@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ops that read and write at places given by integer arrays, along one axis.
 
-The axis is seen as the middle one of (outer, n, inner); indices of several axes are combined by the functions.
-Indices count from the end when negative. The references raise a BoundsError for an index out of
-range. Compiled code cannot raise; it never touches memory outside the array either: reading out of range gives NaN,
-or the lowest number of an integer type, and writing out of range does nothing.
+Indices of several axes are combined by the functions. Negative ones count from the end. The references raise a
+BoundsError for an index out of range. Compiled code cannot raise, and never touches memory outside the array:
+there reading gives NaN, or the lowest number of an integer type, and writing does nothing.
 """
 
 from collections.abc import Sequence
@@ -36,6 +35,13 @@ def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
         )
 
 
+def _check_sums(op: str, x: Aval) -> None:
+    if x.dtype.kind == "b":
+        raise DTypeError(
+            f"{op}: x is of type bool, to which nothing can be added; cast it (x.astype(np.int64))."
+        )
+
+
 def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
     """Return `index` as int64 if all of it lies in -n to n - 1, else raise a BoundsError."""
     places = index.astype(np.int64, copy=False)
@@ -46,6 +52,11 @@ def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
             f"{op}: index {places[outside][0]} is out of range for an axis of size {n}; {legal}."
         )
     return places
+
+
+def _at(axis: int, places: np.ndarray) -> tuple[Any, ...]:
+    """Return the key of `places` along an axis."""
+    return (slice(None),) * axis + (places,)
 
 
 def _taken(x: Aval, index: Aval, axis: int) -> Shape:
@@ -83,6 +94,8 @@ def _vjp_take(b: Any, node: Any, ct: Any) -> Any:
 
 def _infer_scatter(op: str, x: Aval, index: Aval, v: Aval, axis: int) -> Aval:
     _check(op, x, index, axis)
+    if op != "put":
+        _check_sums(op, x)
     shape = _taken(x, index, axis)
     if v.shape != shape and not (op == "put" and v.shape == ()):
         raise DimsError(
@@ -100,7 +113,7 @@ def _infer_scatter_add(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
 def _numpy_scatter_add(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) -> np.ndarray:
     y = target(x, v)
     places = _check_places("scatter_add", index, x.shape[axis])
-    np.add.at(y, (*(slice(None),) * axis, places), v.astype(y.dtype, copy=False))
+    np.add.at(y, _at(axis, places), v.astype(y.dtype, copy=False))
     return y
 
 
@@ -112,7 +125,7 @@ def _numpy_put(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) ->
     y = target(x, v)
     places = _check_places("put", index, x.shape[axis])
     with np.errstate(all="ignore"):
-        y[(*(slice(None),) * axis, places)] = v
+        y[_at(axis, places)] = v
     return y
 
 
@@ -164,10 +177,12 @@ def _vjp_take_along(b: Any, node: Any, ct: Any) -> Any:
 
 def _infer_add_along(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
     _infer_along("add_along_axis", x, index, axis)
+    _check_sums("add_along_axis", x)
     if v.shape != index.shape:
         raise DimsError(
             f"add_along_axis: v has size {describe_shape(v.shape, v.format)} and index "
-            f"{describe_shape(index.shape, None)}; one number is added for each index, so broadcast v to that size."
+            f"{describe_shape(index.shape, None)}; one number is added for each index, so "
+            "broadcast v to that size."
         )
     return x
 
@@ -214,26 +229,27 @@ def _sample(*shapes: Shape, axis: int, high: int) -> Sample:
 
 
 OPS = (
-    Op(name="take", doc="x at the places `index` along an axis, which the axes of index replace; ct added to zeros. "
-       "Out of range: BoundsError; compiled NaN, or the lowest number of an integer type.",
+    Op(name="take", doc="x at the places `index` along an axis, which the axes of index replace; ct added to "
+       "zeros. Out of range: BoundsError; compiled NaN, or the lowest number of an integer type.",
        kind=Kind.KERNEL, infer=_infer_take, numpy=_numpy_take, promote=_promote_two, vjp=_vjp_take,
        emit=KernelCall("take", _take_numbers),
        samples=(_sample((4, 3), (2,), axis=0, high=4), _sample((2, 4), (), axis=1, high=4),
                 _sample((2, 3, 2), (2, 3), axis=1, high=3))),
-    Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places add up; "
-       "ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
+    Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places add "
+       "up; ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
        kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
        emit=KernelCall("scatter_add", _scatter_numbers),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3))),
-    Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of repeated "
-       "places the last counts. ct with the places zeroed; ct taken at index, 0 for what was overwritten. "
+    Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of "
+       "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was overwritten. "
        "Out of range: BoundsError; compiled no effect.",
        kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
        emit=KernelCall("put", _put_numbers),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
-                _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3), _sample((4, 2), (3,), (), axis=0, high=4))),
+                _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3),
+                _sample((4, 2), (3,), (), axis=0, high=4))),
     Op(name="take_along_axis", doc="x at places given for each element, along an axis; ct added to zeros. "
        "Out of range as in take.",
        kind=Kind.KERNEL, infer=_infer_take_along, numpy=_numpy_take_along, promote=_promote_two,

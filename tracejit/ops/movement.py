@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ops that rearrange elements without arithmetic: reshape, transpose, slices, joins and padding.
 
-Those with Strided emission are other views of the operand's memory; those with Pieces are written part by part.
+Those with Strided emission are other views of the operand's memory; those with Pieces are written in parts.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ Shape = tuple[int, ...]
 def _infer_reshape(x: Aval, *, shape: Shape) -> Aval:
     if prod(shape) != x.size or any(extent < 0 for extent in shape):
         raise DimsError(
-            f"reshape: x has {x.size} elements ({describe_shape(x.shape, x.format)}), but shape={shape} holds "
-            f"{prod(shape)}; the sizes must have the same product."
+            f"reshape: x has {x.size} elements ({describe_shape(x.shape, x.format)}), but shape={shape} "
+            f"holds {prod(shape)}; the sizes must have the same product."
         )
     return Aval(shape, None, x.dtype)
 
@@ -112,8 +112,8 @@ def _infer_broadcast(x: Aval, *, shape: Shape) -> Aval:
     extra = len(shape) - x.ndim
     if extra < 0 or any(have not in (1, want) for have, want in zip(x.shape, shape[extra:], strict=True)):
         raise DimsError(
-            f"broadcast_to: x of size {describe_shape(x.shape, x.format)} does not broadcast to shape={shape}; "
-            "aligned from the last axis, each size of x must be 1 or equal."
+            f"broadcast_to: x of size {describe_shape(x.shape, x.format)} does not broadcast to "
+            f"shape={shape}; aligned from the last axis, each size of x must be 1 or equal."
         )
     format = None if x.format is None else "U" * extra + x.format
     return Aval(shape, format, x.dtype)
@@ -215,13 +215,13 @@ def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
             have != want for i, (have, want) in enumerate(zip(x.shape, first.shape, strict=True)) if i != axis
         ):
             raise DimsError(
-                f"concatenate: array 0 has size {describe_shape(first.shape, first.format)} and array {number} "
-                f"{describe_shape(x.shape, x.format)}; all sizes but that of axis {axis} must be equal."
+                f"concatenate: array 0 has size {describe_shape(first.shape, first.format)} and array "
+                f"{number} {describe_shape(x.shape, x.format)}; all sizes but that of axis {axis} must be equal."
             )
         if x.format is not None and format is not None and x.format != format:
             raise DimsError(
-                f"concatenate: the arrays have the formats {format!r} and {x.format!r}; joined axes must have "
-                "the same labels. Permute or relabel one of them."
+                f"concatenate: the arrays have the formats {format!r} and {x.format!r}; joined axes must "
+                "have the same labels. Permute or relabel one of them."
             )
         format = format or x.format
     if not 0 <= axis < first.ndim:
@@ -316,12 +316,12 @@ OPS = (
        vjp=lambda b, n, ct: (lambda: b.transpose(ct, axes=_inverse(n.params["axes"])),),
        emit=Strided(_layout_transpose, lambda ndim, shape_in, *, axes: _inverse(axes)),
        samples=(Sample(((2, 3),), {"axes": (1, 0)}), Sample(((2, 3, 4),), {"axes": (2, 0, 1)}))),
-    Op(name="broadcast_to", doc="x repeated to `shape` by NumPy's rule, new leading axes labelled U; ct (summed)",
+    Op(name="broadcast_to", doc="x repeated to `shape` by NumPy's rule, new axes labelled U; ct (summed)",
        kind=Kind.MOVE, infer=_infer_broadcast, numpy=lambda x, *, shape: np.broadcast_to(x, shape),
        vjp=lambda b, n, ct: (ct,), emit=Strided(_layout_broadcast, _axes_broadcast),
        samples=(Sample(((3, 1),), {"shape": (2, 3, 4)}), Sample(((),), {"shape": (2,)}),
                 Sample(((2, 3),), {"shape": (2, 3)}))),
-    Op(name="slice", doc="the places range(start, stop, step) of each axis, steps of either sign; ct set into zeros",
+    Op(name="slice", doc="the places range(start, stop, step) of each axis; ct set into zeros",
        kind=Kind.MOVE, infer=_infer_slice,
        numpy=lambda x, *, starts, stops, steps: x[_key(starts, stops, steps)],
        vjp=lambda b, n, ct: (lambda: b.setslice(zeros(b, ct, n.inputs[0].shape), ct, **n.params),),
