@@ -136,6 +136,11 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
         if not isinstance(x, (np.generic, bool, int, float, list, tuple)) and hasattr(x, "__dlpack__"):
             x = np.from_dlpack(x)
         else:
+            if _holds_traced(x):
+                raise ArgumentError(
+                    f"{where}: a {type(x).__name__} that holds traced dlarrays would lose their trace; "
+                    "join them with stack or concatenate."
+                )
             try:
                 x = np.asarray(x)
             except Exception as error:
@@ -146,6 +151,13 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
                 )
     native = check_dtype(where, x.dtype)
     return _array_class._wrap(np.asarray(x, dtype=native), None, None)
+
+
+def _holds_traced(x: Any) -> bool:
+    """Return whether a (nested) list holds an array of an open or closed trace."""
+    if isinstance(x, (list, tuple)):
+        return any(_holds_traced(part) for part in x)
+    return type(x) is _array_class and x._value is not None
 
 
 def check_open(array: Any) -> None:

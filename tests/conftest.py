@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings and fixtures of all tests."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from tracejit.trace import Recorder
+
+settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
+settings.load_profile("fast")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def accelerating():
+    """A recorder whose graph would be replayed, open while the test runs."""
+    with Recorder("step", accelerating=True) as recorder:
+        yield recorder

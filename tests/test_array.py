@@ -1,0 +1,499 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dlarray: construction, printing, operators, methods, and values that leave it."""
+
+import copy
+import operator
+import pickle
+import pkgutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tracejit as tj
+from tracejit import ArgumentError, DimsError, DTypeError, TraceError, dlarray
+
+if TYPE_CHECKING:
+    from typing import assert_type
+
+    # mypy over this file holds that operators give dlarrays.
+    assert_type(dlarray(1.0) + 1, dlarray)
+    assert_type(1 - dlarray(1.0) @ dlarray(2.0), dlarray)
+    assert_type(dlarray(1.0).sum(), dlarray)
+    assert_type(tj.exp(dlarray(1.0)), dlarray)
+
+
+def escaped() -> dlarray:
+    """Return an array whose trace has ended."""
+    kept = []
+    tj.dlfeval(lambda x: kept.append(x * 2), dlarray([1.0, 2.0]))
+    return kept[0]
+
+
+class TestConstructor:
+    @pytest.mark.parametrize(
+        ("data", "dtype"),
+        [(1.0, "float64"), ([1, 2], "int64"), (True, "bool"), ([[1.0], [2.0]], "float64"), (np.float32(1), "float32")],
+    )
+    def test_dtype_of_python_numbers(self, data, dtype):
+        assert dlarray(data).dtype == dtype
+
+    def test_big_endian_becomes_native(self):
+        x = dlarray(np.array([1.0, 2.0], ">f8"))
+        assert x.dtype == np.float64 and x.dtype.isnative
+        assert x.tolist() == [1.0, 2.0]
+
+    def test_attributes(self):
+        x = dlarray(np.zeros((2, 3), np.float32), "bc")
+        assert (x.format, x.shape, x.ndim, x.size, x.dtype) == ("BC", (2, 3), 2, 6, np.float32)
+        assert (x.itemsize, x.nbytes) == (4, 24)
+        assert (x.T.shape, x.T.format) == ((3, 2), "CB")
+
+    def test_shares_an_ndarray_and_never_writes_it(self):
+        data = np.zeros(3)
+        x = dlarray(data)
+        assert np.shares_memory(np.asarray(x), data)
+        x[0] = 5.0
+        x += 1
+        assert data.tolist() == [0.0, 0.0, 0.0]
+        assert x.tolist() == [6.0, 1.0, 1.0]
+
+    def test_of_a_dlarray_relabels(self):
+        x = dlarray(np.zeros((2, 3)), "BC")
+        assert dlarray(x, "CB").format == "CB"
+        assert dlarray(x).format == "BC"
+        assert tj.dlfeval(lambda x: tj.dlgradient((dlarray(x, "B") ** 2).sum(), x), dlarray([3.0])).tolist() == [6.0]
+
+    def test_takes_dlpack(self):
+        class Exporter:
+            def __init__(self, data):
+                self.data = data
+
+            def __dlpack__(self, **options):
+                return self.data.__dlpack__(**options)
+
+            def __dlpack_device__(self):
+                return self.data.__dlpack_device__()
+
+        assert dlarray(Exporter(np.arange(3.0))).tolist() == [0.0, 1.0, 2.0]
+
+    @pytest.mark.parametrize(
+        ("data", "format", "error", "text"),
+        [
+            (np.zeros(2, np.complex64), None, DTypeError, "dlarray: data of type complex64"),
+            (np.zeros(2, np.float16), None, DTypeError, "float16"),
+            ("text", None, DTypeError, "not supported"),
+            (object(), None, ArgumentError, "expected an array, a number or a"),
+            ([[1], [1, 2]], None, ArgumentError, "cannot make an array of list"),
+            (np.zeros((2, 3)), "C", DimsError, "labels 1 axes, but the data has 2"),
+            (np.zeros((2, 3)), "CX", DimsError, "label 'X'"),
+            (np.zeros((2, 3)), "CC", DimsError, "2 times"),
+            (1.0, 3, DimsError, "must be a string"),
+        ],
+    )
+    def test_errors(self, data, format, error, text):
+        with pytest.raises(error, match=text):
+            dlarray(data, format)
+
+    def test_list_of_traced_arrays(self):
+        with pytest.raises(ArgumentError, match="would lose their trace; join them with stack"):
+            tj.dlfeval(lambda x: dlarray([[x[0], x[1]]]), dlarray([1.0, 2.0]))
+        assert dlarray([dlarray(1.0), dlarray(2.0)]).tolist() == [1.0, 2.0]
+
+
+class TestPrinting:
+    def test_formatted(self):
+        x = dlarray(np.arange(6, dtype=np.float32).reshape(2, 3), "BC")
+        assert repr(x) == "2(B) x 3(C) dlarray float32\n[[0. 1. 2.]\n [3. 4. 5.]]"
+        assert str(x) == repr(x) == f"{x}"
+
+    def test_unformatted_and_scalar(self):
+        assert repr(dlarray(np.ones((1, 2), bool))) == "1x2 dlarray bool\n[[ True  True]]"
+        assert repr(dlarray(2.0)) == "scalar dlarray float64\n2.0"
+
+    def test_format_spec(self):
+        assert f"{dlarray([1.23456]):.2f}" == "1.23"
+        with pytest.raises(DimsError, match=r"format\(\): 2 float64 has 2 elements"):
+            f"{dlarray([1.0, 2.0]):.2f}"
+
+    def test_traced_shows_values_only_where_they_are_not_replayed(self, accelerating):
+        x = accelerating.input(dlarray([1.0, 2.0], "B"))
+        assert repr(x) == f"{x}" == "2(B) dlarray float64 traced"
+        with pytest.raises(TraceError, match=r"format\(\) at .*test_array.py"):
+            f"{x[0]:.1f}"
+
+    def test_traced_in_dlfeval_and_after(self):
+        seen = []
+        tj.dlfeval(lambda x: seen.append(repr(x)), dlarray([1.0]))
+        assert seen == ["1 dlarray float64\n[1.]"]
+        assert repr(escaped()) == "2 dlarray float64 of a trace that has ended"
+
+
+ARITHMETIC = [
+    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+]  # fmt: skip
+BITWISE = [operator.and_, operator.or_, operator.xor]
+
+
+class TestOperators:
+    @pytest.mark.parametrize("op", ARITHMETIC)
+    def test_arithmetic_as_numpy(self, op):
+        a, b = np.array([1.0, 2.5, 3.0], np.float32), np.array([2.0, 2.5, 0.5], np.float32)
+        operands = [(a, b), (a, 2), (2, a), (a, 1.5), (1.5, a), (a, np.float64(2)), (np.float64(2), a)]
+        for x, y in operands:
+            expected = op(x, y)
+            wrapped = [
+                (dlarray(x) if isinstance(x, np.ndarray) else x, dlarray(y) if isinstance(y, np.ndarray) else y),
+                (x, dlarray(y)) if isinstance(y, np.ndarray) else (dlarray(x), y),
+            ]
+            for u, v in wrapped:
+                result = op(u, v)
+                assert type(result) is dlarray
+                assert result.dtype == expected.dtype
+                np.testing.assert_array_equal(np.asarray(result), expected)
+
+    @pytest.mark.parametrize("op", BITWISE)
+    def test_bitwise_as_numpy(self, op):
+        a, b = np.array([1, 6, 3]), np.array([3, 5, 0])
+        assert op(dlarray(a), b).tolist() == op(a, dlarray(b)).tolist() == op(a, b).tolist()
+        assert op(6, dlarray(a)).tolist() == op(6, a).tolist()
+
+    def test_unary(self):
+        x = dlarray([1.5, -2.0])
+        assert (-x).tolist() == [-1.5, 2.0]
+        assert (+x) is x
+        assert abs(x).tolist() == [1.5, 2.0]
+        assert round(x).tolist() == [2.0, -2.0]
+        assert (~dlarray([True, False])).tolist() == [False, True]
+
+    def test_matmul(self, rng):
+        a, b = rng.normal(size=(2, 3)), rng.normal(size=(3, 4))
+        for result in (dlarray(a) @ b, a @ dlarray(b)):
+            assert type(result) is dlarray
+            np.testing.assert_allclose(np.asarray(result), a @ b)
+
+    def test_square_is_its_own_op(self):
+        recorded = []
+
+        def fun(x):
+            y = x**2 + x**3
+            recorded.extend(node.op.name for node in y._value.owner.graph.nodes)
+
+        tj.dlfeval(fun, dlarray(3.0))
+        assert recorded == ["square", "pow", "add"]
+        assert (dlarray([2]) ** 2).dtype == np.int64
+
+    @given(
+        a=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4),
+        scalar=st.one_of(st.integers(-5, 5), st.floats(-1e3, 1e3), st.booleans()),
+        dtype=st.sampled_from(["float32", "float64", "int32", "uint8", "bool"]),
+    )
+    def test_promotion_as_numpy(self, a, scalar, dtype):
+        with np.errstate(all="ignore"):
+            data = np.array(a).astype(dtype)
+            try:
+                expected = data * scalar
+            except OverflowError:
+                return
+        result = dlarray(data) * scalar
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(result), expected)
+
+    def test_labels_align(self):
+        x, y = dlarray(np.ones((2, 3)), "BC"), dlarray(np.arange(3.0), "C")
+        assert (x + y).format == (y + x).format == "BC"
+        with pytest.raises(DimsError, match="do not align"):
+            x + dlarray(np.ones(4), "C")
+
+    def test_in_place_operators_rebind(self):
+        x = y = dlarray([1.0])
+        x += 1
+        assert (x.tolist(), y.tolist()) == ([2.0], [1.0])
+
+    def test_not_hashable(self):
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(dlarray(1.0))
+
+    def test_contains(self):
+        assert 2.0 in dlarray([1.0, 2.0])
+        assert 3.0 not in dlarray([1.0, 2.0])
+
+    @pytest.mark.parametrize("other", ["text", None, object()])
+    def test_foreign_operands(self, other):
+        with pytest.raises(TypeError, match=r"add: "):
+            dlarray(1.0) + other
+
+
+class TestIndexing:
+    def test_get_and_labels(self):
+        x = dlarray(np.arange(6.0).reshape(2, 3), "BC")
+        assert x[0].format == "C" and x[:, 1:].format == "BC"
+        assert x[1, 2].item() == 5.0
+        assert [row.tolist() for row in x] == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+        assert len(x) == 2
+
+    def test_set_is_functional(self):
+        x = dlarray(np.zeros((2, 2)), "BC")
+        alias = dlarray(x)
+        x[0] = 1.0
+        assert x.tolist() == [[1.0, 1.0], [0.0, 0.0]] and x.format == "BC"
+        assert alias.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+    def test_set_is_traced(self):
+        def fun(x, v):
+            x[1] = v * 3
+            return tj.dlgradient((x * x).sum(), x, v)
+
+        x = dlarray([1.0, 2.0])
+        _, by_v = tj.dlfeval(fun, x, dlarray(2.0))
+        assert by_v.item() == 36.0
+        assert x.tolist() == [1.0, 2.0]
+
+    def test_scalars_have_no_length(self):
+        with pytest.raises(ArgumentError, match=r"len\(\)"):
+            len(dlarray(1.0))
+        with pytest.raises(ArgumentError, match=r"iter\(\)"):
+            iter(dlarray(1.0))
+
+
+class TestMethods:
+    @pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "any", "all", "var", "std", "argmax", "argmin"])
+    def test_reductions(self, name, rng):
+        data = rng.normal(size=(2, 3))
+        x = dlarray(data, "BC")
+        np.testing.assert_allclose(np.asarray(getattr(x, name)()), getattr(data, name)())
+        by_axis = getattr(x, name)(axis=1)
+        np.testing.assert_allclose(np.asarray(by_axis), getattr(data, name)(axis=1))
+        assert by_axis.format == "B"
+        assert getattr(x, name)(axis=1, keepdims=True).format == "BC"
+
+    def test_ddof(self):
+        assert dlarray([1.0, 3.0]).var(ddof=1).item() == 2.0
+        assert dlarray([1.0, 3.0]).std(ddof=1).item() == pytest.approx(np.sqrt(2.0))
+
+    def test_movement(self):
+        x = dlarray(np.arange(6.0).reshape(2, 3), "BC")
+        assert x.reshape(3, 2).shape == x.reshape((3, 2)).shape == x.reshape(-1, 2).shape == (3, 2)
+        assert x.ravel().shape == x.flatten().shape == (6,)
+        assert x.transpose().format == x.transpose(1, 0).format == x.transpose((1, 0)).format == "CB"
+        assert x.swapaxes(0, 1).format == "CB"
+        assert x.reshape(1, 6).squeeze().shape == (6,)
+        assert x.repeat(2, axis=1).shape == (2, 6)
+        assert x.take([0, 2], axis=1).tolist() == [[0.0, 2.0], [3.0, 5.0]]
+        assert x.cumsum(axis=1).tolist() == [[0.0, 1.0, 3.0], [3.0, 7.0, 12.0]]
+        with pytest.raises(ArgumentError, match="order must be 'C'"):
+            x.reshape(3, 2, order="F")
+
+    def test_elementwise(self):
+        x = dlarray([1.26, -3.0])
+        assert x.astype(np.int32).dtype == np.int32
+        assert x.astype(np.float64) is x
+        assert x.clip(-1, 1).tolist() == [1.0, -1.0]
+        assert x.round(1).tolist() == [1.3, -3.0]
+        assert x.dot([1.0, 1.0]).item() == pytest.approx(-1.74)
+
+    def test_copy(self):
+        data = np.zeros(2)
+        x = dlarray(data, "B")
+        y = x.copy()
+        data[0] = 1.0
+        assert y.tolist() == [0.0, 0.0] and y.format == "B"
+        assert tj.dlfeval(lambda x: tj.dlgradient(x.copy() ** 2, x), dlarray(3.0)).item() == 6.0
+
+
+class TestValues:
+    def test_numbers(self):
+        x = dlarray([[2.5]])
+        assert (float(x), int(x), complex(x), bool(x), x.item()) == (2.5, 2, 2.5 + 0j, True, 2.5)
+        assert not dlarray(0)
+        assert [10, 20, 30][dlarray(1)] == 20
+        assert dlarray([[1, 2], [3, 4]]).item(1, 0) == 3
+
+    def test_size_one_only(self):
+        x = dlarray(np.zeros((2, 3)), "BC")
+        with pytest.raises(DimsError, match=r"bool\(\): 2\(B\) x 3\(C\) float64 has 6 elements, not one; use any\(\) or all\(\)"):
+            bool(x)
+        for function in (float, int, dlarray.item):
+            with pytest.raises(ValueError, match="reduce it or select an element"):
+                function(x)
+
+    @pytest.mark.parametrize("data", [1.0, [1], True])
+    def test_index_is_an_integer_scalar(self, data):
+        with pytest.raises(ArgumentError, match="index: an integer scalar is needed"):
+            operator.index(dlarray(data))
+
+    def test_asarray_is_read_only(self):
+        x = dlarray([1.0, 2.0])
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(x)[0] = 5.0
+        mine = np.array(x)
+        mine[0] = 5.0
+        assert x.tolist() == [1.0, 2.0]
+        assert np.asarray(x, np.float32).dtype == np.float32
+        with pytest.raises(ValueError, match="without a copy"):
+            np.asarray(x, np.float32, copy=False)
+
+    def test_dlpack_out(self):
+        x = dlarray(np.arange(3.0))
+        assert np.from_dlpack(x).tolist() == [0.0, 1.0, 2.0]
+
+    @pytest.mark.parametrize(
+        ("what", "function"),
+        [
+            (r"bool\(\)", bool),
+            (r"float\(\)", float),
+            (r"int\(\)", int),
+            (r"complex\(\)", complex),
+            (r"item\(\)", dlarray.item),
+            (r"item\(\)", lambda x: x.item(0)),
+            (r"tolist\(\)", dlarray.tolist),
+            ("conversion to an ndarray", np.asarray),
+            (r"__dlpack__\(\)", np.from_dlpack),
+            ("in", lambda x: 1.0 in x),
+            ("extractdata", tj.extractdata),
+            ("np.allclose", lambda x: np.allclose(x, 1.0)),
+            ("np.array_equal", lambda x: np.array_equal(1.0, x)),
+        ],
+    )
+    def test_no_value_of_an_array_that_is_replayed(self, what, function, accelerating):
+        x = accelerating.input(dlarray([2.0]))
+        with pytest.raises(TraceError, match=rf"{what} at .*test_array.py:\d+ needs the value of a traced 1 (float64|bool)"):
+            function(x)
+
+    def test_no_index_of_an_array_that_is_replayed(self, accelerating):
+        with pytest.raises(TraceError, match="index at"):
+            operator.index(accelerating.input(dlarray(2)))
+
+    def test_no_value_after_the_trace(self):
+        x = escaped()
+        for use in (lambda: x + 1, lambda: np.asarray(x), lambda: tj.dlfeval(tj.exp, x), lambda: tj.extractdata(x)):
+            with pytest.raises(TraceError, match=r"made at .*test_array.py:\d+ while .* is used after"):
+                use()
+
+    def test_copies_of_untraced(self):
+        x = dlarray(np.arange(3.0), "B")
+        for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert type(y) is dlarray and y.format == "B" and y.tolist() == x.tolist()
+
+    @pytest.mark.parametrize("function", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_no_copies_of_traced(self, function):
+        with pytest.raises(TraceError, match=r"copy or pickle: 2 float64 is traced"):
+            tj.dlfeval(function, dlarray([1.0, 2.0]))
+
+
+class TestLabels:
+    def test_questions(self):
+        x = dlarray(np.zeros((2, 3, 4)), "SCS")
+        assert tj.dims(x) == "SCS" and tj.dims(dlarray(1.0)) == ""
+        assert tj.finddim(x, "s") == (0, 2) and tj.finddim(x, "B") == ()
+        assert tj.isdlarray(x) and not tj.isdlarray(np.zeros(2))
+
+    def test_stripdims(self):
+        x = dlarray(np.arange(6.0).reshape(2, 3), "BC")
+        assert tj.stripdims(x).format is None and tj.stripdims(x).shape == (2, 3)
+        assert tj.stripdims(x, "CB").shape == (3, 2)
+        assert tj.stripdims(x, "CBT").shape == (3, 2, 1)
+        assert tj.stripdims(tj.stripdims(x), "CB").shape == (2, 3)
+
+    def test_stripdims_is_the_same_variable(self):
+        grad = tj.dlfeval(lambda x: tj.dlgradient((x**2).sum(), tj.stripdims(x)), dlarray([1.0, 2.0], "C"))
+        assert grad.tolist() == [2.0, 4.0] and grad.format is None
+
+    def test_extractdata_is_a_copy(self):
+        x = dlarray([1.0, 2.0])
+        data = tj.extractdata(x)
+        data[0] = 9.0
+        assert type(data) is np.ndarray and x.tolist() == [1.0, 2.0]
+
+    def test_errors(self):
+        with pytest.raises(DimsError, match="stripdims: format 'CT' has no place for every axis of 2"):
+            tj.stripdims(dlarray(np.zeros((2, 3)), "BC"), "CT")
+        with pytest.raises(DimsError, match="finddim: label must be one of"):
+            tj.finddim(dlarray(1.0), "SS")
+        for function in (tj.dims, tj.stripdims, tj.extractdata, lambda x: tj.finddim(x, "S")):
+            with pytest.raises(ArgumentError, match="x must be a dlarray, not ndarray"):
+                function(np.zeros(2))
+
+
+class TestCreation:
+    def test_values(self):
+        assert tj.zeros(2).tolist() == [0.0, 0.0]
+        assert tj.ones((1, 2), "float32").dtype == np.float32
+        assert tj.full((2,), 3).tolist() == [3, 3]
+        assert tj.eye(2, 3, 1).tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+        assert tj.arange(3).tolist() == [0, 1, 2]
+        assert tj.arange(0, 1, 0.5, np.float32).dtype == np.float32
+
+    def test_like(self):
+        x = dlarray(np.zeros((2, 3), np.float32), "BC")
+        for y in (tj.zeros((2, 3), like=x), tj.ones_like(x), tj.zeros_like(x), tj.full_like(x, 2)):
+            assert (y.dtype, y.format) == (np.float32, "BC")
+        assert tj.zeros(4, like=x).format is None and tj.zeros(4, like=x).dtype == np.float32
+        assert tj.zeros_like(x, np.int8, (5,)).shape == (5,)
+        assert tj.eye(2, 3, like=x).format == "BC"
+        assert tj.arange(2, like=dlarray([1.0, 2.0], "T")).format == "T"
+
+    def test_full_of_a_traced_value(self):
+        grad = tj.dlfeval(lambda a: tj.dlgradient(tj.full((2, 3), a).sum(), a), dlarray(1.0))
+        assert grad.item() == 6.0
+        grad = tj.dlfeval(lambda a: tj.dlgradient(tj.full(2, a, np.float64).sum(), a), dlarray(np.float32(1)))
+        assert (grad.item(), grad.dtype) == (2.0, np.float32)
+
+    def test_errors(self, accelerating):
+        with pytest.raises(DimsError, match="zeros: shape must be an integer"):
+            tj.zeros("ab")
+        with pytest.raises(DimsError, match="ones: sizes must not be negative"):
+            tj.ones((2, -1))
+        with pytest.raises(DimsError, match="zeros: format 'B' labels 1 axes"):
+            tj.zeros((2, 2), format="B")
+        with pytest.raises(ArgumentError, match="eye: dtype must be a NumPy dtype"):
+            tj.eye(2, dtype="nothing")
+        with pytest.raises(DTypeError, match="zeros: data of type complex128"):
+            tj.zeros(2, complex)
+        with pytest.raises(ArgumentError, match="arange: cannot go from 0 to 3 by 0"):
+            tj.arange(0, 3, 0)
+        with pytest.raises(TraceError, match="arange, whose length stop decides,"):
+            tj.arange(accelerating.input(dlarray(3)))
+
+
+class TestElementwise:
+    def test_where_of_numbers_takes_the_dtype_of_the_arrays(self):
+        x = dlarray(np.array([1.0, -1.0], np.float32))
+        assert tj.where(x > 0, x, 0.0).dtype == np.float32
+        assert tj.where(np.array([1.0, 0.0]), x, 0).tolist() == [1.0, 0.0]
+        assert tj.where(np.array([1, 0]), np.int8(3), 1).dtype == np.int8
+        assert tj.where([True, False], 1, 2.0).tolist() == [1.0, 2.0]
+
+    def test_clip_and_round(self):
+        x = dlarray([-1.5, 0.25, 149.0])
+        assert tj.clip(x, 0).tolist() == [0.0, 0.25, 149.0]
+        assert tj.clip(x, max=[0.0, 0.0, 1.0]).tolist() == [-1.5, 0.0, 1.0]
+        assert tj.round(x, -2).tolist() == [0.0, 0.0, 100.0]
+        assert tj.round([15, 25], -1).tolist() == [20, 20]
+        assert tj.round([15, 25], 1).dtype == np.int64
+        assert tj.round(dlarray([1, 2])).dtype == np.int64
+        with pytest.raises(ArgumentError, match="round: decimals must be an integer"):
+            tj.round(x, 1.5)
+
+    def test_cast_errors(self):
+        with pytest.raises(DTypeError, match="cast: data of type complex128"):
+            tj.cast(1.0, complex)
+        with pytest.raises(ArgumentError, match="cast: dtype must be a NumPy dtype"):
+            tj.cast(1.0, "number")
+
+    def test_documentation_comes_from_the_records(self):
+        assert tj.exp.__name__ == "exp" and "e**x; ct y" in tj.exp.__doc__
+        assert tj.subtract.__name__ == "subtract" and "ct, -ct" in tj.subtract.__doc__
+        assert all(getattr(tj, name).__doc__ for name in tj.__all__)
+
+
+def test_public_names_shadow_no_module():
+    assert len(set(tj.__all__)) == len(tj.__all__)
+    modules = {module.name for module in pkgutil.iter_modules(tj.__path__)}
+    for name in modules & set(vars(tj)):
+        assert type(getattr(tj, name)) is type(pkgutil), f"tracejit.{name} is not the module"
+    for name in tj.__all__:
+        assert not name.startswith("_") and hasattr(tj, name)
