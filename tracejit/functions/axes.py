@@ -97,7 +97,8 @@ def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:
     if format is None:
         raise DimsError(
             f"{function}: axis={labels!r} names axes by label, but the array of "
-            f"{describe_shape(shape, None)} is unformatted; give numbers, or label it with dlarray(x, format)."
+            f"{describe_shape(shape, None)} is unformatted; give numbers, or label it with "
+            "dlarray(x, format)."
         )
     for label in wanted:
         if label not in format:

@@ -75,8 +75,9 @@ def matmul(x: Any, y: Any) -> "dlarray":
     columns, rows = first._data.shape[-1], second._data.shape[0 if vectors[1] else -2]
     if columns != rows:
         raise DimsError(
-            f"matmul: x of {_describe(first)} has {columns} {'elements' if vectors[0] else 'columns'}, but y of "
-            f"{_describe(second)} has {rows} {'elements' if vectors[1] else 'rows'}; these must be equal."
+            f"matmul: x of {_describe(first)} has {columns} {'elements' if vectors[0] else 'columns'}, but "
+            f"y of {_describe(second)} has {rows} {'elements' if vectors[1] else 'rows'}; "
+            "these must be equal."
         )
     if all(vectors):
         # A product and a sum fuse with what is around them; a matrix product of 1 x k and k x 1 does not.
@@ -214,7 +215,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> "dlarray":
         dlarray with the other axes of `x`, then those of `y`, and their labels.
 
     Raises:
-        DimsError: the sizes of a pair differ, an axis is out of range or named twice, or a label would repeat.
+        DimsError: the sizes of a pair differ, an axis is out of range or named twice, or a label repeats.
         ArgumentError: `axes` is neither a number nor a pair.
 
     >>> import numpy as np
@@ -239,8 +240,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> "dlarray":
             ) from None
         if not 0 <= count <= min(first._data.ndim, second._data.ndim):
             raise DimsError(
-                f"tensordot: axes={count}, but the operands of {_describe(first)} and {_describe(second)} have "
-                f"{first._data.ndim} and {second._data.ndim} axes; give a number from 0 to the smaller."
+                f"tensordot: axes={count}, but the operands of {_describe(first)} and {_describe(second)} "
+                f"have {first._data.ndim} and {second._data.ndim} axes; give a number from 0 to the smaller."
             )
         of_x, of_y = tuple(range(first._data.ndim - count, first._data.ndim)), tuple(range(count))
     if len(of_x) != len(of_y) or len(set(of_x)) != len(of_x) or len(set(of_y)) != len(of_y):
@@ -278,9 +279,10 @@ def einsum(subscripts: str, *operands: Any) -> "dlarray":
     """Return a sum of products by Einstein's convention, as ``numpy.einsum``.
 
     Args:
-        subscripts: one letter for each axis of each operand, operands separated by commas, then "->" and the
-            letters of the result: "bij,bjk->bik". Letters that are not in the result are summed over. A letter
-            that an operand has twice means its diagonal. "..." stands for further axes, which broadcast.
+        subscripts: one letter for each axis of each operand, operands separated by commas, then "->" and
+            the letters of the result: "bij,bjk->bik". Letters that are not in the result are summed over. A
+            letter that an operand has twice means its diagonal. "..." stands for further axes, which
+            broadcast.
             Without "->" the result has "..." and the letters that occur once, in alphabetical order.
         operands: dlarrays, ndarrays or lists, one for each comma-separated term.
 
@@ -300,18 +302,18 @@ def einsum(subscripts: str, *operands: Any) -> "dlarray":
     1x2 dlarray float64
     [[3. 3.]]
     """
-    arrays = [as_array(operand, "einsum") for operand in operands]
-    terms, result = _parse(subscripts, arrays)
-    return _einsum("einsum", arrays, terms, result)  # type: ignore[no-any-return]
-
-
-def _parse(subscripts: Any, arrays: Sequence[Any]) -> tuple[list[str], str]:
-    """Return the letters of each operand and of the result, with letters in the place of "..."."""
     if not isinstance(subscripts, str):
         raise ArgumentError(
             "einsum: subscripts come first, as a string such as 'ij,jk->ik', not "
             f"{type(subscripts).__name__}; write lists of axis numbers as letters."
         )
+    arrays = [as_array(operand, "einsum") for operand in operands]
+    terms, result = _parse(subscripts, arrays)
+    return _einsum("einsum", arrays, terms, result)  # type: ignore[no-any-return]
+
+
+def _parse(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
+    """Return the letters of each operand and of the result, with letters in the place of "..."."""
     text = subscripts.replace(" ", "")
     left, arrow, result = text.partition("->")
     terms = left.split(",")
@@ -319,7 +321,8 @@ def _parse(subscripts: Any, arrays: Sequence[Any]) -> tuple[list[str], str]:
         rest = term.replace("...", "", 1)
         if not (rest.isascii() and (rest.isalpha() or not rest)):
             raise ArgumentError(
-                f"einsum: {term!r} in subscripts {subscripts!r} is not made of letters with at most one '...'."
+                f"einsum: {term!r} in subscripts {subscripts!r} is not made of letters with at most one "
+                "'...'."
             )
     if len(terms) != len(arrays):
         raise ArgumentError(
@@ -333,8 +336,9 @@ def _parse(subscripts: Any, arrays: Sequence[Any]) -> tuple[list[str], str]:
         extra = array._data.ndim - named
         if extra < 0 or (extra and "..." not in term):
             raise DimsError(
-                f"einsum: the term {term!r} names {named} axes, but operand {number} is of {_describe(array)}, "
-                f"with {array._data.ndim} axes; write one letter for each axis, or '...' for further ones."
+                f"einsum: the term {term!r} names {named} axes, but operand {number} is of "
+                f"{_describe(array)}, with {array._data.ndim} axes; write one letter for each axis, or "
+                "'...' for further ones."
             )
         if "..." in term:
             widest = max(widest, extra)
@@ -352,8 +356,8 @@ def _parse(subscripts: Any, arrays: Sequence[Any]) -> tuple[list[str], str]:
         return expanded, ellipsis + "".join(named_once)
     if widest and "..." not in result:
         raise ArgumentError(
-            f"einsum: '...' stands for {widest} axes in the operands of {subscripts!r}, but the result has none; "
-            "add '...' to the result, or name the axes to sum over them."
+            f"einsum: '...' stands for {widest} axes in the operands of {subscripts!r}, but the result has "
+            "none; add '...' to the result, or name the axes to sum over them."
         )
     for letter in result.replace("...", ""):
         if result.count(letter) > 1 or letter not in left:
@@ -405,9 +409,9 @@ def _sizes(function: str, arrays: Sequence[Any], letters: Sequence[str]) -> dict
             have = sizes.get(name, 1)
             if own.setdefault(name, extent) != extent or (extent != have and 1 not in (extent, have)):
                 raise DimsError(
-                    f"{function}: axes of sizes {own[name] if own[name] != extent else have} and {extent} have "
-                    f"the letter {name!r} in operands of {' and '.join(map(_describe, arrays))} with the "
-                    f"letters {','.join(letters)}; axes of one letter must be equal in size."
+                    f"{function}: axes of sizes {own[name] if own[name] != extent else have} and {extent} "
+                    f"have the letter {name!r} in operands of {' and '.join(map(_describe, arrays))} with "
+                    f"the letters {','.join(letters)}; axes of one letter must be equal in size."
                 )
             sizes[name] = extent if have == 1 else have
     return sizes

@@ -56,7 +56,7 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) 
         x: dlarray of any format, ndarray or number.
         axis: None (all axes), an integer, a tuple of integers, or a string of labels.
         keepdims: keep the reduced axes with size 1.
-        dtype: type in which to sum and of the result; None for that of `x`, of integers and bools 64 bits.
+        dtype: type in which to sum and of the result; None for that of `x`, of integers 64 bits.
 
     Returns:
         dlarray with the labels of the axes that stay. The sum of no elements is 0.
@@ -82,7 +82,7 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
         x: dlarray of any format, ndarray or number.
         axis: None (all axes), an integer, a tuple of integers, or a string of labels.
         keepdims: keep the reduced axes with size 1.
-        dtype: type in which to multiply and of the result; None for that of `x`, of integers and bools 64 bits.
+        dtype: type in which to multiply and of the result; None for that of `x`, of integers 64 bits.
 
     Returns:
         dlarray with the labels of the axes that stay. The product of no elements is 1.
@@ -325,7 +325,7 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
     Args:
         x: dlarray of any format, ndarray or number.
         axis: an integer or a label that occurs once; None for all elements in C order as one axis.
-        dtype: type in which to sum and of the result; None for that of `x`, of integers and bools 64 bits.
+        dtype: type in which to sum and of the result; None for that of `x`, of integers 64 bits.
 
     Returns:
         dlarray of the sizes and the format of `x`; of one axis and without format where axis is None.
@@ -526,13 +526,13 @@ def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str
         return {1: "sum", 2: "root"}.get(ord, "largest")
     if len(axes) != 2:
         raise DimsError(
-            f"norm: ord={ord!r} applies to {'matrices' if ord == 'fro' else 'vectors and matrices'}, but axis="
-            f"{axis!r} of an array of {describe_shape(array._data.shape, array._format)} names {len(axes)} axes; "
-            "give axis, or ord=None for the root of the sum of all squares."
+            f"norm: ord={ord!r} applies to {'matrices' if ord == 'fro' else 'vectors and matrices'}, but "
+            f"axis={axis!r} of an array of {describe_shape(array._data.shape, array._format)} names "
+            f"{len(axes)} axes; give axis, or ord=None for the root of the sum of all squares."
         )
     if ord == 2:
         raise ArgumentError(
-            "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' for "
-            "the root of the sum of squares, or give one axis for the norms of vectors."
+            "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' "
+            "for the root of the sum of squares, or give one axis for the norms of vectors."
         )
     return {"fro": "root", 1: "columns"}.get(ord, "rows")

@@ -19,7 +19,7 @@ def join_labels(function: str, first: str, second: str, sizes: str) -> str:
     Raises:
         DimsError: the labels are different and neither is U.
     """
-    if first == second or second == "U":
+    if second in (first, "U"):
         return first
     if first == "U":
         return second
@@ -128,7 +128,7 @@ def _numbers(out: Aval, x: Aval, y: Aval) -> Sequence[int]:
 
 
 OPS = (
-    Op(name="matmul", doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Booleans: or of ands.",
+    Op(name="matmul", doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Bools: or of and.",
        kind=Kind.CONTRACT, infer=_infer, numpy=_reference, promote=lambda x, y: _loop(x, y)[:-1], vjp=_vjp,
        emit=KernelCall("matmul", _numbers),
        samples=(Sample(((2, 3), (3, 4))), Sample(((2, 2, 3), (2, 3, 1))), Sample(((1, 3), (2, 3, 2))),

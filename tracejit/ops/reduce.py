@@ -221,10 +221,11 @@ OPS = (
        analytic=False),
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
-    Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; running sums of ct the other "
-       "way", kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
+    Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
+       kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
        emit=KernelCall("cumsum", _numbers_cumsum),
        samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),
-                Sample(((2, 3, 2),), {"axis": 1, "reverse": True}), Sample(((4,),), {"axis": 0, "reverse": False}))),
+                Sample(((2, 3, 2),), {"axis": 1, "reverse": True}),
+                Sample(((4,),), {"axis": 0, "reverse": False}))),
 )  # fmt: skip
