@@ -170,18 +170,75 @@ class Term:
         return self.like(result)
 
     def _outlined(self, name: str) -> ir.Function:
+        """Return a function of the C library in a wrapper that LLVM can call for a vector of operands."""
         kind = self.value.type
         module = self.builder.module
-        outlined = f"tracejit_{name}_{kind}"
-        if outlined in module.globals:
-            return module.globals[outlined]
-        function = ir.Function(module, ir.FunctionType(kind, [kind]), outlined)
-        function.linkage = "internal"
-        for attribute in ("nounwind", "willreturn", "memory(none)", "noinline"):
-            set.add(function.attributes, attribute)
+        scalar = f"tracejit_{name}_{kind}"
+        if scalar in module.globals:
+            return module.globals[scalar]
+        function = _private_function(module, scalar, kind, kind)
         inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
         inner.builder.ret(inner.libm(name).value)
+        widths = [register // self.bits for register in (128, 256, 512)]
+        variants = [_masked_variant(function, lanes) for lanes in widths]
+        names = ",".join(
+            f"_ZGV_LLVM_M{lanes}v_{scalar}({variant.name})" for lanes, variant in zip(widths, variants, strict=True)
+        )
+        set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
+        _keep(module, variants)
         return function
+
+
+def _private_function(module: ir.Module, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(result, operands), name)
+    function.linkage = "internal"
+    for attribute in ("nounwind", "willreturn", "memory(none)", "noinline"):
+        set.add(function.attributes, attribute)
+    return function
+
+
+def _masked_variant(scalar: ir.Function, lanes: int) -> ir.Function:
+    """Return a function that calls a scalar function for each element, if a mask selects any."""
+    kind = scalar.return_value.type
+    vector = ir.VectorType(kind, lanes)
+    mask_type = ir.VectorType(ir.IntType(1), lanes)
+    function = _private_function(scalar.module, f"{scalar.name}_{lanes}", vector, vector, mask_type)
+    entry, body, last, done = (function.append_basic_block(label) for label in ("entry", "body", "last", "done"))
+    builder = ir.IRBuilder(entry)
+    operand, mask = function.args
+    bits_type = ir.IntType(lanes)
+    bits = builder.bitcast(mask, bits_type)
+    builder.cbranch(builder.icmp_unsigned("!=", bits, ir.Constant(bits_type, 0)), body, done)
+    index_type = ir.IntType(32)
+    builder.position_at_end(body)
+    index, result = builder.phi(index_type), builder.phi(vector)
+    element = builder.call(scalar, [builder.extract_element(operand, index)])
+    following = builder.insert_element(result, element, index)
+    next_index = builder.add(index, ir.Constant(index_type, 1))
+    index.add_incoming(ir.Constant(index_type, 0), entry)
+    index.add_incoming(next_index, body)
+    result.add_incoming(operand, entry)
+    result.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("<", next_index, ir.Constant(index_type, lanes)), body, last)
+    builder.position_at_end(last)
+    builder.ret(following)
+    builder.position_at_end(done)
+    builder.ret(operand)
+    return function
+
+
+def _keep(module: ir.Module, functions: list[ir.Function]) -> None:
+    """Keep functions that nothing calls until LLVM has vectorised a loop."""
+    pointer = ir.IntType(8).as_pointer()
+    pointers = [function.bitcast(pointer) for function in functions]
+    used = module.globals.get("llvm.compiler.used")
+    if used is None:
+        used = ir.GlobalVariable(module, ir.ArrayType(pointer, 0), "llvm.compiler.used")
+        used.linkage, used.section = "appending", "llvm.metadata"
+    else:
+        pointers = [*used.initializer.constant, *pointers]
+    used.value_type = ir.ArrayType(pointer, len(pointers))
+    used.initializer = ir.Constant(used.value_type, pointers)
 
 
 def select(condition: Term, yes: Term | float, no: Term | float) -> Term:
@@ -225,7 +282,7 @@ class _Format(NamedTuple):
     erf_high: float  # above, erf is 1
     square_high: float  # above, x**2 + 1 is x**2
     angle_high: float  # above, arctan2 scales its operands, so that their sum stays finite
-    cbrt_scale: float  # 8**k: brings subnormal numbers into the normal range
+    cbrt_scale: float  # its cube, a power of two, brings subnormal numbers into the normal range
     exp: tuple[float, ...]  # (e**r - 1 - r) / r**2, |r| <= log(2) / 2
     log: tuple[float, ...]  # ((log(1 + s) - log(1 - s)) / s - 2) / z, z = s**2, |s| <= 0.1716
     sin: tuple[float, ...]  # (sin(r) / r - 1) / z, z = r**2, |r| <= pi / 4
@@ -255,7 +312,7 @@ _F32 = _Format(
     erf_high=4.0,
     square_high=2.0**13,
     angle_high=2.0**100,
-    cbrt_scale=2.0**24,
+    cbrt_scale=2.0**8,
     exp=(0.49999997, 0.166665435, 0.0416675173, 0.00836654287, 0.00138631929),  # 2**-26
     log=(0.666666627, 0.400009722, 0.284987807, 0.242794067),  # 2**-35
     sin=(-0.166666552, 0.00833218824, -0.000195180721),  # 2**-28
@@ -288,7 +345,7 @@ _F64 = _Format(
     erf_high=6.0,
     square_high=2.0**28,
     angle_high=2.0**1000,
-    cbrt_scale=2.0**54,
+    cbrt_scale=2.0**18,
     exp=(
         0.5, 0.16666666666666677, 0.04166666666666651, 0.008333333333321653, 0.001388888888896203,
         0.0001984126988607621, 2.4801587173366375e-05, 2.755724425224002e-06, 2.755740181360789e-07,
@@ -417,76 +474,92 @@ def isfinite(x: Term) -> Term:
 
 
 # Note [powers of two]
-# A float holds n * 2**mantissa + bias in its exponent bits. Adding the shifter to a number below 2**(mantissa - 1)
-# leaves the nearest integer n in the low bits; a shift to the left moves it to the exponent and drops the rest
-# of the shifter. So no conversion between floats and integers is needed: there is none for 64 bits in AVX2.
+# Adding the shifter to a number below 2**(mantissa - 1) leaves the nearest integer n in the low bits of the sum.
+# With the bias of the exponent added to the shifter beforehand, the bits of 2**n are those bits shifted to the
+# left; the shift drops the rest of the shifter. So floats become integers without a conversion: AVX2 has none
+# for 64 bits.
 
 
-def _two_to(raw: Term, exponent: int = 0) -> Term:
-    """Return 2**(n + exponent), a normal number, where raw holds n as in Note [powers of two]."""
-    form = _F32 if raw.bits == 32 else _F64
-    return ((raw + (form.bias + exponent)) << form.mantissa).as_float()
+def _nearest(x: Term, offset: float = 0.0) -> tuple[Term, Term]:
+    """Return the nearest integer n as a float, and bits of which the low ones hold n + offset."""
+    shifter = _format(x).shifter + offset
+    shifted = x + shifter
+    return shifted - shifter, shifted.as_int()
 
 
-def _split_exponential(x: Term) -> tuple[Term, Term]:
-    """Return e**r - 1 and raw bits of n, where x = r + n log 2."""
-    form = _format(x)
-    shifted = x * _LOG2_E + form.shifter
-    n = shifted - form.shifter
-    r = x - n * form.log_2[0] - n * form.log_2[1]
-    return r + r * r * polynomial(r, form.exp), shifted.as_int()
+def _power_of_two(raw: Term) -> Term:
+    """Return 2**n, a normal number, from the bits of n + bias as in Note [powers of two]."""
+    return (raw << (_F32 if raw.bits == 32 else _F64).mantissa).as_float()
 
 
-def _scaled(x: Term, raw: Term) -> Term:
-    """Return x * 2**n, which may be subnormal or infinite: 2**n itself may not exist."""
+def _times_power_of_two(x: Term, raw: Term) -> Term:
+    """Return x * 2**n from the bits of n + 2 bias; the result may be subnormal or infinite, and 2**n not exist."""
     half = raw >> 1
-    return x * _two_to(half) * _two_to(raw - half)
+    return x * _power_of_two(half) * _power_of_two(raw - half)
+
+
+def _split_exponent(x: Term, offset: int) -> tuple[Term, Term]:
+    """Return r and bits of n + offset, where x = r + n log 2."""
+    high, low = _format(x).log_2
+    n, raw = _nearest(x * _LOG2_E, offset)
+    return x - n * high - n * low, raw
+
+
+def _exp_reduced(r: Term) -> Term:
+    return polynomial(r, (1.0, 1.0, *_format(r).exp))
+
+
+def _expm1_reduced(r: Term) -> Term:
+    return r + r * r * polynomial(r, _format(r).exp)
 
 
 def exp(x: Term) -> Term:
     form = _format(x)
-    part, raw = _split_exponential(at_least(at_most(x, form.exp_high), form.exp_low))
-    return _scaled(part + 1.0, raw)
+    r, raw = _split_exponent(at_least(at_most(x, form.exp_high), form.exp_low), 2 * form.bias)
+    return _times_power_of_two(_exp_reduced(r), raw)
 
 
 def exp2(x: Term) -> Term:
     form = _format(x)
     x = at_least(at_most(x, form.bias + 1.0), -1.0 - form.bias - form.mantissa)
-    shifted = x + form.shifter
-    r = (x - (shifted - form.shifter)) * sum(form.log_2)
-    return _scaled(r + r * r * polynomial(r, form.exp) + 1.0, shifted.as_int())
+    n, raw = _nearest(x, 2 * form.bias)
+    return _times_power_of_two(_exp_reduced((x - n) * sum(form.log_2)), raw)
 
 
 def _quarter_expm1(x: Term) -> Term:
     """Return (e**x - 1) / 4: in quarters nothing is infinite that is finite in the end."""
-    part, raw = _split_exponential(x)
-    scale = _two_to(raw, -2)
-    return scale * part + (scale - 0.25)
+    r, raw = _split_exponent(x, _format(x).bias - 2)
+    scale = _power_of_two(raw)
+    return scale * _expm1_reduced(r) + (scale - 0.25)
+
+
+def _or_itself_if_tiny(x: Term, result: Term) -> Term:
+    """Return x where a quarter of it would be subnormal, else the result."""
+    return select(absolute(x) < _format(x).smallest_normal * 4.0, x, result)
 
 
 def expm1(x: Term) -> Term:
     form = _format(x)
     quarter = _quarter_expm1(at_least(at_most(x, form.sinh_high), form.expm1_low))
-    return with_sign_of(quarter * 4.0, x)
+    return with_sign_of(_or_itself_if_tiny(x, quarter * 4.0), x)
 
 
 def tanh(x: Term) -> Term:
     form = _format(x)
     quarter = _quarter_expm1(at_most(absolute(x), form.tanh_high) * 2.0)
-    return with_sign_of(quarter / (quarter + 0.5), x)
+    return with_sign_of(_or_itself_if_tiny(x, quarter / (quarter + 0.5)), x)
 
 
 def sinh(x: Term) -> Term:
     form = _format(x)
     quarter = _quarter_expm1(at_most(absolute(x), form.sinh_high))
-    half = quarter * 2.0
-    return with_sign_of(half + half / (quarter * 4.0 + 1.0), x)
+    return with_sign_of(_or_itself_if_tiny(x, quarter * 2.0 + quarter / (quarter * 2.0 + 0.5)), x)
 
 
 def cosh(x: Term) -> Term:
     form = _format(x)
-    part, raw = _split_exponential(at_most(absolute(x), form.sinh_high))
-    quarter = _two_to(raw, -2) * (part + 1.0)
+    r, raw = _split_exponent(at_most(absolute(x), form.sinh_high), form.bias - 2)
+    quarter = _power_of_two(raw) * _exp_reduced(r)
     return quarter * 2.0 + 0.125 / quarter
 
 
@@ -554,7 +627,7 @@ def arcsinh(x: Term) -> Term:
     size = absolute(x)
     large = size > form.square_high
     square = size * size
-    inner = select(large, size, size + square / (sqrt(square + 1.0) + 1.0))
+    inner = select(large, size - 1.0, size + square / (sqrt(square + 1.0) + 1.0))
     return with_sign_of(log1p(inner) + select(large, size.constant(sum(form.log_2)), 0.0), x)
 
 
@@ -562,7 +635,7 @@ def arccosh(x: Term) -> Term:
     form = _format(x)
     large = x > form.square_high
     over = x - 1.0
-    inner = select(large, x, over + sqrt(over * over + over * 2.0))
+    inner = select(large, over, over + sqrt(over * over + over * 2.0))
     result = log1p(inner) + select(large, x.constant(sum(form.log_2)), 0.0)
     return select(x >= 1.0, result, _NAN)
 
@@ -574,23 +647,28 @@ def arctanh(x: Term) -> Term:
 
 def _quarter_turns(x: Term) -> tuple[Term, Term]:
     """Return r and raw bits of n with x = r + n pi/2 and r in [-pi/4, pi/4], for x that is not huge."""
-    form = _format(x)
-    shifted = x * _TWO_OVER_PI + form.shifter
-    n = (shifted - form.shifter).to_float(64)
-    r = x.to_float(64)
+    nearest, raw = _nearest(x * _TWO_OVER_PI)
+    n, r = nearest.to_float(64), x.to_float(64)
     # A float32 leaves room in a float64 for a shorter sum.
     first, second, third = _HALF_PI_PARTS
     r = r - n * first
-    r = r - n * (second + third) if x.bits == 32 else (r - n * second) - n * third
-    return r.to_float(x.bits), shifted.as_int()
+    if x.bits == 32:
+        r = r - n * (second + third)
+    else:
+        rounded = r - n * second
+        lost = (r - rounded) - n * second
+        r = rounded - (n * third - lost)
+    return r.to_float(x.bits), raw
 
 
 def _sine_and_cosine(r: Term) -> tuple[Term, Term]:
     form = _format(r)
     z = r * r
-    return with_sign_of(r + r * (z * polynomial(z, form.sin)), r), (
-        1.0 - z * 0.5 + z * z * polynomial(z, form.cos)
-    )
+    half = z * 0.5
+    rounded = 1.0 - half
+    lost = (1.0 - rounded) - half
+    sine = with_sign_of(r + r * (z * polynomial(z, form.sin)), r)
+    return sine, rounded + (z * z * polynomial(z, form.cos) + lost)
 
 
 def _unless_huge(name: str, x: Term, result: Term) -> Term:
@@ -693,8 +771,8 @@ def erf(x: Term) -> Term:
     form = _format(x)
     size = absolute(x)
     near = size + size * polynomial(size * size, form.erf)
-    part, raw = _split_exponential(polynomial(at_most(size, form.erf_high), form.log_erfc))
-    far = 1.0 - (part + 1.0) * _two_to(raw)
+    r, raw = _split_exponent(polynomial(at_most(size, form.erf_high), form.log_erfc), form.bias)
+    far = 1.0 - _exp_reduced(r) * _power_of_two(raw)
     return with_sign_of(select(size < 1.0, near, far), x)
 
 
@@ -702,7 +780,7 @@ def cbrt(x: Term) -> Term:
     form = _format(x)
     size = absolute(x)
     subnormal = size < form.smallest_normal
-    number = select(subnormal, size * form.cbrt_scale, size)
+    number = select(subnormal, size * form.cbrt_scale**3, size)
     # A third of the bits, read as an integer, is nearly the logarithm of the root; 0.033 centres the error.
     bits = number.as_int()
     fraction = ((bits & ((1 << form.mantissa) - 1)) | (form.bias << form.mantissa)).as_float()
@@ -715,7 +793,7 @@ def cbrt(x: Term) -> Term:
     root = (root.as_int() & -(1 << (form.mantissa // 2 + 1))).as_float()
     ratio = number / (root * root)
     root = root + root * ((ratio - root) / (root + root + ratio))
-    root = select(subnormal, root * form.cbrt_scale ** (-1.0 / 3.0), root)
+    root = select(subnormal, root * (1.0 / form.cbrt_scale), root)
     return with_sign_of(select((size > 0.0) & (size < _INF), root, size), x)
 
 
@@ -723,14 +801,13 @@ def pow(x: Term, y: Term) -> Term:
     if x.bits == 64:
         return x.libm("pow", y)
     size = absolute(x)
-    f, n = _split_logarithm(size.to_float(64))
+    f, exponent = _split_logarithm(size.to_float(64))
     s = f / (f + 2.0)
-    logarithm = n + s * polynomial(s * s, _LOG2_OF_F32)
+    logarithm = exponent + s * polynomial(s * s, _LOG2_OF_F32)
     logarithm = select(size.equals(0.0), -_INF, select(size < _INF, logarithm, size.to_float(64)))
     power = at_least(at_most(y.to_float(64) * logarithm, 130.0), -160.0)
-    shifted = power + _F64.shifter
-    r = power - (shifted - _F64.shifter)
-    result = (polynomial(r, _EXP2_TO_F32) * _two_to(shifted.as_int())).to_float(32)
+    n, raw = _nearest(power, _F64.bias)
+    result = (polynomial(power - n, _EXP2_TO_F32) * _power_of_two(raw)).to_float(32)
     whole = trunc(y).equals(y)
     odd = whole & trunc(y * 0.5).differs(y * 0.5)
     result = select(odd, with_sign_of(result, x), result)
