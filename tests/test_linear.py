@@ -162,6 +162,7 @@ def test_einsum_is_that_of_numpy(subscripts):
     """Explicit and implicit results, diagonals, sums, products, '...', three operands."""
     arrays = operands_of(subscripts)
     same(np.einsum(subscripts, *arrays), linear.einsum(subscripts, *arrays))
+    same(np.einsum(subscripts, *arrays), linear.einsum(subscripts, *arrays, optimize="optimal"))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float32"])

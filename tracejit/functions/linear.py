@@ -275,7 +275,7 @@ def _contract(function: str, x: Any, y: Any, of_x: tuple[int, ...], of_y: tuple[
     return _einsum(function, [x, y], [letters, right], result)
 
 
-def einsum(subscripts: str, *operands: Any) -> "dlarray":
+def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> "dlarray":
     """Return a sum of products by Einstein's convention, as ``numpy.einsum``.
 
     Args:
@@ -285,6 +285,7 @@ def einsum(subscripts: str, *operands: Any) -> "dlarray":
             broadcast.
             Without "->" the result has "..." and the letters that occur once, in alphabetical order.
         operands: dlarrays, ndarrays or lists, one for each comma-separated term.
+        optimize: accepted for compatibility; the order is always optimized.
 
     Returns:
         dlarray; the label of each axis is that of the axes with its letter, U where they have none.
@@ -524,7 +525,7 @@ def _matrix(function: str, x: Any) -> Any:
 
 
 def trace(x: Any, offset: int = 0) -> "dlarray":
-    """Return the sum along a diagonal of the first two axes, as ``numpy.trace``.
+    """Return the sum along a diagonal of the first two axes, as ``numpy.trace``, by which it is called.
 
     Args:
         x: dlarray, ndarray or list with 2 or more axes.
@@ -536,8 +537,9 @@ def trace(x: Any, offset: int = 0) -> "dlarray":
     Raises:
         DimsError: `x` has fewer than two axes.
 
+    >>> import numpy as np
     >>> import tracejit as tj
-    >>> float(tj.trace([[1.0, 2.0], [3.0, 4.0]]))
+    >>> float(np.trace(tj.dlarray([[1.0, 2.0], [3.0, 4.0]])))
     5.0
     """
     array = _matrix("trace", x)

@@ -439,8 +439,8 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     The cotangent is multiplied by softmax(x), and by 0 where all elements are -inf.
 
     >>> import tracejit as tj
-    >>> float(tj.logsumexp([1000.0, 1000.0])) - 1000.0  # log(2)
-    0.6931471805599...
+    >>> round(float(tj.logsumexp([1000.0, 1000.0])), 4)
+    1000.6931
     """
     array = _as_float(trace.as_array(x, "logsumexp"))
     axes = normalize_axes("logsumexp", array, axis)
