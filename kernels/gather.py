@@ -2,7 +2,7 @@
 """Kernels that read and write at computed places along one axis.
 
 An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the
-end. A place outside the axis is never touched: reading it gives NaN, or `lowest` in an integer type, and writing
+end. A place outside the axis is never touched: reading it gives NaN, or `lowest` in an integer type; writing
 to it has no effect. `lowest` is 1 for a floating-point type, whose missing value is NaN.
 """
 

@@ -35,7 +35,13 @@ def escaped() -> dlarray:
 class TestConstructor:
     @pytest.mark.parametrize(
         ("data", "dtype"),
-        [(1.0, "float64"), ([1, 2], "int64"), (True, "bool"), ([[1.0], [2.0]], "float64"), (np.float32(1), "float32")],
+        [
+            (1.0, "float64"),
+            ([1, 2], "int64"),
+            (True, "bool"),
+            ([[1.0], [2.0]], "float64"),
+            (np.float32(1), "float32"),
+        ],
     )
     def test_dtype_of_python_numbers(self, data, dtype):
         assert dlarray(data).dtype == dtype
@@ -64,7 +70,9 @@ class TestConstructor:
         x = dlarray(np.zeros((2, 3)), "BC")
         assert dlarray(x, "CB").format == "CB"
         assert dlarray(x).format == "BC"
-        assert tj.dlfeval(lambda x: tj.dlgradient((dlarray(x, "B") ** 2).sum(), x), dlarray([3.0])).tolist() == [6.0]
+        assert tj.dlfeval(
+            lambda x: tj.dlgradient((dlarray(x, "B") ** 2).sum(), x), dlarray([3.0])
+        ).tolist() == [6.0]
 
     def test_takes_dlpack(self):
         class Exporter:
@@ -146,7 +154,10 @@ class TestOperators:
         for x, y in operands:
             expected = op(x, y)
             wrapped = [
-                (dlarray(x) if isinstance(x, np.ndarray) else x, dlarray(y) if isinstance(y, np.ndarray) else y),
+                (
+                    dlarray(x) if isinstance(x, np.ndarray) else x,
+                    dlarray(y) if isinstance(y, np.ndarray) else y,
+                ),
                 (x, dlarray(y)) if isinstance(y, np.ndarray) else (dlarray(x), y),
             ]
             for u, v in wrapped:
@@ -260,7 +271,9 @@ class TestIndexing:
 
 
 class TestMethods:
-    @pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "any", "all", "var", "std", "argmax", "argmin"])
+    @pytest.mark.parametrize(
+        "name", ["sum", "prod", "mean", "max", "min", "any", "all", "var", "std", "argmax", "argmin"]
+    )
     def test_reductions(self, name, rng):
         data = rng.normal(size=(2, 3))
         x = dlarray(data, "BC")
@@ -314,7 +327,10 @@ class TestValues:
 
     def test_size_one_only(self):
         x = dlarray(np.zeros((2, 3)), "BC")
-        with pytest.raises(DimsError, match=r"bool\(\): 2\(B\) x 3\(C\) float64 has 6 elements, not one; use any\(\) or all\(\)"):
+        with pytest.raises(
+            DimsError,
+            match=r"bool\(\): 2\(B\) x 3\(C\) float64 has 6 elements, not one; use any\(\) or all\(\)",
+        ):
             bool(x)
         for function in (float, int, dlarray.item):
             with pytest.raises(ValueError, match="reduce it or select an element"):
@@ -360,7 +376,9 @@ class TestValues:
     )
     def test_no_value_of_an_array_that_is_replayed(self, what, function, accelerating):
         x = accelerating.input(dlarray([2.0]))
-        with pytest.raises(TraceError, match=rf"{what} at .*test_array.py:\d+ needs the value of a traced 1 (float64|bool)"):
+        with pytest.raises(
+            TraceError, match=rf"{what} at .*test_array.py:\d+ needs the value of a traced 1 (float64|bool)"
+        ):
             function(x)
 
     def test_no_index_of_an_array_that_is_replayed(self, accelerating):
@@ -369,7 +387,12 @@ class TestValues:
 
     def test_no_value_after_the_trace(self):
         x = escaped()
-        for use in (lambda: x + 1, lambda: np.asarray(x), lambda: tj.dlfeval(tj.exp, x), lambda: tj.extractdata(x)):
+        for use in (
+            lambda: x + 1,
+            lambda: np.asarray(x),
+            lambda: tj.dlfeval(tj.exp, x),
+            lambda: tj.extractdata(x),
+        ):
             with pytest.raises(TraceError, match=r"made at .*test_array.py:\d+ while .* is used after"):
                 use()
 

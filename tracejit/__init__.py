@@ -2,6 +2,7 @@
 """Labelled arrays with derivatives, and acceleration of custom training loops."""
 
 from tracejit import errors, testing, tree
+from tracejit.accelerate import AcceleratedFunction, clear_cache, dlaccelerate
 from tracejit.array import dlarray
 from tracejit.errors import (
     ArgumentError,
@@ -164,6 +165,7 @@ from tracejit.functions.reductions import (
 )
 
 __all__ = [
+    "AcceleratedFunction",
     "ArgumentError",
     "BoundsError",
     "CacheError",
@@ -200,6 +202,7 @@ __all__ = [
     "cast",
     "cbrt",
     "ceil",
+    "clear_cache",
     "clip",
     "concatenate",
     "cos",
@@ -209,6 +212,7 @@ __all__ = [
     "diag",
     "dims",
     "divide",
+    "dlaccelerate",
     "dlarray",
     "dlfeval",
     "dlgradient",

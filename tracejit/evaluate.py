@@ -47,6 +47,8 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             "arguments, dlfeval(fun, x), not dlfeval(fun(x))."
         )
     outer = trace.recorder()
+    if outer is None and getattr(fun, "evaluates_itself", False):
+        return fun(*args, **kwargs)
     leaves, treedef = tree.flatten((args, kwargs))
     if outer is not None:
         args, kwargs = tree.unflatten(treedef, [_inner_input(leaf) for leaf in leaves])

@@ -103,6 +103,12 @@ class Recorder:
         value = array._value
         if value is not None and value.owner is self:
             return value  # type: ignore[no-any-return]
+        if value is not None:
+            raise TraceError(
+                f"an array of {describe(array)} that {value.owner.name} is recording is used inside {self.name}, "
+                "which has a trace of its own; its value would become a constant there and it would have no "
+                "gradient. Pass it as an argument."
+            )
         data = array._data
         if data.ndim == 0:
             return self.builder.constant(data)

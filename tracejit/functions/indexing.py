@@ -29,8 +29,8 @@ class _Key:
     """A key taken apart for an array: see Note [what a key becomes]."""
 
     __slots__ = (
-        "front", "index", "order", "result", "result_format", "sliced_shape", "starts", "steps",
-        "stops", "taken_shape", "merged_shape",
+        "front", "index", "merged_shape", "order", "result", "result_format", "sliced_shape", "starts",
+        "steps", "stops", "taken_shape",
     )  # fmt: skip
 
     starts: tuple[int, ...]
@@ -242,10 +242,10 @@ def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
             ellipsis = len(entries)
             continue
         else:
-            kind, entry = _array_entry(function, entry)
-            entries.append((kind, entry))
+            kind, meant = _array_entry(function, entry)
+            entries.append((kind, meant))
             if kind == _MASK:
-                used += entry._data.ndim
+                used += meant._data.ndim
                 continue
         used += 1
     missing = array._data.ndim - used
@@ -319,8 +319,9 @@ def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) 
                     f"{function}: index {entry} is out of range for axis {axis} of x "
                     f"({describe_shape(shape, array._format)}); {legal}."
                 )
-            entry = entry % extent
-        checked.append((kind, entry))
+            checked.append((kind, entry % extent))
+        else:
+            checked.append((kind, entry))
         axis += 1
     return checked
 
@@ -373,16 +374,15 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
                 f"{function}: index {data[outside][0]} is out of range for an axis of size {extent}; "
                 f"places are {-extent} to {extent - 1}."
             )
-        if data.dtype != _INT64:
-            index = apply("cast", index, dtype=_INT64)
-        if index._value is not None:
-            # A replay sees other indices: one out of range must not name a place in another row.
-            fits = apply("logical_and", apply("less_equal", -extent, index), apply("less", index, extent))
-            inside = fits if inside is None else apply("logical_and", inside, fits)
-            index = apply("where", apply("less", index, 0), apply("add", index, extent), index)
+        place = index if data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
+        if place._value is None:
+            place = trace.as_array(np.where(place._data < 0, place._data + extent, place._data))
         else:
-            index = trace.as_array(np.where(index._data < 0, index._data + extent, index._data))
-        flat = index if flat is None else apply("add", apply("mul", flat, extent), index)
+            # A replay sees other indices: one out of range must not name a place in another row.
+            fits = apply("logical_and", apply("less_equal", -extent, place), apply("less", place, extent))
+            inside = fits if inside is None else apply("logical_and", inside, fits)
+            place = apply("where", apply("less", place, 0), apply("add", place, extent), place)
+        flat = place if flat is None else apply("add", apply("mul", flat, extent), place)
     return flat if inside is None else apply("where", inside, flat, prod(extents))
 
 

@@ -6,6 +6,7 @@ An axis may be named by number or, in a formatted array, by label.
 
 import operator
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -496,9 +497,7 @@ def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list
         each, longer = divmod(extent, sections)
         places = tuple(part * each + min(part, longer) for part in range(1, sections))
     edges = (0, *places, extent)
-    return [
-        sliced(array, {axis: slice(start, stop)}) for start, stop in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    return [sliced(array, {axis: slice(start, stop)}) for start, stop in pairwise(edges)]
 
 
 def flip(x: Any, axis: Any = None) -> "dlarray":

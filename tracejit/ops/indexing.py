@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ops that read and write at places given by integer arrays, along one axis.
 
-Indices of several axes are combined by the functions. Negative ones count from the end. The references raise a
-BoundsError for an index out of range. Compiled code cannot raise, and never touches memory outside the array:
-there reading gives NaN, or the lowest number of an integer type, and writing does nothing.
+Indices of several axes are combined by the functions. Negative ones count from the end. The references raise
+a BoundsError for an index out of range. Compiled code cannot raise, and never touches memory outside the
+array: there reading gives NaN, or the lowest number of an integer type, and writing does nothing.
 """
 
 from collections.abc import Sequence
@@ -235,16 +235,16 @@ OPS = (
        emit=KernelCall("take", _take_numbers),
        samples=(_sample((4, 3), (2,), axis=0, high=4), _sample((2, 4), (), axis=1, high=4),
                 _sample((2, 3, 2), (2, 3), axis=1, high=3))),
-    Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places add "
-       "up; ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
+    Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places "
+       "add up; ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
        kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
        emit=KernelCall("scatter_add", _scatter_numbers),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3))),
     Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of "
-       "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was overwritten. "
-       "Out of range: BoundsError; compiled no effect.",
+       "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was "
+       "overwritten. Out of range: BoundsError; compiled no effect.",
        kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
        emit=KernelCall("put", _put_numbers),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),

@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dlaccelerate: a function that is recorded once for each signature of its arguments and replayed afterwards."""
+
+import functools
+import inspect
+import threading
+import types
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final, overload
+
+import numpy as np
+
+from tracejit import trace, tree
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning
+from tracejit.evaluate import dlfeval
+from tracejit.ir import Graph
+from tracejit.ops import Op
+from tracejit.replay import Replay, call_op
+from tracejit.signature import ArrayPart, Call, Key, differences, layouts, read
+
+CHECK_MODES = ("none", "tolerance")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts and times of an accelerated function since its cache was last cleared.
+
+    calls, hits     calls while enabled, and those served by a trace
+    traces          recordings of the underlying function
+    programs        programs built; kernels that they launch, each counted once
+    build_ns        time spent on building programs, without compiling them
+    """
+
+    calls: int
+    hits: int
+    traces: int
+    programs: int
+    kernels: int
+    build_ns: int
+
+
+class _Trace:
+    """One recording: its graph, and how outputs are put together again."""
+
+    def __init__(self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key) -> None:
+        self.graph = graph
+        # For each leaf of the result: the format of an array (the next output of the graph), or the constant itself.
+        self.results = results
+        self.treedef = treedef
+        self.title = title
+        self.replay = Replay(graph, title, layouts(key))
+        self._op: tuple[Op, list[Replay]] | None = None
+        self._lock = threading.Lock()
+
+    def assemble(self, arrays: list[Any]) -> Any:
+        """Return the function's result, given the arrays among its leaves."""
+        each = iter(arrays)
+        leaves = [next(each) if type(leaf) is _ArrayLeaf else leaf for leaf in self.results]
+        return tree.unflatten(self.treedef, leaves)
+
+    def run(self, arrays: list[dlarray]) -> Any:
+        """Return the result of a replay."""
+        outputs = self.replay([a._data for a in arrays])
+        wrap = dlarray._wrap
+        formats = (leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf)
+        return self.assemble([wrap(data, format, None) for data, format in zip(outputs, formats, strict=True)])
+
+    def op(self) -> Op:
+        """Return the trace as one op for an outer evaluation."""
+        with self._lock:
+            if self._op is None:
+                formats = [leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf]
+                self._op = call_op(self.title, self.graph, formats)
+        return self._op[0]
+
+    def replays(self) -> list[Replay]:
+        """Return the programs that this trace has been run by, or its own if it has not been run yet."""
+        if self._op is None:
+            return [self.replay]
+        return [*self._op[1], *([self.replay] if self.replay.is_built else [])]
+
+
+class _ArrayLeaf:
+    """Stands for an array among the leaves of a result."""
+
+    __slots__ = ("format",)
+
+    def __init__(self, format: str | None) -> None:
+        self.format = format
+
+
+@final
+class AcceleratedFunction:
+    """A function whose operations are recorded at the first call and replayed, compiled, at later ones.
+
+    A trace is found by the arguments: arrays by size, format, dtype and memory layout, containers by
+    structure, everything else by value. Made by dlaccelerate.
+
+    Attributes:
+        function: the underlying function.
+        enabled: False runs the underlying function at each call.
+        cache_size: largest number of traces kept; the least recently used one goes first.
+        hit_rate: percentage (0 to 100) of calls served by a cached trace since the cache was cleared.
+        occupancy: percentage (0 to 100) of the cache in use: one trace of 50 is 2.
+        check_mode: "none", or "tolerance": each replay also runs the underlying function and warns
+            (OutputsDifferWarning) where outputs differ.
+        check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> @tj.dlaccelerate
+        ... def slope(x):
+        ...     return tj.dlgradient((x ** 3).sum(), x)
+        >>> x = tj.dlarray([1.0, 2.0])
+        >>> slope(x).tolist(), slope(x).tolist()
+        ([3.0, 12.0], [3.0, 12.0])
+        >>> slope.hit_rate, slope.occupancy
+        (50.0, 2.0)
+    """
+
+    evaluates_itself = True  # a call outside any evaluation needs no dlfeval around it
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        cache_size: int = 50,
+        check_mode: str = "none",
+        check_tolerance: float = 1e-4,
+        enabled: bool = True,
+    ) -> None:
+        _check_function(function)
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._name = getattr(function, "__qualname__", type(function).__name__)
+        self._lock = threading.RLock()
+        self._traces: OrderedDict[Key, _Trace] = OrderedDict()
+        self._last: Call | None = None
+        self._last_trace: _Trace | None = None
+        self._report: Callable[[], str] = lambda: f"{self._name} has not been called."
+        self._calls = self._hits = self._recorded = 0
+        self._signature: inspect.Signature | None = None
+        self.enabled = enabled
+        self.cache_size = cache_size
+        self.check_mode = check_mode
+        self.check_tolerance = check_tolerance
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The underlying function."""
+        return self._function
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls are accelerated."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentError(f"enabled: expected True or False, not {value!r}.")
+        self._enabled = bool(value)
+
+    @property
+    def cache_size(self) -> int:
+        """Largest number of traces kept."""
+        return self._cache_size
+
+    @cache_size.setter
+    def cache_size(self, value: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ArgumentError(f"cache_size: expected a positive integer, not {value!r}.")
+        with self._lock:
+            self._cache_size = int(value)
+            self._evict()
+
+    @property
+    def check_mode(self) -> str:
+        """"none" or "tolerance"."""
+        return self._check_mode
+
+    @check_mode.setter
+    def check_mode(self, value: str) -> None:
+        if value not in CHECK_MODES:
+            raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
+        self._check_mode = value
+
+    @property
+    def check_tolerance(self) -> float:
+        """Largest accepted difference, absolute or relative."""
+        return self._check_tolerance
+
+    @check_tolerance.setter
+    def check_tolerance(self, value: float) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
+            raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
+        self._check_tolerance = float(value)
+
+    @property
+    def hit_rate(self) -> float:
+        """Percentage of calls served by a cached trace since the cache was cleared."""
+        return 100.0 * self._hits / self._calls if self._calls else 0.0
+
+    @property
+    def occupancy(self) -> float:
+        """Percentage of the cache in use."""
+        return 100.0 * len(self._traces) / self._cache_size
+
+    @property
+    def stats(self) -> Stats:
+        """Counts and times since the cache was cleared."""
+        with self._lock:
+            replays = [r for t in self._traces.values() for r in t.replays() if r.is_built]
+            kernels = {kernel for r in replays for kernel in r.program.kernels}
+            return Stats(
+                calls=self._calls,
+                hits=self._hits,
+                traces=self._recorded,
+                programs=len(replays),
+                kernels=len(kernels),
+                build_ns=sum(r.build_ns for r in replays),
+            )
+
+    def clear_cache(self) -> None:
+        """Forget all traces and statistics."""
+        with self._lock:
+            self._traces.clear()
+            self._calls = self._hits = self._recorded = 0
+            self._last_trace = None
+            self._report = lambda: f"{self._name} has not been called since its cache was cleared."
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function: by replay where a trace fits, otherwise recording one."""
+        recorder = trace.recorder()
+        if not self._enabled:
+            return dlfeval(self._function, *args, **kwargs)
+        if recorder is not None and recorder.accelerating:
+            return self._function(*args, **kwargs)  # traced through
+        if kwargs:
+            args, kwargs = self._normalised(args, kwargs)
+        call = read(self._name, (args, kwargs), self._path)
+        for array in call.arrays:
+            trace.check_open(array)
+        if recorder is not None:
+            return self._call_within(recorder, call)
+        found = self._find(call)
+        if found is None:
+            return self._record(call)[1]
+        result = found.run(call.arrays)
+        if self._check_mode == "tolerance":
+            self._check(call, result)
+        return result
+
+    def source(self) -> str:
+        """Return the emitted Python module of the trace that was used last.
+
+        Raises:
+            CacheError: if there is no trace.
+        """
+        if self._last_trace is None:
+            raise CacheError(f"{self._name}: there is no emitted source yet; call the function first.")
+        return "\n\n".join(replay.source() for replay in self._last_trace.replays())
+
+    def explain(self) -> str:
+        """Return in words what the last call did and why."""
+        return self._report()
+
+    def __repr__(self) -> str:
+        name = getattr(self._function, "__module__", None)
+        where = f"{name}.{self._name}" if name else self._name
+        return (
+            "AcceleratedFunction with properties:\n\n"
+            f"         function: {where}\n"
+            f"          enabled: {self.enabled}\n"
+            f"       cache_size: {self.cache_size}\n"
+            f"         hit_rate: {self.hit_rate:g}\n"
+            f"        occupancy: {self.occupancy:g}\n"
+            f"       check_mode: {self.check_mode!r}\n"
+            f"  check_tolerance: {self.check_tolerance:g}"
+        )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> "AcceleratedFunction":
+        """Return the method of an instance, with a cache of its own that lives as long as the instance."""
+        if instance is None:
+            return self
+        slot = f"_accelerated_{self._name}"
+        try:
+            methods = instance.__dict__
+        except AttributeError:
+            raise ArgumentError(
+                f"{self._name}: instances of {type(instance).__name__} have no __dict__ to keep the cache of an "
+                "accelerated method in; remove __slots__, or accelerate a function that takes the arrays."
+            ) from None
+        method = methods.get(slot)
+        if method is None or method.function.__func__ is not self._function:
+            method = methods[slot] = AcceleratedFunction(
+                types.MethodType(self._function, instance),
+                cache_size=self._cache_size,
+                check_mode=self._check_mode,
+                check_tolerance=self._check_tolerance,
+                enabled=self._enabled,
+            )
+        return method  # type: ignore[no-any-return]
+
+    def _find(self, call: Call) -> _Trace | None:
+        """Return the trace for a call, counting a hit or a miss."""
+        with self._lock:
+            self._calls += 1
+            found = self._traces.get(call.key)
+            if found is None:
+                known = list(self._traces)
+                self._report = lambda: self._explain_miss(call, known)
+                return None
+            self._hits += 1
+            self._traces.move_to_end(call.key)
+            self._last_trace = found
+            self._report = lambda: (
+                f"{self._name}: hit. The call was replayed from the trace for {self._describe(call)}."
+            )
+            return found
+
+    def _record(self, call: Call) -> tuple[_Trace, Any]:
+        """Run the function on a new trace, keep the trace, and return both it and the result."""
+        with trace.Recorder(self._name, accelerating=True) as recorder:
+            inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
+            args, kwargs = tree.unflatten(call.treedef, inputs)
+            leaves, treedef = tree.flatten(self._function(*args, **kwargs))
+            results: list[Any] = []
+            arrays: list[dlarray] = []
+            seen: set[int] = {id(array._data) for array in call.arrays}
+            for leaf in leaves:
+                if type(leaf) is not dlarray:
+                    results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+                    continue
+                trace.check_open(leaf)
+                recorder.graph.outputs.append(recorder.value(leaf))
+                results.append(_ArrayLeaf(leaf._format))
+                # Outputs of a replay are arrays of their own; so are those of the recording.
+                data = leaf._data
+                if data.base is not None or id(data) in seen or leaf._value is None:
+                    data = data.copy()
+                seen.add(id(data))
+                arrays.append(dlarray._wrap(data, leaf._format, None))
+        made = _Trace(recorder.graph, results, treedef, self._name, call.key)
+        with self._lock:
+            self._recorded += 1
+            self._traces[call.key] = made
+            self._last_trace = made
+            self._evict()
+        return made, made.assemble(arrays)
+
+    def _call_within(self, recorder: trace.Recorder, call: Call) -> Any:
+        """Record the call as one op of the evaluation around it."""
+        found = self._find(call)
+        if found is None:
+            plain = [
+                dlarray._wrap(leaf._data, leaf._format, None) if type(leaf) is dlarray else leaf
+                for leaf in call.leaves
+            ]
+            found, _ = self._record(call._replace(leaves=plain))
+        outputs = trace.apply_op(found.op(), call.arrays, {})
+        count = sum(1 for leaf in found.results if type(leaf) is _ArrayLeaf)
+        return found.assemble(list(outputs[:count]))
+
+    def _check(self, call: Call, result: Any) -> None:
+        """Warn if the underlying function gives other outputs than a replay gave."""
+        args, kwargs = tree.unflatten(call.treedef, call.leaves)
+        expected, expected_tree = tree.flatten(dlfeval(self._function, *args, **kwargs))
+        actual, actual_tree = tree.flatten(result)
+        found = tree.difference(actual_tree, expected_tree, "output")
+        if found is None:
+            names = tree.paths(actual_tree, "output")
+            for name, mine, theirs in zip(names, actual, expected, strict=True):
+                found = _difference(name, mine, theirs, self._check_tolerance)
+                if found is not None:
+                    break
+        if found is not None:
+            warnings.warn(
+                f"Accelerated outputs differ from underlying function outputs. {self._name}: {found}. Values that "
+                "do not come from array arguments are constants of a trace (numbers from closures, NumPy's "
+                "random numbers, the outcome of an if); pass them as arguments.",
+                OutputsDifferWarning,
+                stacklevel=3,
+            )
+
+    def _evict(self) -> None:
+        while len(self._traces) > self._cache_size:
+            self._traces.popitem(last=False)
+
+    def _normalised(self, args: Any, kwargs: Any) -> Any:
+        """Return arguments as the signature orders them, so that f(x, y) and f(x, y=y) share a trace."""
+        if self._signature is None:
+            try:
+                self._signature = inspect.signature(self._function)
+            except (TypeError, ValueError):
+                return args, kwargs
+        bound = self._signature.bind(*args, **kwargs)
+        return bound.args, bound.kwargs
+
+    def _path(self, number: int, treedef: tree.TreeDef) -> str:
+        return self._paths(treedef)[number]
+
+    def _paths(self, treedef: tree.TreeDef) -> list[str]:
+        """Return the name of each leaf of a call's arguments, in terms of the function's parameters."""
+        try:
+            parameters = list(inspect.signature(self._function).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        names = []
+        for path in tree.paths(treedef, ""):
+            kind, _, rest = path[1:].partition("]")
+            position, _, deeper = rest[1:].partition("]")
+            if kind == "1":
+                names.append(position.strip("'") + deeper)
+                continue
+            at = int(position)
+            if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
+                names.append(parameters[at].name + deeper)
+            else:
+                names.append(f"argument {at + 1}{deeper}")
+        return names
+
+    def _describe(self, call: Call) -> str:
+        names = self._paths(call.treedef)
+        parts = [f"{name}: {part}" for name, part in zip(names, call.key.parts, strict=True)]
+        if len(parts) > 12:
+            parts = [*parts[:11], f"and {len(parts) - 11} more"]
+        return ", ".join(parts) or "no arguments"
+
+    def _explain_miss(self, call: Call, known: list[Key]) -> str:
+        head = f"{self._name}: miss. A new trace was recorded for {self._describe(call)}"
+        if not known:
+            return f"{head}, because there was none yet."
+        names = self._paths(call.treedef)
+        compared = [differences(key, call.key, names) for key in reversed(known)]
+        alike = [reasons for reasons in compared if reasons]
+        if not alike:
+            return f"{head}, because the arguments' containers differ from those of all {len(known)} traces."
+        reasons = min(alike, key=len)
+        note = ""
+        if all(" was " in reason for reason in reasons) and not any(_is_array_reason(r, call, names) for r in reasons):
+            note = " A number that changes from call to call costs a trace each time: pass it as a dlarray."
+        return f"{head}, because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
+
+
+def _is_array_reason(reason: str, call: Call, names: list[str]) -> bool:
+    name = reason.partition(" was ")[0]
+    return isinstance(call.key.parts[names.index(name)], ArrayPart)
+
+
+def _check_function(function: Any) -> None:
+    if isinstance(function, AcceleratedFunction):
+        raise ArgumentError("dlaccelerate: the function is accelerated already.")
+    if not callable(function):
+        raise ArgumentError(f"dlaccelerate: expected a function, not {type(function).__name__}.")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentError(f"dlaccelerate: {function.__qualname__} is async; accelerate the functions it awaits.")
+    if inspect.isgeneratorfunction(function):
+        raise ArgumentError(
+            f"dlaccelerate: {function.__qualname__} is a generator; accelerate the function that makes one element."
+        )
+
+
+def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
+    """Return how two leaves of an output differ by more than `tolerance`, or None."""
+    if type(mine) is not dlarray or type(theirs) is not dlarray:
+        same = mine is theirs or np.array_equal(np.asarray(mine), np.asarray(theirs))
+        return None if same else f"{name} is {mine!r}, expected {theirs!r}"
+    if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
+        return f"{name} is {trace.describe(mine)}, expected {trace.describe(theirs)}"
+    a, b = mine._data, theirs._data
+    if a.dtype.kind != "f":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gap = np.abs(a - b)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (gap <= tolerance) | (gap <= tolerance * np.abs(b))
+    if same.all():
+        return None
+    worst = np.unravel_index(np.argmax(np.where(same, -1, np.nan_to_num(gap, nan=np.inf))), gap.shape)
+    place = f"[{', '.join(map(str, worst))}]" if worst else ""
+    return (
+        f"{name}{place} is {mine._data[worst]!s}, expected {theirs._data[worst]!s} ({(~same).sum()} of {same.size} "
+        f"elements differ by more than {tolerance:g})"
+    )
+
+
+@overload
+def dlaccelerate(function: Callable[..., Any], /) -> AcceleratedFunction: ...
+
+
+@overload
+def dlaccelerate(
+    function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
+    enabled: bool = True,
+) -> Callable[[Callable[..., Any]], AcceleratedFunction]: ...  # fmt: skip
+
+
+def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Return an accelerated version of a function; also a decorator, with and without arguments.
+
+    Args:
+        function: a function of dlarrays, containers of them and values; it may call dlgradient.
+        options: cache_size (50), check_mode ("none"), check_tolerance (1e-4), enabled (True): see
+            AcceleratedFunction.
+
+    Returns:
+        An AcceleratedFunction, or, without `function`, a decorator that makes one.
+
+    Raises:
+        ArgumentError: if `function` cannot be accelerated (not callable, async, a generator), or an option
+            is unknown or not valid.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> @tj.dlaccelerate(cache_size=10)
+        ... def loss(w, x):
+        ...     y = ((x @ w) ** 2).mean()
+        ...     return y, tj.dlgradient(y, w)
+        >>> y, grad = loss(tj.dlarray(np.ones((2, 1))), tj.dlarray(np.eye(2)))
+        >>> y.item(), grad.tolist()
+        (1.0, [[1.0], [1.0]])
+    """
+    unknown = options.keys() - {"cache_size", "check_mode", "check_tolerance", "enabled"}
+    if unknown:
+        raise ArgumentError(
+            f"dlaccelerate: unknown option {sorted(unknown)[0]!r}; options are cache_size, check_mode, "
+            "check_tolerance and enabled."
+        )
+    if function is None:
+        return lambda decorated: AcceleratedFunction(decorated, **options)
+    return AcceleratedFunction(function, **options)
+
+
+def clear_cache(accfun: AcceleratedFunction) -> None:
+    """Forget all traces and statistics of an accelerated function.
+
+    Args:
+        accfun: what dlaccelerate returned.
+
+    Raises:
+        ArgumentError: if `accfun` is not an accelerated function.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> double = tj.dlaccelerate(lambda x: 2 * x)
+        >>> double(tj.dlarray([1.0])).tolist(), double.occupancy
+        ([2.0], 2.0)
+        >>> tj.clear_cache(double)
+        >>> double.occupancy
+        0.0
+    """
+    if not isinstance(accfun, AcceleratedFunction):
+        raise ArgumentError(f"clear_cache: expected an accelerated function, not {type(accfun).__name__}.")
+    accfun.clear_cache()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replay: a graph as a callable that is built and compiled when it is first called, and as an op of other graphs."""
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import config, pipeline
+from tracejit.aval import Aval
+from tracejit.codegen.emit import module_source
+from tracejit.ir import Graph
+from tracejit.ops import Kind, Layout, Op
+from tracejit.passes.split import split
+from tracejit.program import Program
+
+
+class Replay:
+    """A graph that runs as a compiled program.
+
+    Args:
+        graph: the graph; its constants are not written afterwards.
+        title: heads the emitted module.
+        layouts: where the elements of each input lie.
+    """
+
+    def __init__(self, graph: Graph, title: str, layouts: Sequence[Layout | None] = ()) -> None:
+        self.graph = graph
+        self.title = title
+        self._layouts = layouts
+        self._lock = threading.RLock()
+        self._executable: Any = None
+        self._program: Program | None = None
+        self.build_ns = 0
+
+    @property
+    def program(self) -> Program:
+        """The program, built on first use."""
+        if self._program is None:
+            with self._lock:
+                if self._program is None:
+                    started = time.perf_counter_ns()
+                    self._program = pipeline.build(self.graph, self._layouts)
+                    self.build_ns = time.perf_counter_ns() - started
+        return self._program
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the program exists."""
+        return self._program is not None
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the outputs for inputs of the graph's shapes and dtypes and of the given layouts."""
+        if self._executable is None:
+            with self._lock:
+                if self._executable is None:
+                    self._executable = executable(self.program, self.title)
+        return self._executable(arrays)  # type: ignore[no-any-return]
+
+    def source(self) -> str:
+        """Return the emitted module."""
+        return module_source(self.program, self.title)
+
+
+def executable(program: Program, title: str) -> Any:
+    """Return what runs a program on the backend that is set."""
+    if config.settings.backend == "python":
+        from tracejit.backend.python import PythonExecutable
+
+        return PythonExecutable(program, title)
+    # Numba is imported at the first compilation, not before.
+    from tracejit.backend.cpu import CpuExecutable
+
+    return CpuExecutable(program)
+
+
+def call_op(title: str, graph: Graph, formats: Sequence[str | None]) -> tuple[Op, list[Replay]]:
+    """Return a graph as one op whose forward and adjoint are compiled programs (Note [a program as an op]).
+
+    The op's outputs are the graph's, of the given formats, then the values saved for the adjoint.
+    Also returns the replays that the op runs: forward and adjoint.
+    """
+    parts = split(graph)
+    forward, adjoint = Replay(parts.forward, f"{title}, forward"), Replay(parts.adjoint, f"{title}, adjoint")
+    outputs = len(parts.by_output)
+    lazy: list[Op] = []
+
+    def adjoint_op() -> Op:
+        if not lazy:
+            lazy.append(_graph_op(f"adjoint of {title}", adjoint, (None,) * len(parts.adjoint.outputs)))
+        return lazy[0]
+
+    def vjp(b: Any, node: Any, ct: Any) -> list[Any]:
+        cts = ct if isinstance(ct, tuple) else (ct,)
+        if any(extra is not None for extra in cts[outputs:]):
+            # A derivative of the adjoint that flows through saved values: they are outputs like the others.
+            return _recomputing_vjp(b, node, cts, title, parts.forward)
+        saved = node.outputs[outputs:]
+        arguments = [*node.inputs, *saved, *_cotangents(b, node, cts[:outputs], parts.by_output)]
+        results = b.apply(adjoint_op(), arguments, {}) if parts.adjoint.outputs else ()
+        return [None if i is None else results[i] for i in parts.by_input]
+
+    saved_formats = (None,) * parts.saved
+    return _graph_op(title, forward, (*formats, *saved_formats), vjp), [forward, adjoint]
+
+
+# Note [a program as an op]
+# Inside somebody else's dlfeval an accelerated function is one node of the outer tape. Its op computes the
+# outputs and what the adjoint will read of the forward values; the vjp is one node of the adjoint program.
+# That node can be differentiated again: the adjoint program is a graph, so its derivative is the adjoint of
+# that graph, which computes its intermediate values anew.
+
+
+def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any = None) -> Op:
+    avals = tuple(
+        Aval(v.shape, format, v.dtype) for v, format in zip(replay.graph.outputs, formats, strict=True)
+    )
+
+    def numpy(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(replay([np.ascontiguousarray(a).reshape(a.shape) for a in arrays]))
+
+    def recomputing(b: Any, node: Any, ct: Any) -> list[Any]:
+        return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay.graph)
+
+    return Op(
+        name=name,
+        doc="a compiled program",
+        kind=Kind.HOST,
+        infer=lambda *_: avals,
+        numpy=numpy,
+        vjp=vjp or recomputing,
+        emit=None,
+        samples=(),
+    )
+
+
+def _recomputing_vjp(b: Any, node: Any, cts: Sequence[Any], name: str, graph: Graph) -> list[Any]:
+    parts = split(graph, save=False)
+    results: Any = ()
+    if parts.adjoint.outputs:
+        replay = Replay(parts.adjoint, f"adjoint of {name}")
+        op = _graph_op(f"adjoint of {name}", replay, (None,) * len(parts.adjoint.outputs))
+        results = b.apply(op, [*node.inputs, *_cotangents(b, node, cts, parts.by_output)], {})
+    return [None if i is None else results[i] for i in parts.by_input]
+
+
+def _cotangents(b: Any, node: Any, cts: Sequence[Any], by_output: Sequence[bool]) -> list[Any]:
+    """Return the cotangents of the floating-point outputs, zeros where there is none."""
+    return [
+        b.constant(np.zeros(value.shape, value.dtype)) if ct is None else ct
+        for value, ct, has in zip(node.outputs, cts, by_output, strict=False)
+        if has
+    ]

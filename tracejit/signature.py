@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What selects a cached trace: the signature of a call's arguments.
+
+An array counts by size, format, dtype and memory layout, never by its values; containers by their structure
+(the order of a dict's keys does not matter); everything else by type and value, NaN equal to NaN.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import trace, tree
+from tracejit.array import dlarray
+from tracejit.aval import describe_shape
+from tracejit.errors import ArgumentError
+from tracejit.ops import Layout
+
+_CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
+_ATOMS = frozenset((int, bool, str, bytes, complex))
+
+
+class ArrayPart(NamedTuple):
+    """The part of a key for an array; strides in elements, None when contiguous in C order."""
+
+    shape: tuple[int, ...]
+    format: str | None
+    dtype: np.dtype
+    strides: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        layout = "" if self.strides is None else f" with strides {self.strides}"
+        return f"{describe_shape(self.shape, self.format)} {self.dtype}{layout}"
+
+
+class ValuePart(NamedTuple):
+    """The part of a key for anything else."""
+
+    kind: type
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.value[0] if self.kind is float else self.value!r}"
+
+
+class Key(NamedTuple):
+    """The key of a call."""
+
+    structure: Any
+    parts: tuple[ArrayPart | ValuePart, ...]
+
+
+class Call(NamedTuple):
+    """A call's arguments taken apart."""
+
+    key: Key
+    leaves: list[Any]  # as given, but arrays are dlarrays
+    arrays: list[dlarray]
+    treedef: tree.TreeDef
+
+
+def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:
+    """Return the arguments of a call taken apart; `path_of` names a leaf for error messages.
+
+    Raises:
+        ArgumentError: if a leaf is neither an array nor hashable.
+    """
+    leaves, treedef = tree.flatten(args)
+    parts: list[ArrayPart | ValuePart] = []
+    arrays: list[dlarray] = []
+    for i, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if kind is not dlarray:
+            if kind is float:
+                parts.append(ValuePart(float, _float_key(leaf)))
+                continue
+            if kind in _ATOMS:
+                parts.append(ValuePart(kind, leaf))
+                continue
+            if kind is not np.ndarray and not hasattr(kind, "__dlpack__"):
+                parts.append(_value_part(function, leaf, i, treedef, path_of))
+                continue
+            leaf = leaves[i] = trace.as_array(leaf, function)
+        data = leaf._data
+        strides = None
+        if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
+            strides = _strides(data)
+            if strides is None:
+                leaf = leaves[i] = dlarray._wrap(_packed(data), leaf._format, leaf._value)
+                data = leaf._data
+        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
+        arrays.append(leaf)
+    return Call(Key(treedef.structure, tuple(parts)), leaves, arrays, treedef)
+
+
+def _float_key(number: float) -> tuple[str, float]:
+    # NaN equals NaN, and -0.0 differs from 0.0: the shortest text that reads back as the number.
+    return (repr(number), 0.0 if math.isnan(number) else number)
+
+
+def _value_part(
+    function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
+) -> ValuePart:
+    if isinstance(leaf, (float, np.floating)):
+        return ValuePart(type(leaf), (repr(leaf), 0.0))
+    try:
+        hash(leaf)
+    except TypeError:
+        raise ArgumentError(
+            f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
+            "container (dict, list, tuple, named tuple, dataclass) nor hashable, so no trace can be found "
+            "by it. Pass its arrays and numbers instead."
+        ) from None
+    return ValuePart(type(leaf), leaf)
+
+
+def _strides(data: np.ndarray) -> tuple[int, ...] | None:
+    """Return strides in elements, or None if the data has to be copied to be walked."""
+    itemsize = data.itemsize
+    if not data.flags.aligned or any(stride % itemsize for stride in data.strides) or data.size == 0:
+        return None
+    return tuple([stride // itemsize for stride in data.strides])
+
+
+def _packed(data: np.ndarray) -> np.ndarray:
+    packed = np.empty(data.shape, data.dtype)
+    packed[...] = data
+    return packed
+
+
+def layouts(key: Key) -> list[Layout | None]:
+    """Return where the elements of each array of a key lie: None for contiguous ones."""
+    return [
+        None if part.strides is None else Layout(0, part.shape, part.strides)
+        for part in key.parts
+        if isinstance(part, ArrayPart)
+    ]
+
+
+def differences(old: Key, new: Key, names: list[str]) -> list[str] | None:
+    """Return in words how two keys differ, or None if their containers differ in structure."""
+    if old.structure != new.structure or len(old.parts) != len(new.parts):
+        return None
+    return [
+        f"{name} was {before}, is {after}"
+        for name, before, after in zip(names, old.parts, new.parts, strict=True)
+        if before != after
+    ]
