@@ -174,7 +174,10 @@ def _parse(function: str, array: Any, key: Any) -> _Key:
             continue
         extent = shape[axis]
         if kind == _SLICE:
-            start, stop, step = bounds(entry, extent)
+            try:
+                start, stop, step = bounds(entry, extent)
+            except (TypeError, ValueError) as error:
+                raise ArgumentError(f"{function}: {entry!r:.80} is no index of an axis: {error}.") from None
             result.append(len(range(start, stop, step)))
             labels.append(format[axis] if format else "U")
             kept.append(axis)
