@@ -152,6 +152,10 @@ def _check(
     recorded = _record(fun, name, args, seed)
     rng = np.random.default_rng(seed)
     base = _evaluate(recorded.graph, recorded.inputs)
+    if not np.isfinite(base[recorded.target]):
+        raise AssertionError(
+            f"check_gradients: {name} gives {base[recorded.target]} at args; choose args where it is finite."
+        )
     places = _places(args)
     for number, gradient in zip(recorded.variables, recorded.gradients, strict=True):
         path = _path(recorded.graph, recorded.graph.inputs[number])

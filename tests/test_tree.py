@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Containers taken apart and put together."""
+
+import dataclasses
+from collections import OrderedDict, defaultdict, namedtuple
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracejit import ArgumentError, tree
+
+
+class Pair(namedtuple("Pair", "first second")):
+    __slots__ = ()
+
+
+@dataclasses.dataclass
+class Layer:
+    weights: Any
+    bias: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    x: Any
+    size: int = dataclasses.field(init=False, default=0)
+
+
+KEYS = st.one_of(st.text(max_size=2), st.integers(0, 3))
+TREES = st.recursive(
+    st.one_of(st.integers(), st.none(), st.text(max_size=2)),
+    lambda children: st.one_of(
+        st.lists(children, max_size=3),
+        st.lists(children, max_size=3).map(tuple),
+        st.dictionaries(KEYS, children, max_size=3),
+        st.dictionaries(KEYS, children, max_size=3).map(OrderedDict),
+        st.builds(Pair, children, children),
+        st.builds(Layer, children, children),
+        st.builds(Frozen, children),
+    ),
+    max_leaves=10,
+)
+
+
+def with_reversed_dicts(x):
+    if isinstance(x, OrderedDict):
+        return x  # compares by order
+    if isinstance(x, dict):
+        return {key: with_reversed_dicts(x[key]) for key in reversed(x)}
+    if isinstance(x, list):
+        return [with_reversed_dicts(part) for part in x]
+    if type(x) is tuple:
+        return tuple(with_reversed_dicts(part) for part in x)
+    if isinstance(x, Layer):
+        return Layer(with_reversed_dicts(x.weights), with_reversed_dicts(x.bias))
+    return x
+
+
+@given(TREES)
+def test_round_trip(x):
+    leaves, treedef = tree.flatten(x)
+    again = tree.unflatten(treedef, leaves)
+    assert again == x and repr(again) == repr(x)  # repr shows the types and the order of keys
+    assert treedef.size == len(leaves) == len(tree.paths(treedef, "x"))
+    assert tree.difference(treedef, treedef, "x") is None
+
+
+@given(TREES)
+def test_the_order_of_keys_makes_no_difference(x):
+    leaves, treedef = tree.flatten(x)
+    turned = with_reversed_dicts(x)
+    other_leaves, other = tree.flatten(turned)
+    assert leaves == other_leaves
+    assert treedef == other and hash(treedef) == hash(other)
+    assert repr(tree.unflatten(other, leaves)) == repr(turned)
+
+
+@given(TREES, TREES)
+def test_difference_exists_exactly_where_treedefs_differ(x, y):
+    first, second = tree.flatten(x)[1], tree.flatten(y)[1]
+    difference = tree.difference(first, second, "x")
+    assert (first == second) == (difference is None)
+
+
+@given(TREES)
+def test_paths_lead_to_the_leaves(x):
+    leaves, treedef = tree.flatten(x)
+    for path, leaf in zip(tree.paths(treedef, "x"), leaves, strict=True):
+        assert eval(path, {"x": x}) is leaf
+
+
+def test_leaves():
+    class Custom:
+        pass
+
+    for leaf in (1, 1.0, "text", {1, 2}, Custom(), defaultdict(int), len, Layer):
+        leaves, treedef = tree.flatten(leaf)
+        assert leaves == [leaf] and tree.paths(treedef, "x") == ["x"]
+    assert tree.flatten(None)[0] == []
+    assert tree.flatten([1, (2, 3)], is_leaf=lambda x: type(x) is tuple)[0] == [1, (2, 3)]
+
+
+def test_kinds_are_told_apart():
+    treedefs = [tree.flatten(x)[1] for x in ([], (), {}, None, OrderedDict(), Pair(None, None), 0)]
+    assert all(a != b for i, a in enumerate(treedefs) for b in treedefs[:i])
+    assert treedefs[0] != "a treedef"
+
+
+def test_a_dataclass_is_made_without_its_init():
+    frozen = Frozen(1)
+    again = tree.map(lambda leaf: leaf + 5, frozen)
+    assert (again.x, again.size) == (6, 5)
+
+
+def test_map():
+    assert tree.map(lambda a, b: a + b, {"u": 1, "v": [2]}, {"v": [20], "u": 10}) == {"u": 11, "v": [22]}
+    with pytest.raises(
+        ArgumentError, match=r"map: tree 2 differs from the first: tree\['v'\] is a list in one and a leaf"
+    ):
+        tree.map(max, {"v": [2]}, {"v": 2})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ([1, 2], [1], "x has 2 elements in one and 1 in the other"),
+        ({"a": 1}, {"b": 1}, r"x has the keys \['a'\] in one and \['b'\] in the other"),
+        ([Layer(1, None)], [Layer(1, 2)], r"x\[0\].bias is None in one and a leaf in the other"),
+        ((1,), [1], "x is a tuple in one and a list in the other"),
+    ],
+)
+def test_difference(first, second, text):
+    with pytest.raises(AssertionError, match=text):
+        raise AssertionError(tree.difference(tree.flatten(first)[1], tree.flatten(second)[1], "x"))
+
+
+def test_number_of_leaves():
+    with pytest.raises(ArgumentError, match="unflatten: the tree has 2 leaves, but 1 were given"):
+        tree.unflatten(tree.flatten([1, 2])[1], [1])
+
+
+def test_repr():
+    assert repr(tree.flatten({"a": [1, None]})[1]) == "TreeDef({'a': ['*', None]})"
