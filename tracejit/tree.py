@@ -8,7 +8,6 @@ leaves, and everything else is a leaf. Only these exact types are: a subclass of
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from tracejit.errors import ArgumentError
@@ -47,7 +46,7 @@ class TreeDef:
 
 
 _NONE = (type(None), None, ())
-_ATOMS = frozenset((float, int, bool, str, bytes, complex))
+_DICTS = (dict, OrderedDict)
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
@@ -64,24 +63,32 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> Structure:
     kind = type(tree)
-    if kind in _ATOMS or (is_leaf is not None and is_leaf(tree)):
+    names = _names.get(kind, _UNKNOWN)
+    if names is _UNKNOWN:
+        names = _names[kind] = _fields(kind)
+    if names is LEAF or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return LEAF
-    if kind is tuple or kind is list:
-        return (kind, None, tuple([_flatten(child, leaves, orders, is_leaf) for child in tree]))
-    if kind is dict or kind is OrderedDict:
-        given = tuple(tree)
-        keys = _sorted(given)
-        orders.append(None if keys == given else given)
-        return (kind, keys, tuple([_flatten(tree[key], leaves, orders, is_leaf) for key in keys]))
-    if tree is None:
-        return _NONE
-    names = _fields(kind)  # type: ignore[arg-type]  # a class is hashable
+    children: Any
     if names is not None:
         children = [getattr(tree, name) for name in names]
-        return (kind, names, tuple([_flatten(child, leaves, orders, is_leaf) for child in children]))
-    leaves.append(tree)
-    return LEAF
+    elif kind in _DICTS:
+        given = tuple(tree)
+        names = _sorted(given)
+        orders.append(None if names == given else given)
+        children = [tree[key] for key in names]
+    elif tree is None:
+        return _NONE
+    else:
+        children = tree
+    structures = []
+    for child in children:
+        if is_leaf is None and _names.get(type(child)) is LEAF:  # most children, without a call
+            leaves.append(child)
+            structures.append(LEAF)
+        else:
+            structures.append(_flatten(child, leaves, orders, is_leaf))
+    return (kind, names, tuple(structures))
 
 
 def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -91,14 +98,19 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(sorted(keys, key=lambda key: (type(key).__qualname__, repr(key))))
 
 
-@cache
-def _fields(kind: Any) -> tuple[str, ...] | None:
-    """Return the names of the children of a named tuple or dataclass type; None for any other type."""
+def _fields(kind: type) -> Any:
+    """Return the names of the children of a type; None where its instances tell, LEAF for no container."""
+    if kind in (list, tuple, type(None), *_DICTS):
+        return None
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple(kind._fields)
     if dataclasses.is_dataclass(kind):
         return tuple(field.name for field in dataclasses.fields(kind))
-    return None
+    return LEAF
+
+
+_UNKNOWN = object()
+_names: dict[type, Any] = {}  # what _fields returned
 
 
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
@@ -118,7 +130,7 @@ def _unflatten(structure: Structure, leaves: Any, orders: Any) -> Any:
     if structure is LEAF:
         return next(leaves)
     kind, names, children = structure
-    if kind is dict or kind is OrderedDict:
+    if kind in _DICTS:
         order = next(orders)  # before those of the children, as in the walk
         items = kind(zip(names, [_unflatten(child, leaves, orders) for child in children], strict=True))
         return items if order is None else kind((key, items[key]) for key in order)
@@ -179,7 +191,7 @@ def _steps(structure: Structure) -> list[str]:
     kind, names, children = structure
     if names is None:
         return [f"[{i}]" for i in range(len(children))]
-    if kind is dict or kind is OrderedDict:
+    if kind in _DICTS:
         return [f"[{key!r}]" for key in names]
     return [f".{name}" for name in names]
 
