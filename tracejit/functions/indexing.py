@@ -7,6 +7,7 @@ which needs their values, except in ``x[mask] = value``, which is a selection.
 """
 
 import operator
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def getitem(x: Any, key: Any) -> "dlarray":
         ((4,), (3, 2), (2,))
     """
     array = trace.as_array(x, "getitem")
-    parsed = _parse("getitem", array, key)
+    parsed = _parsed("getitem", array, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
         region = trace.apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
@@ -128,11 +129,11 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         if given._data.size == 1 and given._data.ndim > len(rest):
             given = reshaped(given, (), None)
         if given._data.ndim <= len(rest):
-            _check_mask("setitem", array, mask, 0)
+            _check_mask("setitem", array._data.shape, array._format, mask, 0)
             mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
             chosen = trace.apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
             return relabel(chosen, array._format)  # type: ignore[no-any-return]
-    parsed = _parse("setitem", array, key)
+    parsed = _parsed("setitem", array, key)
     given = _fitted(array, given, parsed.result, parsed.result_format)
     steps = {"starts": parsed.starts, "stops": parsed.stops, "steps": parsed.steps}
     whole = tuple(map(len, map(range, parsed.starts, parsed.stops, parsed.steps)))
@@ -150,10 +151,33 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
     return trace.apply("setslice", array, given, **steps)  # type: ignore[no-any-return]
 
 
-def _parse(function: str, array: Any, key: Any) -> _Key:
-    """Take a key apart."""
+def _parsed(function: str, array: Any, key: Any) -> _Key:
+    """Take a key apart; keys of integers, slices, None and ... only are remembered."""
     shape, format = array._data.shape, array._format
-    entries = _entries(function, array, key)
+    parts: list[Any] = []
+    for entry in key if isinstance(key, tuple) else (key,):
+        if type(entry) is slice:
+            # Slices cannot be hashed; only integers are let through, since 1 and True would be one key.
+            part = (entry.start, entry.stop, entry.step)
+            if not all(bound is None or type(bound) is int for bound in part):
+                return _parse(function, shape, format, key)
+            parts.append(part)
+        elif type(entry) is int or entry is None or entry is Ellipsis:
+            parts.append(entry)
+        else:
+            return _parse(function, shape, format, key)
+    return _parse_basic(function, shape, format, tuple(parts))
+
+
+@lru_cache(maxsize=4096)
+def _parse_basic(function: str, shape: tuple[int, ...], format: str | None, parts: tuple[Any, ...]) -> _Key:
+    key = tuple(slice(*part) if type(part) is tuple else part for part in parts)
+    return _parse(function, shape, format, key)
+
+
+def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) -> _Key:
+    """Take a key apart."""
+    entries = _entries(function, shape, format, key)
     parsed = _Key()
     starts, stops, steps = [], [], []
     kept: list[int] = []  # axes of x that the slice keeps
@@ -215,16 +239,18 @@ def _parse(function: str, array: Any, key: Any) -> _Key:
         trail = tuple(sizes[position] for position in others[before:])
         parsed.merged_shape = (*lead, prod(extents), *trail)
         parsed.taken_shape = (*lead, *index_shape, *trail)
-        one = format and len(places) == 1 and len(index_shape) == 1
         result[at:at] = index_shape
-        labels[at:at] = format[kept[positions[0]]] if one else "U" * len(index_shape)
+        if format and len(places) == 1 and len(index_shape) == 1:
+            labels[at:at] = format[kept[positions[0]]]
+        else:
+            labels[at:at] = "U" * len(index_shape)
     parsed.result = tuple(result)  # type: ignore[arg-type]
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed
 
 
-def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
-    """Return what each entry of a key is, with one slice, integer or index array for each axis of `array`."""
+def _entries(function: str, shape: tuple[int, ...], format: str | None, key: Any) -> list[tuple[int, Any]]:
+    """Return what each entry of a key is, with one slice, integer or index array for each axis of `shape`."""
     entries: list[tuple[int, Any]] = []
     whole: tuple[int, Any] = (_SLICE, slice(None))
     used = 0
@@ -251,11 +277,11 @@ def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
                 used += meant._data.ndim
                 continue
         used += 1
-    missing = array._data.ndim - used
+    missing = len(shape) - used
     if missing < 0:
         raise BoundsError(
             f"{function}: the key indexes {used} axes, but x "
-            f"({describe_shape(array._data.shape, array._format)}) has {array._data.ndim}; leave out "
+            f"({describe_shape(shape, format)}) has {len(shape)}; leave out "
             "indices, or add axes with None."
         )
     if ellipsis is not None:
@@ -263,7 +289,7 @@ def _entries(function: str, array: Any, key: Any) -> list[tuple[int, Any]]:
         entries[ellipsis:ellipsis] = [whole] * missing or [(_GAP, None)]
     else:
         entries += [whole] * missing
-    return _checked_entries(function, array, entries)
+    return _checked_entries(function, shape, format, entries)
 
 
 def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
@@ -299,9 +325,10 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     )
 
 
-def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+def _checked_entries(
+    function: str, shape: tuple[int, ...], format: str | None, entries: list[tuple[int, Any]]
+) -> list[tuple[int, Any]]:
     """Return entries with integers in range and counted from the start, and masks as index arrays."""
-    shape = array._data.shape
     checked: list[tuple[int, Any]] = []
     axis = 0
     for kind, entry in entries:
@@ -309,7 +336,7 @@ def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) 
             checked.append((kind, entry))
             continue
         if kind == _MASK:
-            _check_mask(function, array, entry, axis)
+            _check_mask(function, shape, format, entry, axis)
             places = np.nonzero(trace.need_value(entry, "indexing with a boolean mask"))
             checked += [(_PLACES, trace.as_array(index)) for index in places]
             axis += len(places)
@@ -320,7 +347,7 @@ def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) 
                 legal = f"places are {-extent} to {extent - 1}" if extent else "the axis is empty"
                 raise BoundsError(
                     f"{function}: index {entry} is out of range for axis {axis} of x "
-                    f"({describe_shape(shape, array._format)}); {legal}."
+                    f"({describe_shape(shape, format)}); {legal}."
                 )
             checked.append((kind, entry % extent))
         else:
@@ -329,12 +356,12 @@ def _checked_entries(function: str, array: Any, entries: list[tuple[int, Any]]) 
     return checked
 
 
-def _check_mask(function: str, array: Any, mask: Any, axis: int) -> None:
+def _check_mask(function: str, shape: tuple[int, ...], format: str | None, mask: Any, axis: int) -> None:
     have, ndim = mask._data.shape, mask._data.ndim
-    if array._data.shape[axis : axis + ndim] != have:
+    if shape[axis : axis + ndim] != have:
         raise BoundsError(
             f"{function}: a mask of {describe_shape(have, mask._format)} does not fit x "
-            f"({describe_shape(array._data.shape, array._format)}) from axis {axis} on; it must have the "
+            f"({describe_shape(shape, format)}) from axis {axis} on; it must have the "
             "sizes of the axes that it selects from."
         )
 
@@ -367,26 +394,31 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
             f"{function}: index arrays of sizes {sizes} do not broadcast together; they name one place each "
             "for every element of the result. Index one axis after the other, or reshape them."
         ) from None
+    for index, extent in zip(indices, extents, strict=True):
+        outside = (index._data < -extent) | (index._data >= extent)
+        if outside.any():
+            raise BoundsError(
+                f"{function}: index {index._data[outside][0]} is out of range for an axis of size {extent}; "
+                f"places are {-extent} to {extent - 1}."
+            )
+    if trace.recorder() is None:
+        total: Any = 0
+        for index, extent in zip(indices, extents, strict=True):
+            trace.check_open(index)
+            place = index._data.astype(_INT64, copy=False)
+            total = total * extent + np.where(place < 0, place + extent, place)
+        return trace.as_array(total)
+    # A replay sees other indices: one out of range must not name a place in another row, so all of the result
+    # of such a one is sent out of range.
     apply = trace.apply
     flat = inside = None
     for index, extent in zip(indices, extents, strict=True):
-        data = index._data
-        outside = (data < -extent) | (data >= extent)
-        if outside.any():
-            raise BoundsError(
-                f"{function}: index {data[outside][0]} is out of range for an axis of size {extent}; "
-                f"places are {-extent} to {extent - 1}."
-            )
-        place = index if data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
-        if place._value is None:
-            place = trace.as_array(np.where(place._data < 0, place._data + extent, place._data))
-        else:
-            # A replay sees other indices: one out of range must not name a place in another row.
-            fits = apply("logical_and", apply("less_equal", -extent, place), apply("less", place, extent))
-            inside = fits if inside is None else apply("logical_and", inside, fits)
-            place = apply("where", apply("less", place, 0), apply("add", place, extent), place)
+        place = index if index._data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
+        fits = apply("logical_and", apply("less_equal", -extent, place), apply("less", place, extent))
+        place = apply("where", apply("less", place, 0), apply("add", place, extent), place)
         flat = place if flat is None else apply("add", apply("mul", flat, extent), place)
-    return flat if inside is None else apply("where", inside, flat, prod(extents))
+        inside = fits if inside is None else apply("logical_and", inside, fits)
+    return apply("where", inside, flat, prod(extents))
 
 
 def _merged(region: Any, parsed: _Key) -> Any:

@@ -138,11 +138,14 @@ def _extents(op: str, x: Aval, starts: Shape, stops: Shape, steps: Shape) -> Sha
             f"{x.ndim} axes of x ({describe_shape(x.shape, x.format)})."
         )
     extents = []
-    for axis, (size, *bounds) in enumerate(zip(x.shape, starts, stops, steps, strict=True)):
-        inside = range(*bounds) if bounds[2] else None
+    for axis, (size, start, stop, step) in enumerate(zip(x.shape, starts, stops, steps, strict=True)):
+        if step == 1 and 0 <= start <= stop <= size:
+            extents.append(stop - start)
+            continue
+        inside = range(start, stop, step) if step else None
         if inside is None or (inside and not (0 <= inside[0] < size and 0 <= inside[-1] < size)):
             raise DimsError(
-                f"{op}: range({', '.join(map(str, bounds))}) leaves axis {axis} of x "
+                f"{op}: range({start}, {stop}, {step}) leaves axis {axis} of x "
                 f"({describe_shape(x.shape, x.format)}); places must lie in 0 to {size - 1}, step is not 0."
             )
         extents.append(len(inside))
@@ -154,11 +157,14 @@ def _infer_slice(x: Aval, *, starts: Shape, stops: Shape, steps: Shape) -> Aval:
 
 
 def _key(starts: Shape, stops: Shape, steps: Shape) -> tuple[slice, ...]:
+    return tuple(map(_slice_object, starts, stops, steps))
+
+
+def _slice_object(start: int, stop: int, step: int) -> slice:
+    if step > 0:
+        return slice(start, stop, step)
     # A stop of -1 ("through 0") would count from the end in a slice object.
-    return tuple(
-        slice(start, None if stop < 0 else stop, step) if range(start, stop, step) else slice(0, 0)
-        for start, stop, step in zip(starts, stops, steps, strict=True)
-    )
+    return slice(start, None if stop < 0 else stop, step) if range(start, stop, step) else slice(0, 0)
 
 
 def _layout_slice(layout: Layout, *, starts: Shape, stops: Shape, steps: Shape) -> Layout:
