@@ -44,14 +44,13 @@ def _check_sums(op: str, x: Aval) -> None:
 
 def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
     """Return `index` as int64 if all of it lies in -n to n - 1, else raise a BoundsError."""
-    places = index.astype(np.int64, copy=False)
-    outside = (places < -n) | (places >= n)
+    outside = (index < -n) | (index >= n)
     if outside.any():
         legal = f"places are {-n} to {n - 1}" if n else "the axis is empty"
         raise BoundsError(
-            f"{op}: index {places[outside][0]} is out of range for an axis of size {n}; {legal}."
+            f"{op}: index {index[outside][0]} is out of range for an axis of size {n}; {legal}."
         )
-    return places
+    return index.astype(np.int64, copy=False)
 
 
 def _at(axis: int, places: np.ndarray) -> tuple[Any, ...]:
