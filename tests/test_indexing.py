@@ -337,7 +337,7 @@ X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
         (lambda: getitem(X, ([0, 1], [0, 1, 2])), DimsError, "sizes 2 and 3 do not broadcast"),
         (lambda: getitem(X, ([0, 1], [0, 3])), BoundsError, "index 3 is out of range for an axis"),
         (lambda: getitem(X, [2]), BoundsError, "take: index 2 is out of range"),
-        (lambda: getitem(X, np.array([2**64 - 1], "uint64")), BoundsError, "take: index 18446744073709551615 is"),
+        (lambda: getitem(X, np.array([2**64 - 1], "uint64")), BoundsError, "18446744073709551615 is out"),
         (lambda: setitem(X, 0, np.zeros(4)), DimsError, r"size 4 does not broadcast to the 3\(B\) places"),
         (lambda: setitem(X, [0], np.zeros((2, 3))), DimsError, "2x3 does not broadcast"),
         (lambda: setitem(X, 0, tj.dlarray(np.zeros(3), "T")), DimsError, r"is 3\(T\), but .* 3\(B\)"),
