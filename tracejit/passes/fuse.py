@@ -256,8 +256,9 @@ class _Fuser:
         loop = self.candidate([base])
         inside: tuple[int, ...] | None = None
         if loop is not None and loop.depth == depth:
+            # An axis that a broadcast added has no axis of the loop to run along, whether reduced or kept.
             covered = {a for a in axes if a >= 0}
-            if all(a in covered for a in reduced if value.shape[a] != 1):
+            if all(a in covered for a, extent in enumerate(value.shape) if extent != 1):
                 inside = loop.maps[base]
         if loop is None or inside is None:
             domain = tuple([extent for extent in value.shape if extent != 1])

@@ -288,6 +288,8 @@ class _Planner:
 def _as_matrices(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Return (transposed, leading stride, batch stride) of a layout that BLAS can read, else None."""
     rows, columns = layout.shape[-2:]
+    if 0 in layout.shape:
+        return 0, max(columns, 1), 0  # nothing is read, whatever the strides of an empty slice are
     by_row, by_column = layout.strides[-2:]
     if (by_column == 1 or columns <= 1) and (by_row >= max(columns, 1) or rows <= 1):
         transposed, leading = 0, by_row if rows > 1 else max(columns, 1)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""regroup: better steps after the greedy fusion, by looking at who reads what.
+
+Note [sinking]
+A loop joins its readers late: what `fuse` has put into a loop of its own because its readers were not there yet
+(the decayed moments of an optimiser, read only when the gradient is known) is moved into its first reader,
+if that is a loop over the same domain. That is legal if every other reader is deeper than that one.
+
+Note [recomputing]
+A value that is cheap to compute from what is in memory anyway (1 - y*y from y) is computed again by its
+readers rather than stored by one loop and loaded by another.
+"""
+
+from typing import NamedTuple
+
+from tracejit.ir import Graph, Node, Value
+from tracejit.ops import Kind
+from tracejit.ops.op import Scalar
+from tracejit.passes.fuse import MAX_NODES, AxisMap, Fused, Loop, Step
+from tracejit.passes.lower import CHEAP
+
+_RECIPE_COST = 4
+
+
+class _Use(NamedTuple):
+    step: Step
+    node: Node
+    position: int
+
+
+def regroup(graph: Graph, fused: Fused) -> None:
+    """Move loops into their readers, and cheap values to where they are read."""
+    _sink(graph, fused)
+    _recompute(graph, fused)
+    _prune(graph, fused)
+
+
+def _uses(graph: Graph, fused: Fused) -> tuple[dict[Value, list[_Use]], set[Value]]:
+    """Return who reads each value of a loop as a rearrangement of axes, and which have to be in memory."""
+    uses: dict[Value, list[_Use]] = {}
+    in_memory: set[Value] = {fused.view(v)[0] for v in graph.outputs}
+    for step in fused.steps:
+        if not isinstance(step, Loop):
+            in_memory.update(fused.view(v)[0] for v in step.node.inputs)
+            continue
+        for node in step.nodes:
+            for position, value in enumerate(node.inputs):
+                base = fused.source(value)[0]
+                if fused.home.get(base) is step and base not in step.accumulates:
+                    continue
+                if isinstance(fused.home.get(base), Loop):
+                    uses.setdefault(base, []).append(_Use(step, node, position))
+                else:
+                    in_memory.add(fused.view(value)[0])
+    return uses, in_memory
+
+
+def _axes_in_reader(loop: Loop, node: Node, position: int, base_axes: AxisMap) -> AxisMap:
+    """Return the domain axes of a reader on which the axes of an operand's base lie."""
+    out = node.output
+    value = node.inputs[position]
+    axes = loop.reduced_from.get(out)
+    if axes is None:
+        own = loop.maps[out]
+        axes = own[len(own) - value.ndim :]
+    return tuple([-1 if a < 0 else axes[a] for a in base_axes])
+
+
+def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bool:
+    """Return whether a reader walks over `base` with the same domain axes as the loop that makes it."""
+    if not isinstance(use.step, Loop) or use.step.domain != made_by.domain:
+        return False
+    axes = fused.source(use.node.inputs[use.position])[1]
+    return _axes_in_reader(use.step, use.node, use.position, axes) == made_by.maps[base]
+
+
+def _sink(graph: Graph, fused: Fused) -> None:
+    """Merge loops into their first readers (Note [sinking])."""
+    uses, _ = _uses(graph, fused)
+    readers: dict[Step, list[tuple[Value, _Use]]] = {}
+    blocked: set[Step] = set()
+    for step in fused.steps:
+        if not isinstance(step, Loop):
+            continue
+        for node in step.nodes:
+            for use in uses.get(node.output, ()):
+                readers.setdefault(step, []).append((node.output, use))
+    depths: dict[Step, int] = {}
+    for step in fused.steps:
+        if isinstance(step, Loop):
+            continue
+        for value in step.node.inputs:
+            made_by = fused.home.get(fused.view(value)[0])
+            if made_by is not None:
+                depths[made_by] = min(depths.get(made_by, step.depth), step.depth)
+    for step in fused.steps:
+        if isinstance(step, Loop):
+            for node in step.nodes:
+                for value in node.inputs:
+                    root = fused.view(value)[0]
+                    made_by = fused.home.get(root)
+                    if made_by is not None and made_by is not step and fused.source(value)[0] is not root:
+                        blocked.add(made_by)  # read through a slice: it needs memory before the reader starts
+    gone: dict[Step, Loop] = {}
+
+    def current(step: Step) -> Step:
+        while step in gone:
+            step = gone[step]
+        return step
+
+    for step in sorted(fused.steps, key=lambda s: -s.depth):
+        if not isinstance(step, Loop) or step.accumulates or step in blocked or step not in readers:
+            continue
+        found = [(base, use, current(use.step)) for base, use in readers[step]]
+        target = min((reader for _, _, reader in found), key=lambda s: s.depth)
+        if not isinstance(target, Loop) or target is step or len(target.nodes) + len(step.nodes) > MAX_NODES:
+            continue
+        if depths.get(step, target.depth + 1) <= target.depth:
+            continue
+        if any(reader is not target and reader.depth <= target.depth for _, _, reader in found):
+            continue
+        if step.split is not None and target.split not in (None, step.split):
+            continue
+        if step.split is not None and target.split is None and target.accumulates:
+            continue
+        if all(
+            _reads_as_it_lies(fused, step, base, use._replace(step=target))
+            for base, use, reader in found
+            if reader is target
+        ):
+            _merge(fused, target, step)
+            gone[step] = target
+    if gone:
+        fused.steps = [step for step in fused.steps if step not in gone]
+        _sort_nodes(graph, [s for s in set(map(current, gone)) if isinstance(s, Loop)])
+
+
+def _merge(fused: Fused, into: Loop, loop: Loop) -> None:
+    for node in loop.nodes:
+        fused.home[node.output] = into
+    into.nodes += loop.nodes
+    into.maps.update(loop.maps)
+    into.reduced_from.update(loop.reduced_from)
+    if into.split is None:
+        into.split = loop.split
+
+
+def _sort_nodes(graph: Graph, loops: list[Loop]) -> None:
+    position = {id(node): i for i, node in enumerate(graph.nodes)}
+    for loop in loops:
+        loop.nodes.sort(key=lambda node: position[id(node)])
+
+
+def _recompute(graph: Graph, fused: Fused) -> None:
+    """Give cheap values to their readers as recipes (Note [recomputing])."""
+    uses, in_memory = _uses(graph, fused)
+    kept: set[Value] = set(in_memory)  # values of loops that stay in memory
+    reads: dict[Step, set[Value]] = {}
+    for step in fused.steps:
+        if isinstance(step, Loop):
+            roots = {fused.view(v)[0] for node in step.nodes for v in node.inputs}
+            reads[step] = {root for root in roots if fused.home.get(root) is not step}
+    for step in fused.steps:
+        if not isinstance(step, Loop):
+            continue
+        for node in step.nodes:
+            value = node.output
+            if value not in uses or value in kept:
+                continue
+            recipe = _recipe(value, step, fused, kept)
+            if recipe is None or not all(
+                _accepts(fused, step, value, use, recipe, reads) for use in uses[value]
+            ):
+                kept.add(value)
+                continue
+            copies: dict[Step, Value] = {}
+            for use in uses[value]:
+                assert isinstance(use.step, Loop)
+                if use.step not in copies:
+                    copies[use.step] = _copy(fused, step, use.step, recipe)
+                    reads[use.step].update(fused.view(v)[0] for made in recipe for v in made.inputs)
+                inputs = list(use.node.inputs)
+                inputs[use.position] = copies[use.step]
+                use.node.inputs = tuple(inputs)
+
+
+def _recipe(value: Value, loop: Loop, fused: Fused, kept: set[Value]) -> list[Node] | None:
+    """Return the nodes that compute `value` from what is in memory, or None if that is not cheap."""
+    recipe: dict[Node, None] = {}
+    budget = _RECIPE_COST
+
+    def visit(current: Value) -> bool:
+        nonlocal budget
+        node = current.node
+        if current in kept or node is None or fused.home.get(current) is not loop:
+            return fused.source(current)[0] is current or fused.home.get(fused.source(current)[0]) is not loop
+        emit = node.op.emit
+        if node.op.kind is not Kind.ELEMENTWISE or not isinstance(emit, Scalar) or emit.cost > CHEAP:
+            return False
+        if len([axis for axis in loop.maps[current] if axis >= 0]) != len(loop.domain):
+            return False
+        if node in recipe:
+            return True
+        budget -= max(emit.cost, 1)
+        if budget < 0 or not all(visit(v) for v in node.inputs):
+            return False
+        recipe[node] = None
+        return True
+
+    return list(recipe) if visit(value) and recipe else None
+
+
+def _accepts(
+    fused: Fused, loop: Loop, value: Value, use: _Use, recipe: list[Node], reads: dict[Step, set[Value]]
+) -> bool:
+    """Return whether a reader can compute `value` itself without loading more than one array in its place."""
+    if use.node.inputs[use.position] is not value or not _reads_as_it_lies(fused, loop, value, use):
+        return False
+    if not isinstance(use.step, Loop) or len(use.step.nodes) + len(recipe) > MAX_NODES:
+        return False
+    made = {node.output for node in recipe}
+    leaves = {fused.view(v)[0] for node in recipe for v in node.inputs if v not in made}
+    new = [v for v in leaves - reads[use.step] if v.data is None or v.data.size > 1]
+    return len(new) <= 1
+
+
+def _copy(fused: Fused, source: Loop, target: Loop, recipe: list[Node]) -> Value:
+    """Add copies of the nodes of a recipe to `target` and return the last one's value."""
+    mapping: dict[Value, Value] = {}
+    for at, node in enumerate(recipe):
+        copy = Node(node.op, tuple([mapping.get(v, v) for v in node.inputs]), node.params, node.where)
+        made = Value(node.output.aval, node.output.owner, copy)
+        copy.outputs = (made,)
+        mapping[node.output] = made
+        target.nodes.insert(at, copy)
+        target.maps[made] = source.maps[node.output]
+        fused.home[made] = target
+    return mapping[recipe[-1].output]
+
+
+def _prune(graph: Graph, fused: Fused) -> None:
+    """Drop the nodes of loops that nobody reads any more."""
+    needed: set[Value] = set()
+
+    def need(value: Value) -> None:
+        needed.add(fused.source(value)[0])
+        needed.add(fused.view(value)[0])
+
+    for value in graph.outputs:
+        need(value)
+    for step in reversed(fused.steps):
+        nodes = step.nodes if isinstance(step, Loop) else [step.node]
+        kept: list[Node] = []
+        for node in reversed(nodes):
+            if not isinstance(step, Loop) or node.output in needed:
+                kept.append(node)
+                for value in node.inputs:
+                    need(value)
+        if isinstance(step, Loop):
+            step.nodes = kept[::-1]
