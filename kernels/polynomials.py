@@ -124,7 +124,9 @@ class Term:
 
     def as_float(self) -> "Term":
         """Return the float that has these bits."""
-        return self.like(self.builder.bitcast(self.value, ir.FloatType() if self.bits == 32 else ir.DoubleType()))
+        return self.like(
+            self.builder.bitcast(self.value, ir.FloatType() if self.bits == 32 else ir.DoubleType())
+        )
 
     def to_float(self, bits: int) -> "Term":
         """Return the float as one of a width, rounded."""
@@ -154,35 +156,39 @@ class Term:
                 set.add(function.attributes, attribute)  # llvmlite's own list lacks memory(none)
         return self.like(self.builder.call(function, [self.value, *map(self._operand, others)]))
 
-
-    def unlikely(self, condition: "Term", name: str, otherwise: "Term") -> "Term":
-        """Return a function of the C library where the condition holds, called in a branch, else another term."""
+    def unless(self, rare: "Term", name: str, argument: "Term") -> "Term":
+        """Return this term or, where the rare condition holds, a libm function, called in a branch."""
         builder = self.builder
-        with builder.if_then(condition.value, likely=False):
-            # A function of our own around it: LLVM knows sin, and would compute it everywhere to avoid the branch.
-            rare = self.like(builder.call(self._outlined(name), [self.value]))
-            taken = builder.block
+        before = builder.block
+        with builder.if_then(rare.value, likely=False):
+            called = builder.call(argument._outlined(name), [argument.value])
+            branch = builder.block
         result = builder.phi(self.value.type)
-        for block in builder.block.function.blocks:
-            terminator = block.terminator
-            if terminator is not None and builder.block in terminator.operands:
-                result.add_incoming(rare.value if block is taken else otherwise.value, block)
+        result.add_incoming(self.value, before)
+        result.add_incoming(called, branch)
         return self.like(result)
 
     def _outlined(self, name: str) -> ir.Function:
-        """Return a function of the C library in a wrapper that LLVM can call for a vector of operands."""
+        """Return a function of the C library in a wrapper that LLVM can call for a vector of operands.
+
+        LLVM would not vectorise a loop with an unknown call, and would compute a known one such as sin for
+        every element in order to avoid the branch. Of the wrapper it knows variants for vectors, which return
+        at once if the branch is taken for no element.
+        """
         kind = self.value.type
         module = self.builder.module
         scalar = f"tracejit_{name}_{kind}"
-        if scalar in module.globals:
-            return module.globals[scalar]
+        known = module.globals.get(scalar)
+        if known is not None:
+            return known
         function = _private_function(module, scalar, kind, kind)
         inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
         inner.builder.ret(inner.libm(name).value)
         widths = [register // self.bits for register in (128, 256, 512)]
         variants = [_masked_variant(function, lanes) for lanes in widths]
         names = ",".join(
-            f"_ZGV_LLVM_M{lanes}v_{scalar}({variant.name})" for lanes, variant in zip(widths, variants, strict=True)
+            f"_ZGV_LLVM_M{lanes}v_{scalar}({variant.name})"
+            for lanes, variant in zip(widths, variants, strict=True)
         )
         set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
         _keep(module, variants)
@@ -203,7 +209,9 @@ def _masked_variant(scalar: ir.Function, lanes: int) -> ir.Function:
     vector = ir.VectorType(kind, lanes)
     mask_type = ir.VectorType(ir.IntType(1), lanes)
     function = _private_function(scalar.module, f"{scalar.name}_{lanes}", vector, vector, mask_type)
-    entry, body, last, done = (function.append_basic_block(label) for label in ("entry", "body", "last", "done"))
+    entry, body, last, done = (
+        function.append_basic_block(label) for label in ("entry", "body", "last", "done")
+    )
     builder = ir.IRBuilder(entry)
     operand, mask = function.args
     bits_type = ir.IntType(lanes)
@@ -260,9 +268,9 @@ def polynomial(x: Term, coefficients: tuple[float, ...]) -> Term:
 class _Format(NamedTuple):
     """What a function needs to know about a float format: layout, split constants, minimax coefficients.
 
-    The coefficients minimise the largest relative error of the named function over its reduced range; a comment
-    gives that error. A constant in several parts is their sum: the first parts have so few bits that their
-    products with the integers that occur are exact.
+    The coefficients minimise the largest relative error of the function named by the field over its reduced
+    range; a comment gives that error. A constant in several parts is their sum: the first parts have so few
+    bits that their products with the integers that occur are exact.
     """
 
     mantissa: int  # stored bits
@@ -319,10 +327,12 @@ _F32 = _Format(
     cos=(0.0416666456, -0.00138873106, 2.44325383e-05),  # 2**-33
     arctan=(-0.333333164, 0.19998531, -0.142444685, 0.10599798, -0.0609167665),  # 2**-30
     arcsin=(0.166667536, 0.0749525279, 0.0454757996, 0.0241538882, 0.0422079861),  # 2**-27
-    erf=(0.128379166, -0.37612626, 0.11283581, -0.0268535465, 0.00518774055, -0.000800463313, 7.8346995e-05),  # 2**-29
+    erf=(
+        0.128379166, -0.37612626, 0.11283581, -0.0268535465, 0.00518774055, -0.000800463313, 7.8346995e-05,
+    ),  # 2**-29
     log_erfc=(
-        0.000189537939, -1.12958503, -0.633207679, -0.108430855, 0.0252154954, -0.00420706393, 0.000441805809,
-        -2.17237448e-05,
+        0.000189537939, -1.12958503, -0.633207679, -0.108430855, 0.0252154954, -0.00420706393,
+        0.000441805809, -2.17237448e-05,
     ),  # 2**-35
     cbrt=(0.999997318, -0.333326787, 0.223982051, -0.174828336),  # 2**-18
 )  # fmt: skip
@@ -364,14 +374,15 @@ _F64 = _Format(
         2.087569633442576e-09, -1.1358299551199918e-11,
     ),  # 2**-59
     arctan=(
-        -0.333333333333332, 0.1999999999995382, -0.14285714280221662, 0.11111110784766355, -0.09090897796182842,
-        0.07692060906682122, -0.06663111927170795, 0.058479463165110095, -0.050395588648330186,
-        0.03807092691084393, -0.01791406540132948,
+        -0.333333333333332, 0.1999999999995382, -0.14285714280221662, 0.11111110784766355,
+        -0.09090897796182842, 0.07692060906682122, -0.06663111927170795, 0.058479463165110095,
+        -0.050395588648330186, 0.03807092691084393, -0.01791406540132948,
     ),  # 2**-59
     arcsin=(
-        0.16666666666666763, 0.07499999999970303, 0.044642857175078925, 0.03038194268570802, 0.022372215599838433,
-        0.017351601197206742, 0.01398094804215507, 0.011397886570917514, 0.010785906116691666,
-        0.0036854019329970547, 0.021757748891223064, -0.021069152205116452, 0.0326718020489611,
+        0.16666666666666763, 0.07499999999970303, 0.044642857175078925, 0.03038194268570802,
+        0.022372215599838433, 0.017351601197206742, 0.01398094804215507, 0.011397886570917514,
+        0.010785906116691666, 0.0036854019329970547, 0.021757748891223064, -0.021069152205116452,
+        0.0326718020489611,
     ),  # 2**-58
     erf=(
         0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072886,
@@ -387,8 +398,8 @@ _F64 = _Format(
         1.0283605111253746e-09, -4.809621597653405e-11, 1.0528515923364875e-12,
     ),  # 2**-56
     cbrt=(
-        1.0000000062533576, -0.33333335625239435, 0.22221293888982374, -0.1728253986160461, 0.14607073307714682,
-        -0.12704997706708968,
+        1.0000000062533576, -0.33333335625239435, 0.22221293888982374, -0.1728253986160461,
+        0.14607073307714682, -0.12704997706708968,
     ),  # 2**-27
 )  # fmt: skip
 
@@ -474,10 +485,10 @@ def isfinite(x: Term) -> Term:
 
 
 # Note [powers of two]
-# Adding the shifter to a number below 2**(mantissa - 1) leaves the nearest integer n in the low bits of the sum.
-# With the bias of the exponent added to the shifter beforehand, the bits of 2**n are those bits shifted to the
-# left; the shift drops the rest of the shifter. So floats become integers without a conversion: AVX2 has none
-# for 64 bits.
+# Adding the shifter to a number below 2**(mantissa - 1) leaves the nearest integer n in the low bits of the
+# sum. With the bias of the exponent added to the shifter beforehand, the bits of 2**n are those bits shifted
+# to the left; the shift drops the rest of the shifter. So floats become integers without a conversion: AVX2
+# has none for 64 bits.
 
 
 def _nearest(x: Term, offset: float = 0.0) -> tuple[Term, Term]:
@@ -493,7 +504,7 @@ def _power_of_two(raw: Term) -> Term:
 
 
 def _times_power_of_two(x: Term, raw: Term) -> Term:
-    """Return x * 2**n from the bits of n + 2 bias; the result may be subnormal or infinite, and 2**n not exist."""
+    """Return x * 2**n from the bits of n + 2 bias, in two steps: 2**n itself may be no normal number."""
     half = raw >> 1
     return x * _power_of_two(half) * _power_of_two(raw - half)
 
@@ -673,7 +684,7 @@ def _sine_and_cosine(r: Term) -> tuple[Term, Term]:
 
 def _unless_huge(name: str, x: Term, result: Term) -> Term:
     """Return the result, or that of the C library for arguments that need hundreds of digits of pi."""
-    return x.unlikely(absolute(x) > _REDUCIBLE[x.bits], name, result)
+    return result.unless(absolute(x) > _REDUCIBLE[x.bits], name, x)
 
 
 def _circular(x: Term, quarter: int) -> Term:
@@ -719,8 +730,7 @@ def arctan(x: Term) -> Term:
     size = absolute(x)
     steep = size > 1.0
     angle = _angle(select(steep, 1.0, size), select(steep, size, 1.0))
-    angle = select(steep, _from(_format(x).half_pi, angle), angle)
-    return with_sign_of(select(size.equals(_INF), sum(_format(x).half_pi), angle), x)
+    return with_sign_of(select(steep, _from(_format(x).half_pi, angle), angle), x)
 
 
 def arctan2(y: Term, x: Term) -> Term:
@@ -731,15 +741,15 @@ def arctan2(y: Term, x: Term) -> Term:
     huge = large > form.angle_high
     scale = select(huge, x.constant(1.0 / form.angle_high), 1.0)
     small, large = small * scale, large * scale
-    # Equal infinities count as equal numbers, and 0 / 0 as 0.
-    small = select(small.equals(_INF), 1.0, small)
-    large = select(large.equals(0.0), 1.0, select(large.equals(_INF), select(small.equals(1.0), 1.0, large), large))
+    # Two infinities count as equal numbers, and 0 / 0 as 0.
+    infinite = small.equals(_INF)
+    small, large = select(infinite, 1.0, small), select(infinite | large.equals(0.0), 1.0, large)
     angle = _angle(small, large)
     angle = select(steep, _from(form.half_pi, angle), angle)
     pi = (2.0 * form.half_pi[0], 2.0 * form.half_pi[1])
     negative = with_sign_of(x.constant(1.0), x) < 0.0
     angle = select(negative, _from(pi, angle), angle)
-    return select((x + y).is_nan() & (x.is_nan() | y.is_nan()), x + y, with_sign_of(angle, y))
+    return select(x.is_nan() | y.is_nan(), x + y, with_sign_of(angle, y))
 
 
 def _arcsine_parts(x: Term) -> tuple[Term, Term, Term]:
@@ -838,14 +848,15 @@ def floordiv(x: Term, y: Term) -> Term:
     return select(y.equals(0.0), x / y, _floored(x, y)[0])
 
 
-UNARY: dict[str, Callable[[Term], Term]] = {
+UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
-        arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1, floor,
-        isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, sin, sinh, sqrt, tan, tanh, trunc,
+        arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1,
+        floor, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, sin, sinh, sqrt, tan,
+        tanh, trunc,
     )
 }  # fmt: skip
-BINARY: dict[str, Callable[[Term, Term], Term]] = {
+BINARY: dict[str, Callable[..., Term]] = {
     function.__name__: function for function in (arctan2, floordiv, mod, pow)
 }
 PREDICATES = frozenset({"isinf", "isfinite"})
@@ -854,4 +865,4 @@ PREDICATES = frozenset({"isinf", "isfinite"})
 def emit(name: str, builder: Any, values: Any) -> Any:
     """Append a function of floats to the code of a kernel; returns the LLVM value of its result."""
     terms = [Term(builder, value) for value in values]
-    return {**UNARY, **BINARY}[name](*terms).value
+    return (UNARY if len(terms) == 1 else BINARY)[name](*terms).value

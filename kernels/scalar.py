@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The functions that emitted kernels call by name, such as ``exp_f32``, ``floordiv_i64``, ``sign_u8``.
 
-Each is an intrinsic of Numba: its code is appended to the kernel that calls it. That costs about 1 ms per call
-instead of the 30 ms of a compiled helper, leaves no symbol behind that two kernels could disagree on, and gives
-LLVM a loop body without calls. Operands are converted to the dtype in the name first, because Numba widens
-small integers to 64 bits on the way.
+Each is an intrinsic of Numba: its code is appended to the kernel that calls it. That costs about 1 ms per
+call instead of the 30 ms of a compiled helper, leaves no symbol behind that two kernels could disagree on,
+and gives LLVM a loop body without calls. Operands are converted to the dtype in the name first, because Numba
+widens small integers to 64 bits on the way.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from . import polynomials
@@ -56,7 +55,7 @@ def _mod(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Valu
 def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
     """Return x**y modulo 2**bits by repeated squaring.
 
-    NumPy raises for a negative exponent, which a kernel cannot; here the result is 1 / x**-y rounded towards 0.
+    NumPy raises for a negative exponent, which a kernel cannot; here the result is 1 / x**-y towards 0.
     """
     base, exponent = values
     kind = base.type
@@ -85,7 +84,10 @@ def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Valu
 
 
 def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
-    """Return 1 / x rounded towards 0; for x = 0 what NumPy returns: the smallest integer of 32 or 64 bits, else 0."""
+    """Return 1 / x rounded towards 0.
+
+    For x = 0 it is what NumPy returns on this kind of machine: the smallest integer of 32 or 64 bits, else 0.
+    """
     (x,) = values
     kind = x.type
     zero, one = ir.Constant(kind, 0), ir.Constant(kind, 1)
@@ -122,7 +124,7 @@ _PREDICATES: dict[str, _Emitter] = {"isinf": _constant(False), "isfinite": _cons
 
 def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..., ir.Value]) -> Any:
     """Return a function that compiled code can call on operands of a dtype."""
-    typed = signature(result, *(dtype,) * arity)
+    typed = result(*(dtype,) * arity)
 
     def code(context: Any, builder: ir.IRBuilder, _signature: Any, values: list[ir.Value]) -> ir.Value:
         return emit(builder, values)
