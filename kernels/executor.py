@@ -60,6 +60,11 @@ def run(
         _call(rows[2 * i], _advance(arguments, rows[2 * i + 1]))
 
 
+def compile_callback(callback_signature: Any, function: Any) -> Any:
+    """Return a function compiled as a C callback, whose code stands alone."""
+    return numba.cfunc(callback_signature, nopython=True, error_model="numpy")(function)
+
+
 def compile_executor() -> Any:
     """Return the executor as a compiled C callback."""
-    return numba.cfunc(SIGNATURE, nopython=True, error_model="numpy")(run)
+    return compile_callback(SIGNATURE, run)

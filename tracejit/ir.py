@@ -190,7 +190,7 @@ def verify(graph: Graph) -> None:
             if value not in known:
                 raise ValueError(f"{where} uses a value that is not defined before it")
         avals = node.op.infer(*[v.aval for v in node.inputs], **node.params)
-        expected = (avals,) if type(avals) is Aval else avals
+        expected: Any = (avals,) if type(avals) is Aval else avals
         if tuple(v.aval for v in node.outputs) != tuple(a._replace(format=None) for a in expected):
             raise ValueError(f"{where} has outputs {node.outputs}, but its op infers {expected}")
         if node.op.promote is not None:

@@ -9,6 +9,7 @@ from tracejit.ir import Graph, verify
 from tracejit.ops.op import Layout
 from tracejit.passes.fuse import fuse
 from tracejit.passes.plan import plan
+from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
 from tracejit.program import Program
 
@@ -30,5 +31,6 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
         if layout is not None
     }  # fmt: skip
     fused = fuse(simplified, strided)
+    regroup(simplified, fused)
     planned = plan(simplified, fused)
     return emit(planned, [value.aval for value in graph.inputs])

@@ -218,7 +218,7 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = _current.recorder
-    avals = op.infer(*[Aval(a._data.shape, a._format, a._data.dtype) for a in arrays], **params)
+    avals: Any = op.infer(*[Aval(a._data.shape, a._format, a._data.dtype) for a in arrays], **params)
     if current is None:
         for array in arrays:
             if array._value is not None:

@@ -22,7 +22,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar
 from tracejit.program import Kernel, Number, Pointer, Program, Symbol
 
-_KERNEL_SIGNATURE = types.void(types.CPointer(types.intp))
+_KERNEL_SIGNATURE = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
 _HAND_WRITTEN = ("gather", "search", "gemm")
 _DATA_OFFSET = 16  # of the data pointer in a NumPy array object: after the object header
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(
@@ -59,7 +59,7 @@ class Compiled:
         linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
         exec(compile(kernel.text, file, "exec"), names)
         try:
-            callback = numba.cfunc(_KERNEL_SIGNATURE, nopython=True, error_model="numpy")(names[kernel.name])
+            callback = executor.compile_callback(_KERNEL_SIGNATURE, names[kernel.name])
         except Exception as error:
             raise CodegenError(
                 f"the emitted kernel {kernel.name} could not be compiled; this is a defect of tracejit. "
@@ -147,9 +147,9 @@ class CpuExecutable:
                     if place.kind == "arena":
                         arena_slots.append(len(arguments))
                     elif place.kind == "constant":
-                        offset += program.constants[place.index].ctypes.data
+                        offset += program.constants[place.number].ctypes.data
                     else:
-                        base = place.index + (len(program.inputs) if place.kind == "output" else 0)
+                        base = place.number + (len(program.inputs) if place.kind == "output" else 0)
                         patches += (len(arguments), base, offset)
                     arguments.append(offset)
                 elif isinstance(argument, Number):

@@ -97,9 +97,9 @@ def namespace() -> dict[str, Any]:
         names[f"fold_min_{suffix}"] = np.minimum
         for op in OPS.values():
             if op.kind is Kind.ELEMENTWISE and isinstance(op.emit, Scalar):
-                function = op.emit.template.partition("_{T}(")
-                if function[1]:
-                    names[f"{function[0]}_{suffix}"] = op.numpy
+                stem, found, _ = op.emit.template.partition("_{T}(")
+                if found:
+                    names[f"{stem}_{suffix}"] = op.numpy
     for function, file in _HAND_WRITTEN.items():
         names[function] = _hand_written(file, function)
     for suffix in ("f32", "f64"):

@@ -86,7 +86,7 @@ def _launch_line(row: Row) -> str:
 def _argument(argument: Argument) -> str:
     if isinstance(argument, Pointer):
         place = argument.place
-        name = "arena" if place.kind == "arena" else f"{place.kind}[{place.index}]"
+        name = "arena" if place.kind == "arena" else f"{place.kind}[{place.number}]"
         offset = place.offset + argument.offset_bytes
         return f"memory({name!r}, {offset}, {str(argument.dtype)!r})"
     if isinstance(argument, Number):

@@ -53,7 +53,7 @@ def _elementwise(
 
     def reference(*arrays: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            result = ufunc(*arrays)
+            result: np.ndarray = ufunc(*arrays)
         return result.astype(np.float32) if result.dtype == np.float16 else result
 
     fields.setdefault("samples", _ONE if ufunc.nin == 1 else _PAIR)
@@ -287,6 +287,21 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.asarray(erf(x), dtype=None if x.dtype.kind in "fc" else np.float64)
 
 
+def _relu(x: np.ndarray) -> np.ndarray:
+    return np.where(x.real <= 0, x.dtype.type(0), x)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return 1 / (1 + np.exp(-x))  # type: ignore[no-any-return]  # exp overflows to inf, whose inverse is 0
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    positive = x.real > 0
+    with np.errstate(all="ignore"):
+        return np.where(positive, x, 0) + np.log1p(np.exp(np.where(positive, -x, x)))
+
+
 def _infer_float(x: Aval) -> Aval:
     return Aval(x.shape, x.format, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
 
@@ -315,4 +330,21 @@ SELECTION = (
        emit=Scalar("erf_{T}({0})", 20), samples=_ONE),
 )  # fmt: skip
 
-OPS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *LOGIC, *SELECTION)
+# Records of their own because their adjoints need nothing but their result, or one function of x, where
+# the adjoint of a composition would keep or compute again its parts.
+ACTIVATIONS = (
+    Op(name="relu", doc="x where x > 0, NaN for NaN, else 0; ct where y > 0, so relu'(0) = 0",
+       kind=Kind.ELEMENTWISE, infer=lambda x: x, numpy=_relu,
+       vjp=lambda b, n, ct: (b.where(b.less_equal(n.output, 0.0), 0.0, ct),),
+       emit=Scalar("({T}(0) if {0} <= {T}(0) else {0})", for_bool="{0}"), samples=_ONE, kinks=(0.0,)),
+    Op(name="sigmoid", doc="1 / (1 + e**-x); ct y (1 - y)", kind=Kind.ELEMENTWISE,
+       infer=_infer_float, numpy=_sigmoid, promote=_promote_float,
+       vjp=_unary(lambda b, x, y: b.mul(y, b.sub(1.0, y))),
+       emit=Scalar("{T}(1.0) / ({T}(1.0) + exp_{T}(-{0}))", 25), samples=_ONE),
+    Op(name="softplus", doc="log(1 + e**x), as max(x, 0) + log1p(e**-|x|) without overflow; ct sigmoid(x)",
+       kind=Kind.ELEMENTWISE, infer=_infer_float, numpy=_softplus, promote=_promote_float,
+       vjp=_unary(lambda b, x, y: b.sigmoid(x)),
+       emit=Scalar("({0} if {0} > {T}(0.0) else {T}(0.0)) + log1p_{T}(exp_{T}(-abs({0})))", 45), samples=_ONE),
+)  # fmt: skip
+
+OPS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *LOGIC, *SELECTION, *ACTIVATIONS)

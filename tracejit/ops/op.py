@@ -160,7 +160,7 @@ class Op:
     needs: tuple[str, ...] = field(default=())  # symbols outside kernels/ (a BLAS routine, by dtype suffix)
 
     def __post_init__(self) -> None:
-        emits = {
+        emits: Any = {
             Kind.ELEMENTWISE: Scalar,
             Kind.REDUCE: Fold,
             Kind.MOVE: (Strided, Pieces),

@@ -24,10 +24,10 @@ ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
 
 class Place(NamedTuple):
-    """Memory: the `index`-th input, output or constant from its first byte on, or `offset` bytes into the arena."""
+    """Memory: the `number`-th input, output or constant from its first byte on, or `offset` bytes into the arena."""
 
     kind: str  # "input", "output", "constant" or "arena"
-    index: int
+    number: int
     offset: int
 
 

@@ -55,7 +55,7 @@ class _Simplifier:
             self.b.location = node.where
             inputs = tuple([mapping[v] for v in node.inputs])
             if len(node.outputs) == 1:
-                mapping[node.outputs[0]] = self.node(node.op, inputs, node.params, node.outputs[0].aval)
+                mapping[node.output] = self.node(node.op, inputs, node.params, node.output.aval)
             else:
                 outputs = self.b.append(node.op, inputs, node.params, tuple(v.aval for v in node.outputs))
                 mapping.update(zip(node.outputs, outputs, strict=True))
@@ -100,7 +100,9 @@ class _Simplifier:
 
     def again(self, name: str, *inputs: Value, **params: Any) -> Value:
         op = OPS[name]
-        return self.node(op, inputs, params, op.infer(*[v.aval for v in inputs], **params))
+        aval = op.infer(*[v.aval for v in inputs], **params)
+        assert type(aval) is Aval
+        return self.node(op, inputs, params, aval)
 
     def without_broadcasts(self, inputs: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
         """Return operands with explicit broadcasts undone where the op broadcasts by itself."""
@@ -183,4 +185,4 @@ def _is_scalar(value: Value, number: float) -> bool:
     if value.node is not None or value.data is None or value.data.size != 1:
         return False
     item = value.data.item()
-    return item == number and not (number == 0.0 and np.signbit(item))  # type: ignore[no-any-return]
+    return bool(item == number and not (number == 0.0 and np.signbit(item)))
