@@ -3,7 +3,8 @@
 
 Removes what no output needs, computes equal things once, folds small constants, and rewrites the few
 patterns that recording and differentiation leave behind. Results keep NumPy's values, NaN, infinities
-and signed zeros included: x + 0 stays (it turns -0.0 into 0.0), x * 1 goes.
+and signed zeros included: x + 0 stays (it turns -0.0 into 0.0), x * 1 goes. Only a sum of one number is that
+number, where NumPy's sum of -0.0 is 0.0.
 """
 
 from typing import Any
@@ -81,7 +82,8 @@ class _Simplifier:
         simpler = self.rewrite(op.name, inputs, params, aval)
         if simpler is not None:
             return simpler
-        key = (op.name, *map(id, inputs), *params.items()) if params else (op.name, *map(id, inputs))
+        # As text, because 0.0 == -0.0 == False.
+        key = (op.name, *map(id, inputs), str(params)) if params else (op.name, *map(id, inputs))
         found = self.seen.get(key)
         if found is not None:
             return found[0]

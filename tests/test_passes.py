@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The passes keep the meaning of a graph, and what is emitted computes it."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from graphs import Maker, assert_same, random_case, strided
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from tracejit.aval import Aval
+from tracejit.backend.python import PythonExecutable
+from tracejit.ir import Builder, Graph, Value, evaluate, verify
+from tracejit.ops.op import Layout
+from tracejit.passes.fuse import Loop, fuse
+from tracejit.passes.plan import ALIGNMENT, Arena, plan
+from tracejit.passes.simplify import simplify
+from tracejit.pipeline import build
+from tracejit.program import Program
+
+ALL = ("float64", "float32", "int64", "int32", "uint8", "int8")
+F64 = np.dtype(np.float64)
+
+fuzz = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+seeds = st.integers(0, 10**9)
+
+
+def case(seed: int, steps: int, dtypes: tuple[str, ...] = ALL) -> tuple[Maker, random.Random]:
+    rnd = random.Random(seed)
+    maker = random_case(rnd, steps, dtypes)
+    assume(maker is not None)
+    assert maker is not None
+    return maker, rnd
+
+
+@fuzz
+@given(seeds)
+def test_simplify_keeps_the_meaning(seed: int) -> None:
+    maker, _ = case(seed, 15)
+    simplified = simplify(maker.graph)
+    verify(maker.graph)
+    verify(simplified)
+    assert len(simplified.nodes) <= len(maker.graph.nodes)
+    assert_same(maker, evaluate(simplified, maker.arrays), evaluate(maker.graph, maker.arrays))
+
+
+@fuzz
+@given(seeds)
+def test_emitted_code_computes_the_graph(seed: int) -> None:
+    maker, _ = case(seed, 15)
+    before = [array.copy() for array in maker.arrays]
+    found = PythonExecutable(build(maker.graph))(maker.arrays)
+    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+    for array, copy in zip(maker.arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@fuzz
+@given(seeds)
+def test_inputs_may_lie_anyhow_in_memory(seed: int) -> None:
+    maker, rnd = case(seed, 10)
+    views = [strided(rnd, array) for array in maker.arrays]
+    program = build(maker.graph, [layout for _, layout in views])
+    found = PythonExecutable(program)([view for view, _ in views])
+    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+
+
+@fuzz
+@given(seeds)
+def test_long_graphs_with_adjoints(seed: int) -> None:
+    maker, _ = case(seed, 25, ("float64",))
+    found = PythonExecutable(build(maker.graph))(maker.arrays)
+    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+    for i, array in enumerate(found):
+        others = [*maker.arrays, *found[:i]]
+        assert not any(np.shares_memory(array, other) for other in others)
+
+
+def test_simplifying_twice_changes_nothing() -> None:
+    maker = random_case(random.Random(3), 25)
+    assert maker is not None
+    once = simplify(maker.graph)
+    assert str(simplify(once)) == str(once)
+
+
+def run(make: Callable[..., Value | list[Value]], *arrays: np.ndarray) -> tuple[Program, list[np.ndarray]]:
+    """Build the graph that `make(b, *inputs)` returns, check its results and return them with the program."""
+    graph = graph_of(make, *arrays)
+    program = build(graph)
+    found = PythonExecutable(program)(arrays)
+    for have, want in zip(found, evaluate(graph, arrays), strict=True):
+        assert have.dtype == want.dtype
+        np.testing.assert_allclose(have, want, rtol=1e-13, atol=1e-13)
+    return program, found
+
+
+def graph_of(make: Callable[..., Value | list[Value]], *arrays: np.ndarray) -> Graph:
+    graph = Graph()
+    b = Builder(graph)
+    result = make(b, *[b.input(Aval(a.shape, None, a.dtype)) for a in arrays])
+    graph.outputs = result if isinstance(result, list) else [result]
+    return graph
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape)
+
+
+def softmax(b: Builder, x: Value, axis: int) -> Value:
+    e = b.exp(b.sub(x, b.max(x, axes=(axis,), keepdims=True)))
+    return b.div(e, b.sum(e, axes=(axis,), keepdims=True))
+
+
+def test_a_softmax_of_rows_is_one_loop() -> None:
+    program, _ = run(lambda b, x: softmax(b, x, 1), normal(4, 5))
+    assert len(program.rows) == 1
+
+
+def test_a_softmax_of_columns_computes_the_same() -> None:
+    _, (columns,) = run(lambda b, x: softmax(b, x, 0), normal(4, 5))
+    _, (rows,) = run(lambda b, x: softmax(b, x, 1), np.ascontiguousarray(normal(4, 5).T))
+    np.testing.assert_allclose(columns.T, rows, rtol=1e-15)
+
+
+def test_a_normalisation_of_rows_is_one_loop() -> None:
+    def norm(b: Builder, x: Value, scale: Value) -> Value:
+        mean = b.div(b.sum(x, axes=(1,), keepdims=True), 5.0)
+        centred = b.sub(x, mean)
+        variance = b.div(b.sum(b.square(centred), axes=(1,), keepdims=True), 5.0)
+        return b.mul(b.div(centred, b.sqrt(b.add(variance, 1e-5))), scale)
+
+    program, _ = run(norm, normal(4, 5), normal(5))
+    assert len(program.rows) == 1
+
+
+def test_a_loss_over_rows_is_one_loop() -> None:
+    def loss(b: Builder, x: Value) -> Value:
+        shifted = b.sub(x, b.max(x, axes=(1,), keepdims=True))
+        rows = b.log(b.sum(b.exp(shifted), axes=(1,), keepdims=False))
+        return b.sum(rows, axes=(0,), keepdims=False)
+
+    program, _ = run(loss, normal(4, 5))
+    assert len(program.rows) == 1
+
+
+def test_a_loop_may_have_many_passes() -> None:
+    def deep(b: Builder, x: Value) -> Value:
+        for _ in range(4):
+            x = b.sub(b.tanh(x), b.sum(b.tanh(x), axes=(1,), keepdims=True))
+        return x
+
+    program, _ = run(deep, normal(3, 4))
+    assert len(program.rows) == 1
+
+
+def test_a_total_may_be_used_at_every_element() -> None:
+    def share(b: Builder, x: Value) -> Value:
+        y = b.exp(x)
+        return b.div(y, b.sum(y, axes=(0, 1), keepdims=False))
+
+    _, (found,) = run(share, normal(3, 4))
+    np.testing.assert_allclose(found.sum(), 1.0, rtol=1e-14)
+
+
+def test_sums_over_leading_axes_accumulate_beside_the_values() -> None:
+    def both(b: Builder, x: Value) -> list[Value]:
+        y = b.tanh(x)
+        return [
+            y,
+            b.sum(y, axes=(0,), keepdims=False),
+            b.max(y, axes=(0, 1), keepdims=True),
+            b.sum(y, axes=(2,), keepdims=False),
+        ]
+
+    program, _ = run(both, normal(2, 3, 4))
+    assert len(program.rows) == 1
+
+
+def test_a_broadcast_value_may_be_summed_along_its_own_axis() -> None:
+    def tile(b: Builder, x: Value) -> list[Value]:
+        y = b.exp(x)
+        wide = b.broadcast_to(y, shape=(2, 3))
+        return [y, b.sum(wide, axes=(1,), keepdims=False), b.sum(wide, axes=(0,), keepdims=False)]
+
+    _, (_, totals, _) = run(tile, normal(3))
+    assert totals.shape == (2,)
+    assert totals[0] == totals[1]
+
+
+def test_a_row_value_broadcast_over_columns_may_be_summed_over_rows() -> None:
+    def tile(b: Builder, x: Value) -> list[Value]:
+        rows = b.sum(x, axes=(1,), keepdims=True)
+        return [b.sum(b.broadcast_to(rows, shape=(3, 4)), axes=(0,), keepdims=False), b.mul(x, rows)]
+
+    run(tile, normal(3, 4))
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(2, 0, 3), (0, 2, 3), (2, 3, 0), (0, 0, 0)])
+def test_empty_slices_are_multiplied(m: int, k: int, n: int) -> None:
+    def product(b: Builder, x: Value, y: Value) -> Value:
+        x = b.slice(x, starts=(0, 0), stops=(m, 2 * k), steps=(1, 2))
+        y = b.slice(b.transpose(y, axes=(1, 0)), starts=(0, 0), stops=(k, n), steps=(1, 1))
+        return b.matmul(x, y)
+
+    _, (found,) = run(product, normal(4, 6), normal(4, 4))
+    assert found.shape == (m, n)
+
+
+def test_an_output_may_be_an_input_a_view_a_constant_or_twice_the_same() -> None:
+    def outputs(b: Builder, x: Value) -> list[Value]:
+        y = b.tanh(x)
+        view = b.transpose(y, axes=(1, 0))
+        part = b.slice(y, starts=(0, 2), stops=(2, -1), steps=(1, -1))
+        constant = b.constant(np.arange(3.0))
+        return [x, y, y, view, part, constant, b.reshape(y, shape=(6,)), b.transpose(x, axes=(1, 0))]
+
+    x = normal(2, 3)
+    _, found = run(outputs, x)
+    arrays = [x, *found]
+    for i, array in enumerate(arrays):
+        assert not any(np.shares_memory(array, other) for other in arrays[:i])
+
+
+def test_a_graph_without_nodes_or_outputs() -> None:
+    assert run(lambda b, x: [], normal(2))[1] == []
+    assert run(lambda b, x: [x], normal(2))[1][0].shape == (2,)
+
+
+def test_dead_code_and_equal_code_go() -> None:
+    def wasteful(b: Builder, x: Value) -> Value:
+        b.exp(x)
+        return b.mul(b.add(b.tanh(x), 1.0), b.add(b.tanh(x), 1.0))
+
+    names = [node.op.name for node in simplify(graph_of(wasteful, normal(3))).nodes]
+    assert names == ["tanh", "add", "mul"]
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda b, x: b.mul(x, 1.0), []),
+        (lambda b, x: b.sub(x, 0.0), []),
+        (lambda b, x: b.add(x, 0.0), ["add"]),  # -0.0 + 0 is 0
+        (lambda b, x: b.sub(x, -0.0), ["sub"]),
+        (lambda b, x: b.mul(x, 0.0), ["mul"]),  # NaN, infinities and -0.0 stay what they are
+        (lambda b, x: b.sub(x, x), ["sub"]),
+        (lambda b, x: b.div(x, 1.0), []),
+        (lambda b, x: b.neg(b.neg(x)), []),
+        (lambda b, x: b.pow(x, 2.0), ["square"]),
+        (lambda b, x: b.pow(x, 3.0), ["square", "mul"]),
+        (lambda b, x: b.pow(x, 0.5), ["pow"]),  # sqrt(-inf) is NaN, (-inf) ** 0.5 is inf
+        (lambda b, x: b.transpose(b.transpose(x, axes=(1, 0)), axes=(1, 0)), []),
+        (lambda b, x: b.reshape(b.reshape(x, shape=(6,)), shape=(2, 3)), []),
+        (lambda b, x: b.cast(x, dtype=F64), []),
+        (lambda b, x: b.cast(b.cast(x, dtype=np.dtype(np.float32)), dtype=F64), ["cast", "cast"]),
+        (lambda b, x: b.stop_gradient(x), []),
+        (lambda b, x: b.max(b.reshape(x, shape=(2, 1, 3)), axes=(1,), keepdims=False), []),
+        (lambda b, x: b.where(True, x, 0.0), []),
+        (lambda b, x: b.add(x, b.exp(b.constant(np.zeros(3)))), ["add"]),
+    ],
+)
+def test_rewrites(make: Callable[..., Value], names: list[str]) -> None:
+    graph = graph_of(make, normal(2, 3))
+    simplified = simplify(graph)
+    assert [node.op.name for node in simplified.nodes] == names
+    special = np.array([[0.0, -0.0, np.inf], [-np.inf, np.nan, 1.5]])
+    for have, want in zip(evaluate(simplified, [special]), evaluate(graph, [special]), strict=True):
+        np.testing.assert_array_equal(have, want)
+        np.testing.assert_array_equal(np.signbit(have), np.signbit(want))
+
+
+def test_paddings_by_zeros_of_either_sign_are_not_one() -> None:
+    def both(b: Builder, x: Value) -> list[Value]:
+        return [b.pad(x, widths=((1, 0),), value=0.0), b.pad(x, widths=((1, 0),), value=-0.0)]
+
+    _, (plus, minus) = run(both, normal(2))
+    assert not np.signbit(plus[0])
+    assert np.signbit(minus[0])
+
+
+def test_large_constants_are_held_once_and_not_unfolded() -> None:
+    table = np.arange(100.0)
+
+    def twice(b: Builder, x: Value) -> Value:
+        return b.add(b.mul(x, b.constant(table)), b.constant(table))
+
+    program, _ = run(twice, normal(100))
+    assert len(program.constants) == 1
+    wide = simplify(
+        graph_of(lambda b, x: b.add(x, b.broadcast_to(b.constant(np.zeros(())), shape=(100,))), table)
+    )
+    assert [constant.shape for constant in wide.constants] == [()]
+
+
+def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
+    def chain(b: Builder, x: Value) -> Value:
+        for _ in range(length):
+            x = b.mul(b.tanh(x), 0.5)
+        return x
+
+    counts = {}
+    for length in (40, 400, 1600):
+        fused = fuse(simplify(graph_of(chain, normal(3))))
+        assert all(isinstance(step, Loop) and len(step.nodes) <= 96 for step in fused.steps)
+        counts[length] = len(fused.steps)
+    assert counts == {40: 1, 400: 9, 1600: 34}
+
+
+def test_steps_run_after_what_they_read() -> None:
+    for seed in range(20):
+        maker = random_case(random.Random(seed), 25)
+        assert maker is not None
+        simplified = simplify(maker.graph)
+        fused = fuse(simplified)
+        position = {id(step): i for i, step in enumerate(fused.steps)}
+        for step in fused.steps:
+            for node in step.nodes if isinstance(step, Loop) else [step.node]:
+                for value in node.inputs:
+                    home = fused.home.get(fused.view(value)[0])
+                    if home is not None and home is not step:
+                        assert position[id(home)] < position[id(step)]
+
+
+def test_living_values_do_not_share_memory() -> None:
+    # Every byte of the arena belongs to at most one value from its first to its last launch.
+    for seed in range(30):
+        maker = random_case(random.Random(seed), 30, ("float64", "float32"))
+        assert maker is not None
+        simplified = simplify(maker.graph)
+        planned = plan(simplified, fuse(simplified))
+        life: dict[Value, list[int]] = {}
+        for number, launch in enumerate(planned.launches):
+            for root in launch.touched:
+                if planned.places[root].kind == "arena":
+                    life.setdefault(root, [number, number])[1] = number
+        owners = np.full((len(planned.launches), planned.arena_bytes), -1)
+        for number, (root, (first, last)) in enumerate(life.items()):
+            offset = planned.places[root].offset
+            assert offset % ALIGNMENT == 0
+            block = owners[first : last + 1, offset : offset + root.aval.size * root.dtype.itemsize]
+            assert block.shape[1] == root.aval.size * root.dtype.itemsize
+            assert (block == -1).all()
+            block[...] = number
+
+
+def test_memory_of_dead_values_is_used_again() -> None:
+    def chain(b: Builder, x: Value) -> Value:
+        for _ in range(20):
+            x = b.matmul(x, x)
+        return x
+
+    program = build(graph_of(chain, normal(8, 8)))
+    assert program.arena_bytes == 2 * 8 * 8 * 8
+
+
+@fuzz
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 500)), max_size=60))
+def test_arena_hands_out_disjoint_ranges(requests: list[tuple[bool, int]]) -> None:
+    arena = Arena()
+    live: list[tuple[int, int]] = []
+    for give, number in requests:
+        if give and live:
+            arena.give(*live.pop(number % len(live)))
+            continue
+        offset = arena.take(number)
+        assert offset % ALIGNMENT == 0
+        assert offset + number <= arena.size_bytes
+        assert all(offset + max(number, 1) <= o or o + max(n, 1) <= offset for o, n in live)
+        live.append((offset, number))
+    peak = arena.size_bytes
+    for piece in live:
+        arena.give(*piece)
+    if peak:
+        assert arena.take(peak) == 0  # all was joined again
+        assert arena.size_bytes == peak
+
+
+def test_layouts_of_broadcast_and_reversed_inputs() -> None:
+    graph = graph_of(lambda b, x, y: b.matmul(b.add(x, y), y), normal(3, 3), normal(3, 3))
+    x = np.broadcast_to(np.arange(3.0), (3, 3))
+    y = normal(3, 3)[::-1, ::-1]
+    layouts = [Layout(0, a.shape, tuple(s // 8 for s in a.strides)) for a in (x, y)]
+    (found,) = PythonExecutable(build(graph, layouts))([x, y])
+    np.testing.assert_allclose(found, (x + y) @ y, rtol=1e-14)
