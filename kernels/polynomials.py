@@ -422,6 +422,13 @@ _EXP2_TO_F32 = (
     0.0013399959017780074, 0.0001534477300619212,
 )  # fmt: skip
 
+# For x**y of float64: 2 / (3 log 2) in two parts, and (3 arctanh(s) / s - 3 - z) / z**2, z = s**2, to 2**-50.
+_TWO_THIRDS_LOG2_E = (0.9617962837219238, 4.102040517767816e-07)
+_POW_REST = (
+    0.6000000000000004, 0.42857142857007, 0.3333333340693966, 0.27272712329864446, 0.23078364964909523,
+    0.19928849925602274, 0.19371438774976288,
+)  # fmt: skip
+
 _INF = float("inf")
 _NAN = float("nan")
 
@@ -807,17 +814,67 @@ def cbrt(x: Term) -> Term:
     return with_sign_of(select((size > 0.0) & (size < _INF), root, size), x)
 
 
-def pow(x: Term, y: Term) -> Term:
-    if x.bits == 64:
-        return x.libm("pow", y)
-    size = absolute(x)
-    f, exponent = _split_logarithm(size.to_float(64))
+def _pow_f32(size: Term, y: Term) -> Term:
+    """Return size**y of float32 by way of float64."""
+    size, y = size.to_float(64), y.to_float(64)
+    f, exponent = _split_logarithm(size)
     s = f / (f + 2.0)
     logarithm = exponent + s * polynomial(s * s, _LOG2_OF_F32)
-    logarithm = select(size.equals(0.0), -_INF, select(size < _INF, logarithm, size.to_float(64)))
-    power = at_least(at_most(y.to_float(64) * logarithm, 130.0), -160.0)
+    logarithm = select(size.equals(0.0), -_INF, select(size < _INF, logarithm, size))
+    power = at_least(at_most(y * logarithm, 130.0), -160.0)
     n, raw = _nearest(power, _F64.bias)
-    result = (polynomial(power - n, _EXP2_TO_F32) * _power_of_two(raw)).to_float(32)
+    return (polynomial(power - n, _EXP2_TO_F32) * _power_of_two(raw)).to_float(32)
+
+
+def _upper(x: Term) -> Term:
+    """Return a float64 without the lower half of its bits: products of two such numbers are exact."""
+    return (x.as_int() & -(1 << 32)).as_float()
+
+
+def _log2_in_two_parts(x: Term) -> tuple[Term, Term]:
+    """Return log2(x) of a finite float64 x > 0 to about 2**-62, as the sum of a short and a small number."""
+    f, exponent = _split_any_logarithm(x)
+    total = f + 2.0
+    inverse = 1.0 / total
+    s = f * inverse
+    # s = upper + lower, where total = total_upper + total_lower exactly.
+    upper, total_upper = _upper(s), _upper(total)
+    lower = inverse * ((f - upper * total_upper) - upper * (f - (total_upper - 2.0)))
+    # log(1 + f) = 2/3 s (3 + s**2 + rest)
+    z = s * s
+    square = upper * upper
+    rest = z * z * polynomial(z, _POW_REST) + lower * (upper + s)
+    factor_upper = _upper(3.0 + square + rest)
+    factor_lower = rest - ((factor_upper - 3.0) - square)
+    product = upper * factor_upper
+    correction = lower * factor_upper + factor_lower * s
+    product_upper = _upper(product + correction)
+    product_lower = correction - (product_upper - product)
+    high, low = _TWO_THIRDS_LOG2_E
+    scaled = product_upper * high
+    scaled_lower = product_upper * low + product_lower * (high + low)
+    result = _upper(scaled + scaled_lower + exponent)
+    return result, scaled_lower - ((result - exponent) - scaled)
+
+
+def _pow_f64(size: Term, y: Term) -> Term:
+    """Return size**y of float64."""
+    log_upper, log_lower = _log2_in_two_parts(size)
+    # Beyond 2**64 every power but that of 1 is 0 or infinite already.
+    factor = at_least(at_most(y, 2.0**64), -(2.0**64))
+    factor_upper = _upper(factor)
+    regular = (size > 0.0) & (size < _INF)
+    high = select(regular, factor_upper * log_upper, y * select(size.equals(0.0), -_INF, size))
+    low = (factor - factor_upper) * log_upper + factor * log_lower
+    low = select(regular & (absolute(high) < 1100.0), low, 0.0)
+    high = at_least(at_most(high, 1100.0), -1100.0)
+    n, raw = _nearest(high, 2 * _F64.bias)
+    return _times_power_of_two(_exp_reduced(((high - n) + low) * sum(_F64.log_2)), raw)
+
+
+def pow(x: Term, y: Term) -> Term:
+    size = absolute(x)
+    result = (_pow_f32 if x.bits == 32 else _pow_f64)(size, y)
     whole = trunc(y).equals(y)
     odd = whole & trunc(y * 0.5).differs(y * 0.5)
     result = select(odd, with_sign_of(result, x), result)

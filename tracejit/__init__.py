@@ -18,6 +18,15 @@ from tracejit.errors import (
     TraceJitWarning,
 )
 from tracejit.evaluate import dlfeval, dlgradient
+from tracejit.functions.activations import (
+    gelu,
+    leakyrelu,
+    logsoftmax,
+    relu,
+    sigmoid,
+    softmax,
+    softplus,
+)
 from tracejit.functions.creation import (
     arange,
     eye,
@@ -28,6 +37,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.dense import fullyconnect
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -94,6 +104,7 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
+from tracejit.functions.encoding import onehotdecode, onehotencode
 from tracejit.functions.indexing import (
     nonzero,
     take,
@@ -117,6 +128,13 @@ from tracejit.functions.linear import (
     tril,
     triu,
     vdot,
+)
+from tracejit.functions.losses import (
+    crossentropy,
+    huber,
+    l1loss,
+    l2loss,
+    mse,
 )
 from tracejit.functions.movement import (
     array_split,
@@ -163,6 +181,7 @@ from tracejit.functions.reductions import (
     sum,
     var,
 )
+from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 
 __all__ = [
     "AcceleratedFunction",
@@ -178,6 +197,7 @@ __all__ = [
     "TraceJitError",
     "TraceJitWarning",
     "abs",
+    "adamupdate",
     "add",
     "all",
     "any",
@@ -208,6 +228,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "crossentropy",
     "cumsum",
     "diag",
     "dims",
@@ -216,6 +237,7 @@ __all__ = [
     "dlarray",
     "dlfeval",
     "dlgradient",
+    "dlupdate",
     "dot",
     "einsum",
     "equal",
@@ -234,15 +256,21 @@ __all__ = [
     "floor_divide",
     "full",
     "full_like",
+    "fullyconnect",
+    "gelu",
     "greater",
     "greater_equal",
     "hstack",
+    "huber",
     "inner",
     "invert",
     "isdlarray",
     "isfinite",
     "isinf",
     "isnan",
+    "l1loss",
+    "l2loss",
+    "leakyrelu",
     "less",
     "less_equal",
     "log",
@@ -253,6 +281,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsoftmax",
     "logsumexp",
     "matmul",
     "max",
@@ -261,11 +290,14 @@ __all__ = [
     "min",
     "minimum",
     "moveaxis",
+    "mse",
     "multiply",
     "negative",
     "nonzero",
     "norm",
     "not_equal",
+    "onehotdecode",
+    "onehotencode",
     "ones",
     "ones_like",
     "outer",
@@ -278,15 +310,21 @@ __all__ = [
     "ptp",
     "ravel",
     "reciprocal",
+    "relu",
     "remainder",
     "repeat",
     "reshape",
     "rint",
+    "rmspropupdate",
     "roll",
     "round",
+    "sgdmupdate",
+    "sigmoid",
     "sign",
     "sin",
     "sinh",
+    "softmax",
+    "softplus",
     "split",
     "sqrt",
     "square",

@@ -128,7 +128,10 @@ def axes_in(format: str, merged: str) -> tuple[int | None, ...]:
 def broadcast_shapes(op: str, avals: Sequence[Aval]) -> tuple[int, ...]:
     """Return the NumPy broadcast of the operands' shapes, or raise a DimsError in the name of `op`."""
     shape = avals[0].shape
-    if all(aval.shape == shape for aval in avals):
+    for aval in avals:
+        if aval.shape != shape:
+            break
+    else:
         return shape
     ndim = max(len(aval.shape) for aval in avals)
     result = [1] * ndim

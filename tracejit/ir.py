@@ -6,7 +6,7 @@ resolved where an operation enters (trace.apply), so an adjoint never has to kee
 """
 
 from collections.abc import Callable, Sequence
-from types import CodeType
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ops import OPS, Kind, Op
 
-Where = tuple[CodeType, int] | None  # the user's code and line
+Where = tuple[str, int] | None  # the user's file and line
 
 
 class Value:
@@ -127,34 +127,43 @@ class Builder:
     def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
         """Append `op` of Values whose result is known to have `avals`, casting inputs as the op asks."""
         if op.promote is not None:
-            dtypes = op.promote(*[v.aval.dtype for v in values])
-            values = [
-                v if v.aval.dtype is dtype or v.aval.dtype == dtype else self._cast(v, dtype)
-                for v, dtype in zip(values, dtypes, strict=True)
-            ]
+            dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
+            if dtypes is not None:
+                values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
         node = Node(op, tuple(values), params, self.location)
         self.graph.nodes.append(node)
-        single = type(avals) is Aval
-        datas: Any = None
-        if self.compute:
-            result = op.numpy(*[v.data for v in values], **params)
-            datas = [np.asarray(result)] if single else [np.asarray(part) for part in result]
-        outputs = [
-            Value(
-                aval if aval.format is None else aval._replace(format=None),
-                self.owner,
-                node,
-                None if datas is None else datas[i],
-            )
-            for i, aval in enumerate((avals,) if single else avals)
-        ]
-        node.outputs = tuple(outputs)
-        return outputs[0] if single else node.outputs
+        result = op.numpy(*[v.data for v in values], **params) if self.compute else None
+        if type(avals) is Aval:
+            value = self._output(avals, node, result)
+            node.outputs = (value,)
+            return value
+        results = result if self.compute else [None] * len(avals)
+        node.outputs = tuple(
+            [self._output(aval, node, part) for aval, part in zip(avals, results, strict=True)]
+        )
+        return node.outputs
+
+    def _output(self, aval: Aval, node: Node, data: Any) -> Value:
+        if aval.format is not None:
+            aval = aval._replace(format=None)
+        if data is not None and type(data) is not np.ndarray:
+            data = np.asarray(data)  # a ufunc gives a scalar for 0-d operands
+        return Value(aval, self.owner, node, data)
 
     def _cast(self, value: Value, dtype: np.dtype) -> Value:
+        if value.aval.dtype == dtype:
+            return value
         if value.node is None and value.data is not None and value.aval.shape == ():
             return self.constant(value.data.astype(dtype))
         return self.apply(OPS["cast"], (value,), {"dtype": dtype})  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4096)
+def _casts(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...] | None:
+    """Return the dtypes that an op casts its inputs to, or None if it takes them as they are."""
+    assert op.promote is not None
+    wanted = op.promote(*dtypes)
+    return None if wanted == dtypes else wanted
 
 
 def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
@@ -210,12 +219,13 @@ def evaluate(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Run a graph on NumPy by the ops' references and return its outputs."""
     data: dict[Value, Any] = dict(zip(graph.inputs, arrays, strict=True))
     data.update((value, value.data) for value in graph.constants)
-    for node in graph.nodes:
-        result = node.op.numpy(*[data[v] for v in node.inputs], **node.params)
-        if len(node.outputs) == 1 and not isinstance(result, tuple):
-            data[node.outputs[0]] = np.asarray(result)
-        else:
-            data.update(zip(node.outputs, map(np.asarray, result), strict=True))
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            result = node.op.numpy(*[data[v] for v in node.inputs], **node.params)
+            if len(node.outputs) == 1 and not isinstance(result, tuple):
+                data[node.outputs[0]] = np.asarray(result)
+            else:
+                data.update(zip(node.outputs, map(np.asarray, result), strict=True))
     return [data[v] for v in graph.outputs]
 
 
@@ -240,7 +250,7 @@ def format_graph(graph: Graph) -> str:
             names[value] = f"v{counter}"
             counter += 1
         arguments = [names[v] for v in node.inputs] + [f"{k}={v}" for k, v in node.params.items()]
-        place = f"  # {node.where[0].co_filename}:{node.where[1]}" if node.where else ""
+        place = f"  # {node.where[0]}:{node.where[1]}" if node.where else ""
         results = ", ".join(describe(v) for v in node.outputs)
         lines.append(f"        {results} = {node.op.name}({', '.join(arguments)}){place}")
     lines.append(f"outputs {' '.join(names[v] for v in graph.outputs)}")

@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_is_internal: dict[CodeType, bool] = {}
+_is_internal: dict[str, bool] = {}  # by file name
 
 
 class _Current(threading.local):
@@ -39,22 +38,22 @@ def register_array_class(cls: type) -> None:
 
 
 def user_location() -> Where:
-    """Return the code object and line of the innermost frame outside this package."""
+    """Return the file and line of the innermost frame outside this package."""
     frame = sys._getframe(1)
     while frame is not None:
-        code = frame.f_code
-        internal = _is_internal.get(code)
+        file = frame.f_code.co_filename
+        internal = _is_internal.get(file)
         if internal is None:
-            internal = _is_internal[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
+            internal = _is_internal[file] = os.path.abspath(file).startswith(_PACKAGE)
         if not internal:
-            return (code, frame.f_lineno)
+            return (file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
 def describe_location(where: Where) -> str:
     """Return ``file:line`` of a location, or a statement that it is unknown."""
-    return f"{where[0].co_filename}:{where[1]}" if where else "an unknown place"
+    return f"{where[0]}:{where[1]}" if where else "an unknown place"
 
 
 class Recorder:
@@ -72,13 +71,17 @@ class Recorder:
         self.builder = Builder(self.graph, compute=True, owner=self)
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
+        # Entered once for the recording: around each op it would take a microsecond.
+        self._quiet = np.errstate(all="ignore")
 
     def __enter__(self) -> "Recorder":
         self._outer = _current.recorder
         _current.recorder = self
+        self._quiet.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._quiet.__exit__(*exc)
         _current.recorder = self._outer
         self.close()
 
@@ -104,6 +107,7 @@ class Recorder:
         if value is not None and value.owner is self:
             return value  # type: ignore[no-any-return]
         if value is not None:
+            check_open(array)
             raise TraceError(
                 f"an array of {describe(array)} that {value.owner.name} is recording is used inside {self.name}, "
                 "which has a trace of its own; its value would become a constant there and it would have no "
@@ -218,24 +222,32 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = _current.recorder
-    avals: Any = op.infer(*[Aval(a._data.shape, a._format, a._data.dtype) for a in arrays], **params)
+    avals: Any = op.infer(
+        *[
+            a._value.aval
+            if a._format is None and a._value is not None
+            else Aval(a._data.shape, a._format, a._data.dtype)
+            for a in arrays
+        ],
+        **params,
+    )
     if current is None:
         for array in arrays:
             if array._value is not None:
                 check_open(array)
-        result = op.numpy(*[a._data for a in arrays], **params)
+        with np.errstate(all="ignore"):
+            result = op.numpy(*[a._data for a in arrays], **params)
         if type(avals) is Aval:
             return _array_class._wrap(np.asarray(result), avals.format, None)
         return tuple(
             _array_class._wrap(np.asarray(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
-    for array in arrays:
-        if array._value is not None and array._value.owner is not current:
-            check_open(array)
     builder = current.builder
     builder.location = user_location()
-    values = [current.value(a) for a in arrays]
+    values = [
+        a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
+    ]
     outputs = builder.append(op, values, params, avals)
     if type(avals) is Aval:
         return _array_class._wrap(outputs.data, avals.format, outputs)

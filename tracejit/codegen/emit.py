@@ -78,7 +78,7 @@ def module_source(program: Program, title: str) -> str:
 
 
 def _launch_line(row: Row) -> str:
-    places = ", ".join(f"{where[0].co_filename}:{where[1]}" for where in row.where if where)
+    places = ", ".join(f"{where[0]}:{where[1]}" for where in row.where if where)
     comment = f"    # {row.note}" + (f"  ({places})" if places else "")
     return f"{comment}\n    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"
 

@@ -123,8 +123,7 @@ def _infer_put(x: Aval, index: Aval, v: Aval, *, axis: int) -> Aval:
 def _numpy_put(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: int) -> np.ndarray:
     y = target(x, v)
     places = _check_places("put", index, x.shape[axis])
-    with np.errstate(all="ignore"):
-        y[_at(axis, places)] = v
+    y[_at(axis, places)] = v
     return y
 
 

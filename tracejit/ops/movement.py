@@ -200,8 +200,7 @@ def target(x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _numpy_setslice(x: np.ndarray, v: np.ndarray, *, starts: Shape, stops: Shape, steps: Shape) -> np.ndarray:
     y = target(x, v)
-    with np.errstate(all="ignore"):
-        y[_key(starts, stops, steps)] = v
+    y[_key(starts, stops, steps)] = v
     return y
 
 

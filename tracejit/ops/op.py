@@ -131,7 +131,8 @@ class Op:
     kind            what it may fuse with
     infer           (*avals, **params) -> Aval: shape, format and dtype of the result; the only place that
                     raises a size or label error for the op. In a Graph formats are None.
-    numpy           (*arrays, **params) -> ndarray: the reference, which is also eager mode
+    numpy           (*arrays, **params) -> ndarray: the reference, which is also eager mode; callers turn
+                    NumPy's floating-point warnings off around it
     vjp             (b, node, ct) -> one cotangent for each input: a Value, None (no dependence), or a
                     function without arguments that builds it, called only if that input needs one.
                     Builds IR through b: ``b.mul(ct, 2.0)``. The result may have any shape that

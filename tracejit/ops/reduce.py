@@ -64,8 +64,7 @@ def _refuse_empty(function: str, what: str, x: Aval, axes: tuple[int, ...]) -> N
 
 def _numpy(ufunc: np.ufunc) -> Any:
     def reference(x: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            result: np.ndarray = ufunc.reduce(x, axis=axes, keepdims=keepdims)
+        result: np.ndarray = ufunc.reduce(x, axis=axes, keepdims=keepdims)
         return result
 
     return reference
@@ -194,10 +193,9 @@ def _infer_cumsum(x: Aval, *, axis: int, reverse: bool) -> Aval:
 
 
 def _numpy_cumsum(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        if not reverse:
-            return np.cumsum(x, axis)
-        return np.flip(np.cumsum(np.flip(x, axis), axis), axis)
+    if not reverse:
+        return np.cumsum(x, axis)
+    return np.flip(np.cumsum(np.flip(x, axis), axis), axis)
 
 
 def _numbers_cumsum(out: Aval, x: Aval, *, axis: int, reverse: bool) -> tuple[int, int, int, int]:

@@ -71,6 +71,9 @@ def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bo
     if not isinstance(use.step, Loop) or use.step.domain != made_by.domain:
         return False
     axes = fused.source(use.node.inputs[use.position])[1]
+    folded = use.step.reduced_from.get(use.node.output)
+    if folded is not None and {a for a in folded if a >= 0} != {a for a in made_by.maps[base] if a >= 0}:
+        return False  # a reduction over axes along which `base` is only broadcast has to run along them
     return _axes_in_reader(use.step, use.node, use.position, axes) == made_by.maps[base]
 
 
@@ -258,3 +261,4 @@ def _prune(graph: Graph, fused: Fused) -> None:
                     need(value)
         if isinstance(step, Loop):
             step.nodes = kept[::-1]
+    fused.steps = [step for step in fused.steps if not isinstance(step, Loop) or step.nodes]

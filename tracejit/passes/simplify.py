@@ -93,7 +93,8 @@ class _Simplifier:
             and all(v.node is None and v.data is not None for v in inputs)
             and op.kind is not Kind.HOST
         ):
-            folded = np.asarray(op.numpy(*[v.data for v in inputs], **params))
+            with np.errstate(all="ignore"):
+                folded = np.asarray(op.numpy(*[v.data for v in inputs], **params))
             if folded.dtype == aval.dtype:
                 return self.constant(np.array(folded))
         value = self.b.append(op, inputs, params, aval)
