@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Classes as numbers or names, and as vectors with a one in the place of the class."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import LABELS, check_dtype
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.axes import normalize_axis
+from tracejit.functions.formats import describe
+from tracejit.functions.movement import relabel, reshaped
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+
+def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any = np.float32) -> "dlarray":
+    """Return vectors of zeros with a one in the place of the class, along a new axis.
+
+    Args:
+        labels: classes: dlarray, ndarray or list of numbers, or ndarray or list of strings.
+        axis: place of the new axis in the result, as for NumPy's expand_dims; in a formatted result
+            it is labelled C (U if there is a C already). Or a label: then the axis is the one of size 1 that
+            has this label already, or a new last one.
+        class_names: the classes in the order of the vectors: a sequence of distinct numbers or strings, or
+            the number n of the classes 0 to n-1. None for the sorted values that occur in `labels`.
+        dtype: of the result.
+
+    Returns:
+        dlarray with the axes of `labels` and the new one.
+
+    Raises:
+        ArgumentError: if `class_names` are empty or repeat, or a label is none of them. That is not seen
+            while a trace is recorded: such a label then gives zeros.
+        DimsError: if the axis is out of range, or the labelled one has another size than 1.
+        TraceError: if the classes have to be found in labels that are traced for acceleration.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.onehotencode(["cat", "dog", "cat"], 1, ["cat", "dog"])
+        3x2 dlarray float32
+        [[1. 0.]
+         [0. 1.]
+         [1. 0.]]
+        >>> tj.onehotencode(tj.dlarray([2, 0], "B"), "C", 3)
+        2(B) x 3(C) dlarray float32
+        [[0. 0. 1.]
+         [1. 0. 0.]]
+    """
+    wanted = check_dtype("onehotencode", np.dtype(dtype))
+    values = None if trace.is_array(labels) else np.asarray(labels)
+    if values is not None and values.dtype.kind in "US":
+        names = _classes("onehotencode", np.unique(values) if class_names is None else class_names)
+        array, classes = trace.as_array(_numbered(values, names)), np.arange(len(names))
+    else:
+        array = trace.as_array(labels, "onehotencode")
+        if class_names is None:
+            class_names = np.unique(trace.need_value(array, "onehotencode without class_names"))
+        classes = _classes("onehotencode", class_names)
+        if classes.dtype.kind in "US":
+            raise ArgumentError(
+                f"onehotencode: labels are numbers ({array._data.dtype}), but class_names are strings; give "
+                "the classes as numbers."
+            )
+        if array._value is None:
+            unknown = array._data[~np.isin(array._data, classes)]
+            if unknown.size:
+                raise ArgumentError(_unknown_label(unknown[0], classes))
+    shape, format, place = _with_axis(array, axis)
+    column = reshaped(relabel(array, None), shape, None)
+    along = tuple(len(classes) if at == place else 1 for at in range(len(shape)))
+    return relabel(  # type: ignore[no-any-return]
+        trace.apply("cast", trace.apply("equal", column, classes.reshape(along)), dtype=wanted), format
+    )
+
+
+def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
+    """Return the class of each vector along an axis: that of its largest element, the first of equal ones.
+
+    Args:
+        y: dlarray, ndarray or list of one-hot vectors, probabilities or scores.
+        class_names: the classes in the order of the vectors: a sequence of numbers or strings, or the
+            number n of the classes 0 to n-1.
+        axis: the axis of the vectors, by number or label.
+
+    Returns:
+        For classes that are numbers, a dlarray of them without the axis; no derivative. For strings an
+        ndarray, which ends a trace.
+
+    Raises:
+        DimsError: if the axis is not found, or its size is not the number of classes.
+        ArgumentError: if `class_names` are empty or repeat.
+        TraceError: for strings, while the function is recorded for acceleration.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.onehotdecode([[0.1, 0.9], [0.7, 0.3]], ["cat", "dog"], axis=1).tolist()
+        ['dog', 'cat']
+        >>> tj.onehotdecode(tj.dlarray([[0.1, 0.9]], "BC"), [10, 20])
+        1(B) dlarray int64
+        [20]
+    """
+    array = trace.as_array(y, "onehotdecode")
+    place = normalize_axis("onehotdecode", array, axis)
+    classes = _classes("onehotdecode", class_names)
+    if array._data.shape[place] != len(classes):
+        raise DimsError(
+            f"onehotdecode: y of {describe(array)} has size {array._data.shape[place]} along axis={axis!r}, "
+            f"but there are {len(classes)} classes; these must be equal."
+        )
+    found = trace.apply("argmax", array, axis=place, keepdims=False)
+    if classes.dtype.kind in "US":
+        return classes[trace.need_value(found, "onehotdecode to strings")]
+    if isinstance(class_names, (int, np.integer)):
+        return found
+    flat = reshaped(relabel(found, None), (found._data.size,), None)
+    taken = trace.apply("take", classes, flat, axis=0)
+    return reshaped(taken, found._data.shape, found._format)
+
+
+def _classes(function: str, class_names: Any) -> np.ndarray:
+    """Return the classes as a vector of distinct numbers or strings."""
+    if isinstance(class_names, (int, np.integer)) and not isinstance(class_names, bool):
+        classes = np.arange(class_names)
+    else:
+        if trace.is_array(class_names):
+            class_names = trace.need_value(class_names, f"class_names of {function}")
+        classes = np.asarray(class_names)
+    if classes.ndim != 1 or not classes.size or classes.dtype.kind not in "USbiuf":
+        raise ArgumentError(
+            f"{function}: class_names must be a number of classes or a sequence of numbers or strings, "
+            f"not {class_names!r:.80}."
+        )
+    distinct, counts = np.unique(classes, return_counts=True)
+    if len(distinct) != len(classes):
+        raise ArgumentError(
+            f"{function}: class_names has {distinct[counts > 1][0].item()!r} more than once; name each class "
+            "once."
+        )
+    return classes
+
+
+def _numbered(values: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return for each string its place among the classes."""
+    order = np.argsort(names)
+    places = np.minimum(np.searchsorted(names, values, sorter=order), len(names) - 1)
+    numbers = order[places]
+    unknown = values[names[numbers] != values]
+    if unknown.size:
+        raise ArgumentError(_unknown_label(unknown[0], names))
+    return np.asarray(numbers, np.int64)
+
+
+def _unknown_label(label: Any, classes: np.ndarray) -> str:
+    return (
+        f"onehotencode: labels has {label.item()!r}, which is none of the {len(classes)} classes "
+        f"{classes.tolist()!r:.200}; add it to class_names."
+    )
+
+
+def _with_axis(array: Any, axis: Any) -> tuple[tuple[int, ...], str | None, int]:
+    """Return the sizes and labels of `array` with a class axis of size 1, and the place of that axis."""
+    shape, format = array._data.shape, array._format
+    if isinstance(axis, str):
+        label = axis.upper()
+        if len(label) != 1 or label not in LABELS:
+            raise DimsError(
+                f"onehotencode: axis={axis!r} is no label; expected a number or one of {', '.join(LABELS)}."
+            )
+        if format is not None and label in format:
+            place = format.index(label)
+            if shape[place] != 1:
+                raise DimsError(
+                    f"onehotencode: labels of {describe(array)} have an axis {label} of size {shape[place]}; it "
+                    "must be of size 1 to hold the classes. Give the place of a new axis as a number."
+                )
+            return shape, format, place
+        place = len(shape)
+        format = label if not shape else format and format + label
+        return (*shape, 1), format, place
+    place = normalize_axis("onehotencode", reshaped(relabel(array, None), (*shape, 1), None), axis)
+    if format is not None:
+        format = format[:place] + ("U" if "C" in format else "C") + format[place:]
+    return (*shape[:place], 1, *shape[place:]), format, place

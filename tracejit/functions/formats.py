@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operands of the functions that work by label, with labels of their own or from the argument data_format."""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import check_format, describe_shape
+from tracejit.errors import DimsError
+from tracejit.functions.movement import relabel
+
+
+def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]:
+    """Return `x` with the labels of `data_format`, and whether it was formatted by itself.
+
+    A function that was given `data_format` returns unformatted arrays, as it was given them.
+
+    Raises:
+        DimsError: if `x` is formatted and `data_format` is given as well, or it does not fit `x`.
+        ArgumentError: if `x` is no array.
+    """
+    array = trace.as_array(x, function)
+    if array._format is not None:
+        if data_format is not None:
+            raise DimsError(
+                f"{function}: data_format={data_format!r} is given for an array of "
+                f"{describe(array)}, which has labels of its own; leave data_format out, or remove the "
+                "labels with stripdims(x)."
+            )
+        return array, True
+    if data_format is None:
+        return array, False
+    return relabel(array, check_format(function, data_format, array._data.ndim)), False
+
+
+def need_labels(function: str, array: Any, why: str) -> str:
+    """Return the format of `array`, or raise a DimsError that says `why` labels are needed."""
+    if array._format is None:
+        raise DimsError(
+            f"{function}: an array of {describe(array)} has no labels, but {why}; label it with "
+            'dlarray(x, format), or pass data_format (for example "CB").'
+        )
+    return array._format  # type: ignore[no-any-return]
+
+
+def describe(array: Any) -> str:
+    """Return sizes with labels, for messages."""
+    return describe_shape(array._data.shape, array._format)
+
+
+def floating(function: str, x: Any) -> Any:
+    """Return `x` as an array, in float64 if it holds integers or bools."""
+    array = trace.as_array(x, function)
+    return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
+
+
+def in_dtype(array: Any, dtype: np.dtype) -> Any:
+    """Return `array` in another dtype; no op is recorded where it has that dtype."""
+    return array if array._data.dtype == dtype else trace.apply("cast", array, dtype=dtype)

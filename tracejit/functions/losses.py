@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Losses: crossentropy, mse, l1loss, l2loss, huber.
+
+All compare predictions `y` with `targets` of the same sizes and reduce to an unformatted scalar in the
+dtype of `y`. Targets, weights and masks align with `y` by label if they have labels, and by position if not.
+"""
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tracejit import trace
+from tracejit.aval import axes_in, check_format, describe_shape
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.activations import logsoftmax_over
+from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
+from tracejit.functions.movement import permuted, relabel, reshaped
+
+if TYPE_CHECKING:
+    from tracejit.array import dlarray
+
+_apply = trace.apply
+
+_NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
+
+
+class _Compared(NamedTuple):
+    """Operands of a loss, of equal sizes and without labels, and what is known of their axes."""
+
+    function: str
+    y: Any
+    targets: Any
+    format: str | None
+    formatted: bool  # y came with labels, so that an unreduced loss has them too
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.y._data.shape  # type: ignore[no-any-return]
+
+    def describe(self) -> str:
+        return describe_shape(self.shape, self.format)
+
+
+def crossentropy(
+    y: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    from_logits: bool = False,
+    classification_mode: str = "single-label",
+    mask: Any = None,
+    reduction: str = "sum",
+    normalization_factor: str = "batch-size",
+    data_format: str | None = None,
+    weights_format: str | None = None,
+) -> "dlarray":
+    """Return the cross-entropy of predicted probabilities `y` and `targets`, over N observations.
+
+    single-label:  -1/N sum(w t log y), with classes along C, probabilities that sum to 1
+    multilabel:    -1/N sum(w (t log y + (1 - t) log(1 - y))), every element a probability of its own
+
+    Probabilities are kept in the range where the logarithm and its derivative are finite: y below 1e-31 in
+    float32, or 1e-292 in float64, counts as that number, and in the second sum y above 1 - eps/2 as that.
+    The derivative there is 0. With `from_logits` nothing is clipped: prefer that to softmax or
+    sigmoid before the loss, because it stays exact where probabilities round to 0 or 1.
+
+    Args:
+        y: dlarray with a label C (multilabel: any), or an unformatted array with `data_format`.
+        targets: probabilities of the classes, of the sizes of `y`; onehotencode makes them of labels.
+        weights: weights of the classes: a vector of one number for each class, or an array with labels,
+            of its own or from `weights_format`, whose sizes are those of `y` or 1.
+        from_logits: `y` holds what goes into softmax (multilabel: sigmoid), not probabilities.
+        classification_mode: "single-label" or "multilabel".
+        mask: elements to include, where it is not 0; sizes of `y` or, with labels, those or 1.
+        reduction: "sum" for a scalar, "none" for the loss of each element.
+        normalization_factor: what the sum is divided by: "batch-size" for the size of the axis B (1 if there
+            is none), "all-elements" for the number of elements, "mask-included" for the batch size and, in each
+            observation, the number of elements included by `mask`, or "none".
+        data_format: labels of an unformatted `y`, such as "BC".
+        weights_format: labels of unformatted `weights`.
+
+    Returns:
+        Unformatted scalar of the dtype of `y`; for reduction="none" an array of the sizes and format of `y`.
+
+    Raises:
+        DimsError: if sizes or labels do not fit, or a label that is needed is missing.
+        ArgumentError: for an unknown option, or "mask-included" without a mask.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> y = tj.dlarray([[0.5, 0.5], [0.25, 0.75]], "BC")
+        >>> loss = tj.crossentropy(y, [[1, 0], [0, 1]])
+        >>> round(loss.item(), 6), round(-(np.log(0.5) + np.log(0.75)).item() / 2, 6)
+        (0.490415, 0.490415)
+        >>> z = tj.dlarray([[0.0, 1000.0]], "BC")
+        >>> tj.crossentropy(z, [[1, 0]], from_logits=True).item()
+        1000.0
+    """
+    if classification_mode not in ("single-label", "multilabel", "multi-label"):
+        raise ArgumentError(
+            'crossentropy: classification_mode must be "single-label" or "multilabel", '
+            f"not {classification_mode!r}."
+        )
+    pair = _compare("crossentropy", y, targets, data_format)
+    if classification_mode == "single-label":
+        format = need_labels(
+            "crossentropy", relabel(pair.y, pair.format), "crossentropy finds the classes along C"
+        )
+        if "C" not in format:
+            raise DimsError(
+                f"crossentropy: y is of {pair.describe()}, without classes (C); label them, or use "
+                'classification_mode="multilabel" for elements that are probabilities of their own.'
+            )
+        likelihood = _single_label(pair, format.index("C"), from_logits)
+    else:
+        likelihood = _multilabel_logits(pair) if from_logits else _multilabel(pair)
+    likelihood = _weighted(pair, likelihood, weights, weights_format)
+    return _reduce(pair, likelihood, -1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+
+
+def mse(y: Any, targets: Any, *, data_format: str | None = None) -> "dlarray":
+    """Return HALF the mean squared error over N observations, 1/(2 N) sum((y - t)**2).
+
+    N is the size of the axis B, not the number of elements: this is the loss whose gradient is
+    (y - t) / N. l2loss has no factor 1/2 and more options.
+
+    Args:
+        y: dlarray, or an unformatted array with `data_format`. Without a label B there is one observation.
+        targets: array of the sizes of `y`.
+        data_format: labels of an unformatted `y`, such as "BC".
+
+    Returns:
+        Unformatted scalar of the dtype of `y`.
+
+    Raises:
+        DimsError: if sizes or labels do not fit, or `y` has no labels.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.mse(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
+        2.5
+    """
+    pair = _compare("mse", y, targets, data_format)
+    squares = _apply("square", _apply("sub", pair.y, pair.targets))
+    return _reduce(pair, squares, 0.5, None, "sum", "batch-size")  # type: ignore[no-any-return]
+
+
+def l1loss(
+    y: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    mask: Any = None,
+    reduction: str = "sum",
+    normalization_factor: str = "batch-size",
+    data_format: str | None = None,
+    weights_format: str | None = None,
+) -> "dlarray":
+    """Return the sum of absolute errors over N observations, 1/N sum(w |y - t|).
+
+    Args:
+        y: dlarray, or an unformatted array with `data_format`.
+        targets: array of the sizes of `y`.
+        weights: a vector of one number for each channel, an array of the sizes of `y`, or one with labels,
+            of its own or from `weights_format`, whose sizes are those of `y` or 1.
+        mask: elements to include, where it is not 0; sizes of `y` or, with labels, those or 1.
+        reduction: "sum" for a scalar, "none" for the loss of each element.
+        normalization_factor: "batch-size", "all-elements", "mask-included" or "none", as for crossentropy.
+        data_format: labels of an unformatted `y`, such as "BC".
+        weights_format: labels of unformatted `weights`.
+
+    Returns:
+        Unformatted scalar of the dtype of `y`; for reduction="none" an array of the sizes and format of `y`.
+
+    Raises:
+        DimsError: if sizes or labels do not fit, or a label that is needed is missing.
+        ArgumentError: for an unknown option, or "mask-included" without a mask.
+
+    The derivative at y = t is 0.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.l1loss(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
+        2.0
+    """
+    pair = _compare("l1loss", y, targets, data_format)
+    loss = _apply("abs", _apply("sub", pair.y, pair.targets))
+    loss = _weighted(pair, loss, weights, weights_format)
+    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+
+
+def l2loss(
+    y: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    mask: Any = None,
+    reduction: str = "sum",
+    normalization_factor: str = "batch-size",
+    data_format: str | None = None,
+    weights_format: str | None = None,
+) -> "dlarray":
+    """Return the sum of squared errors over N observations, 1/N sum(w (y - t)**2); twice mse.
+
+    Args:
+        y: dlarray, or an unformatted array with `data_format`.
+        targets: array of the sizes of `y`.
+        weights: as for l1loss.
+        mask: elements to include, where it is not 0; sizes of `y` or, with labels, those or 1.
+        reduction: "sum" for a scalar, "none" for the loss of each element.
+        normalization_factor: "batch-size", "all-elements", "mask-included" or "none", as for crossentropy.
+        data_format: labels of an unformatted `y`, such as "BC".
+        weights_format: labels of unformatted `weights`.
+
+    Returns:
+        Unformatted scalar of the dtype of `y`; for reduction="none" an array of the sizes and format of `y`.
+
+    Raises:
+        DimsError: if sizes or labels do not fit, or a label that is needed is missing.
+        ArgumentError: for an unknown option, or "mask-included" without a mask.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> y = tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC")
+        >>> tj.l2loss(y, [[0.0, 2.0], [3.0, 1.0]], normalization_factor="all-elements").item()
+        2.5
+    """
+    pair = _compare("l2loss", y, targets, data_format)
+    loss = _apply("square", _apply("sub", pair.y, pair.targets))
+    loss = _weighted(pair, loss, weights, weights_format)
+    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+
+
+def huber(
+    y: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    transition_point: float = 1.0,
+    mask: Any = None,
+    reduction: str = "sum",
+    normalization_factor: str = "batch-size",
+    data_format: str | None = None,
+    weights_format: str | None = None,
+) -> "dlarray":
+    """Return the sum of Huber losses h(y - t) over N observations, 1/N sum(w h).
+
+    h(e) = e**2 / 2 where |e| <= d, and d |e| - d**2 / 2 beyond; d is the transition point.
+
+    Args:
+        y: dlarray, or an unformatted array with `data_format`.
+        targets: array of the sizes of `y`.
+        weights: as for l1loss.
+        transition_point: the positive number d.
+        mask: elements to include, where it is not 0; sizes of `y` or, with labels, those or 1.
+        reduction: "sum" for a scalar, "none" for the loss of each element.
+        normalization_factor: "batch-size", "all-elements", "mask-included" or "none", as for crossentropy.
+        data_format: labels of an unformatted `y`, such as "BC".
+        weights_format: labels of unformatted `weights`.
+
+    Returns:
+        Unformatted scalar of the dtype of `y`; for reduction="none" an array of the sizes and format of `y`.
+
+    Raises:
+        DimsError: if sizes or labels do not fit, or a label that is needed is missing.
+        ArgumentError: for an unknown option, "mask-included" without a mask, or a transition point <= 0.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.huber(tj.dlarray([[1.0, 5.0]], "BC"), [[0.5, 2.0]]).item()
+        2.625
+    """
+    if isinstance(transition_point, (int, float)) and not transition_point > 0:
+        raise ArgumentError(f"huber: transition_point must be positive, not {transition_point!r}.")
+    pair = _compare("huber", y, targets, data_format)
+    error = _apply("sub", pair.y, pair.targets)
+    size = _apply("abs", error)
+    near = _apply("mul", _apply("square", error), 0.5)
+    far = _apply("mul", _apply("sub", size, transition_point * 0.5), transition_point)
+    loss = _apply("where", _apply("less_equal", size, transition_point), near, far)
+    loss = _weighted(pair, loss, weights, weights_format)
+    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+
+
+def _single_label(pair: _Compared, axis: int, from_logits: bool) -> Any:
+    """Return t log y for each element."""
+    if from_logits:
+        return _apply("mul", logsoftmax_over(pair.y, (axis,)), pair.targets)
+    return _apply("mul", _apply("log", _at_least(pair.y, _floor(pair.y))), pair.targets)
+
+
+def _multilabel(pair: _Compared) -> Any:
+    """Return t log y + (1 - t) log(1 - y) for each element."""
+    y, targets = pair.y, pair.targets
+    below_one = 1.0 - float(np.finfo(y._data.dtype).epsneg)
+    of_one = _apply("log", _at_least(y, _floor(y)))
+    capped = _apply("where", _apply("greater", y, below_one), below_one, y)
+    of_zero = _apply("log1p", _apply("neg", capped))
+    return _apply("add", _apply("mul", targets, of_one), _apply("mul", _apply("sub", 1.0, targets), of_zero))
+
+
+def _multilabel_logits(pair: _Compared) -> Any:
+    """Return t log s(z) + (1 - t) log(1 - s(z)) for each element z, s the logistic function.
+
+    That is t z - max(z, 0) - log(1 + exp(-|z|)), in which nothing cancels for t = 0 and t = 1. max and
+    the absolute value are written as choices that take the same side at z = 0, so that the derivative there
+    is t - 1/2, not the sum of two conventions.
+    """
+    z, targets = pair.y, pair.targets
+    positive = _apply("greater", z, 0.0)
+    largest = _apply("where", positive, z, 0.0)
+    rest = _apply("log1p", _apply("exp", _apply("where", positive, _apply("neg", z), z)))
+    return _apply("sub", _apply("sub", _apply("mul", targets, z), largest), rest)
+
+
+def _floor(y: Any) -> float:
+    """Return a number whose inverse, times weights of ordinary size, is finite in the dtype of `y`."""
+    info = np.finfo(y._data.dtype)
+    return float(info.tiny) / float(info.eps)
+
+
+def _at_least(y: Any, bound: float) -> Any:
+    # A choice, not maximum(), whose adjoint would look for ties.
+    return _apply("where", _apply("less", y, bound), bound, y)
+
+
+def _compare(function: str, y: Any, targets: Any, data_format: str | None) -> _Compared:
+    array, formatted = labelled(function, y, data_format)
+    other = trace.as_array(targets, function)
+    format, other_format = array._format, other._format
+    if format is None:
+        format = other_format
+    if format is not None and other_format is not None and sorted(format) == sorted(other_format):
+        axes = tuple(axis for axis in axes_in(other_format, format) if axis is not None)
+        other = permuted(other, axes)
+        other_format = format
+    if array._data.shape != other._data.shape or other_format not in (None, format):
+        advice = (
+            "For classes as numbers use onehotencode."
+            if function == "crossentropy"
+            else "Sizes are not broadcast: (8, 1) against (8,) would give 64 differences."
+        )
+        raise DimsError(
+            f"{function}: y is of {describe_shape(array._data.shape, format)}, but targets are of "
+            f"{describe(other)}; they must have the same sizes and labels. {advice}"
+        )
+    predictions = floating(function, relabel(array, None))
+    # The loss has the dtype of the predictions: float64 targets do not make a float32 network compute in
+    # float64.
+    return _Compared(
+        function, predictions, in_dtype(relabel(other, None), predictions._data.dtype), format, formatted
+    )
+
+
+def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
+    """Return weights or a mask with as many axes as y has, sizes equal or 1, without labels."""
+    array = trace.as_array(x, pair.function)
+    shape = array._data.shape
+    have = array._format
+    if format is not None:
+        if have is not None:
+            raise DimsError(
+                f"{pair.function}: {argument}_format={format!r} is given for {argument} of "
+                f"{describe(array)}, which have labels of their own; leave {argument}_format out."
+            )
+        have = check_format(pair.function, format, len(shape))
+    if have is None and shape == pair.shape:
+        return array
+    if have is None and argument == "weights" and len(shape) == 1 and pair.format and "C" in pair.format:
+        have = "C"
+    if have is not None and pair.format is not None:
+        axes = axes_in(have, pair.format)
+        order = tuple(axis for axis in axes if axis is not None)
+        sizes = tuple(1 if axis is None else shape[axis] for axis in axes)
+        if len(order) == len(shape) and all(s in (1, n) for s, n in zip(sizes, pair.shape, strict=True)):
+            return reshaped(permuted(relabel(array, None), order), sizes, None)
+    raise DimsError(
+        f"{pair.function}: {argument} of {describe_shape(shape, have)} do not fit y of {pair.describe()}; "
+        f"they must have the sizes of y, or labels that y has (with {argument} as a dlarray) and its sizes or 1."
+    )
+
+
+def _weighted(pair: _Compared, loss: Any, weights: Any, weights_format: str | None) -> Any:
+    if weights is None:
+        if weights_format is not None:
+            raise ArgumentError(
+                f"{pair.function}: weights_format={weights_format!r} is given without weights; pass both."
+            )
+        return loss
+    fitted = _fitted(pair, "weights", weights, weights_format)
+    return _apply("mul", loss, in_dtype(fitted, loss._data.dtype))
+
+
+def _reduce(
+    pair: _Compared, loss: Any, factor: float, mask: Any, reduction: str, normalization_factor: str
+) -> Any:
+    """Return the reduced loss, `factor` times the sum over what the mask includes, normalised."""
+    function = pair.function
+    if reduction not in ("sum", "none"):
+        raise ArgumentError(f'{function}: reduction must be "sum" or "none", not {reduction!r}.')
+    if normalization_factor not in _NORMALIZATIONS:
+        raise ArgumentError(
+            f"{function}: normalization_factor must be one of {', '.join(_NORMALIZATIONS)}, "
+            f"not {normalization_factor!r}."
+        )
+    included = None
+    if mask is not None:
+        fitted = _fitted(pair, "mask", mask, None)
+        included = fitted if fitted._data.dtype == bool else _apply("not_equal", fitted, 0)
+        # A choice, not a product: what padding holds may be NaN.
+        loss = _apply("where", included, loss, 0.0)
+    if reduction == "none":
+        scaled = loss if factor == 1.0 else _apply("mul", loss, factor)
+        return relabel(scaled, pair.format if pair.formatted else None)
+    axes = tuple(range(len(pair.shape)))
+    if normalization_factor == "mask-included":
+        if included is None:
+            raise ArgumentError(
+                f'{function}: normalization_factor="mask-included" needs mask, which says what is included.'
+            )
+        loss = _divided_by_included(pair, loss, included)
+        axes = tuple(range(loss._data.ndim))
+    total = _apply("sum", loss, axes=axes, keepdims=False)
+    divisor = _divisor(pair, normalization_factor)
+    factor = factor / divisor if divisor else math.nan  # the mean of nothing
+    return total if factor == 1.0 else _apply("mul", total, factor)
+
+
+def _divisor(pair: _Compared, normalization_factor: str) -> int:
+    if normalization_factor == "none":
+        return 1
+    if normalization_factor == "all-elements":
+        return math.prod(pair.shape)
+    format = need_labels(
+        pair.function,
+        relabel(pair.y, pair.format),
+        f'normalization_factor="{normalization_factor}" counts the observations (B)',
+    )
+    return pair.shape[format.index("B")] if "B" in format else 1
+
+
+def _divided_by_included(pair: _Compared, loss: Any, included: Any) -> Any:
+    """Return, for each observation, its loss over the number of its elements that the mask includes."""
+    format = pair.format or ""
+    axes = tuple(axis for axis in range(len(pair.shape)) if format[axis : axis + 1] != "B")
+    counts = _apply("sum", included, axes=axes, keepdims=True)
+    # An element of a mask of size 1 along an axis stands for all elements there.
+    spread = math.prod([pair.shape[axis] for axis in axes if included._data.shape[axis] == 1])
+    sizes = in_dtype(counts, loss._data.dtype)
+    if spread != 1:
+        sizes = _apply("mul", sizes, float(spread))
+    return _apply("div", _apply("sum", loss, axes=axes, keepdims=True), _apply("maximum", sizes, 1.0))

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for any other.
+
+Parameters may be a dlarray or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
+moments are containers of the same structure. Nothing is changed in place: every function returns new arrays.
+Learning rate, decay factors and iteration may be numbers or scalar arrays, traced ones too; whatever their
+dtype, parameters keep theirs.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit import trace, tree
+from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.functions.creation import zeros_like
+from tracejit.functions.formats import describe, in_dtype
+from tracejit.functions.movement import relabel, reshaped
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def adamupdate(
+    params: Any,
+    grads: Any,
+    avg_g: Any,
+    avg_sq_g: Any,
+    iteration: Any,
+    learn_rate: Any = 0.001,
+    grad_decay: Any = 0.9,
+    sq_grad_decay: Any = 0.999,
+    epsilon: Any = 1e-8,
+) -> tuple[Any, Any, Any]:
+    """Return parameters after one step of Adam, and its moving averages.
+
+        m = grad_decay m + (1 - grad_decay) g
+        v = sq_grad_decay v + (1 - sq_grad_decay) g**2
+        p = p - learn_rate m' / (sqrt(v') + epsilon)
+
+    with m' = m / (1 - grad_decay**t) and v' = v / (1 - sq_grad_decay**t), which correct for the start at 0,
+    and t the iteration. (D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, ICLR 2015.) The
+    corrections are computed once, in float64, and enter each element's update as two numbers.
+
+    Args:
+        params: floating-point dlarray, or container of such.
+        grads: gradients, as dlgradient returns them for `params`.
+        avg_g: moving average of gradients from the last call; None or [] to start.
+        avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
+        iteration: 1 in the first call, then one more in each; number or scalar array of any dtype.
+        learn_rate: number or scalar array.
+        grad_decay: number or scalar array, from 0 and below 1.
+        sq_grad_decay: number or scalar array, from 0 and below 1.
+        epsilon: number or scalar array.
+
+    Returns:
+        params, avg_g, avg_sq_g: containers like `params`, with its formats and dtypes.
+
+    Raises:
+        ArgumentError: if containers differ, an option is no number, or `iteration` is below 1.
+        DimsError: if sizes or labels of an array and its parameter differ.
+        DTypeError: if a parameter is not of floating point.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> params, grads = {"w": tj.dlarray([1.0, 2.0])}, {"w": tj.dlarray([0.5, -4.0])}
+        >>> params, avg_g, avg_sq_g = tj.adamupdate(params, grads, None, None, 1, 0.1)
+        >>> [round(w, 6) for w in params["w"].tolist()]
+        [0.9, 2.1]
+    """
+    where = "adamupdate"
+    treedef, (arrays, slopes, means, squares) = _columns(
+        where, params, grads=grads, avg_g=avg_g, avg_sq_g=avg_sq_g
+    )
+    if isinstance(iteration, (int, float, np.number)) and not iteration >= 1:
+        raise ArgumentError(
+            f"{where}: iteration counts from 1, found {iteration!r}; pass 1 in the first call."
+        )
+    step = _scalar(where, "iteration", iteration)
+    first = _scalar(where, "grad_decay", grad_decay)
+    second = _scalar(where, "sq_grad_decay", sq_grad_decay)
+    root = _sqrt(_one_minus_power(second, step))
+    # learn_rate (m / c1) / (sqrt(v / c2) + epsilon), numerator and denominator times sqrt(c2)
+    rate = _Cast(_scalar(where, "learn_rate", learn_rate) * root / _one_minus_power(first, step))
+    offset = _Cast(_scalar(where, "epsilon", epsilon) * root)
+    keep_mean, add_mean = _Cast(first), _Cast(1.0 - first)
+    keep_square, add_square = _Cast(second), _Cast(1.0 - second)
+
+    def update(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+        dtype = p._data.dtype
+        m = m * keep_mean[dtype] + g * add_mean[dtype]
+        v = v * keep_square[dtype] + _square(g) * add_square[dtype]
+        return p - m * rate[dtype] / (trace.apply("sqrt", v) + offset[dtype]), m, v
+
+    updated = [update(*leaves) for leaves in zip(arrays, slopes, means, squares, strict=True)]
+    p, m, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(3))
+    return p, m, v
+
+
+def sgdmupdate(
+    params: Any, grads: Any, vel: Any, learn_rate: Any = 0.01, momentum: Any = 0.9
+) -> tuple[Any, Any]:
+    """Return parameters after one step of stochastic gradient descent with momentum, and its velocity.
+
+        v = momentum v - learn_rate g
+        p = p + v
+
+    Args:
+        params: floating-point dlarray, or container of such.
+        grads: gradients, as dlgradient returns them for `params`.
+        vel: velocity from the last call; None or [] to start.
+        learn_rate: number or scalar array.
+        momentum: number or scalar array; 0 for plain gradient descent.
+
+    Returns:
+        params, vel: containers like `params`, with its formats and dtypes.
+
+    Raises:
+        ArgumentError: if containers differ, or an option is no number.
+        DimsError: if sizes or labels of an array and its parameter differ.
+        DTypeError: if a parameter is not of floating point.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> p, vel = tj.sgdmupdate(tj.dlarray([1.0, 2.0]), tj.dlarray([0.5, -4.0]), None, 0.5)
+        >>> p.tolist()
+        [0.75, 4.0]
+    """
+    where = "sgdmupdate"
+    treedef, (arrays, slopes, speeds) = _columns(where, params, grads=grads, vel=vel)
+    rate = _Cast(_scalar(where, "learn_rate", learn_rate))
+    keep = _Cast(_scalar(where, "momentum", momentum))
+    moves = [
+        v * keep[p._data.dtype] - g * rate[p._data.dtype]
+        for p, g, v in zip(arrays, slopes, speeds, strict=True)
+    ]
+    moved = [p + v for p, v in zip(arrays, moves, strict=True)]
+    return tree.unflatten(treedef, moved), tree.unflatten(treedef, moves)
+
+
+def rmspropupdate(
+    params: Any,
+    grads: Any,
+    avg_sq_g: Any,
+    learn_rate: Any = 0.001,
+    sq_grad_decay: Any = 0.9,
+    epsilon: Any = 1e-8,
+) -> tuple[Any, Any]:
+    """Return parameters after one step of RMSProp, and its moving average.
+
+        v = sq_grad_decay v + (1 - sq_grad_decay) g**2
+        p = p - learn_rate g / (sqrt(v) + epsilon)
+
+    Args:
+        params: floating-point dlarray, or container of such.
+        grads: gradients, as dlgradient returns them for `params`.
+        avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
+        learn_rate: number or scalar array.
+        sq_grad_decay: number or scalar array, from 0 and below 1.
+        epsilon: number or scalar array.
+
+    Returns:
+        params, avg_sq_g: containers like `params`, with its formats and dtypes.
+
+    Raises:
+        ArgumentError: if containers differ, or an option is no number.
+        DimsError: if sizes or labels of an array and its parameter differ.
+        DTypeError: if a parameter is not of floating point.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> p, avg_sq_g = tj.rmspropupdate(tj.dlarray([1.0, 2.0]), tj.dlarray([0.5, -4.0]), None, 0.1, 0.75)
+        >>> [round(x, 6) for x in p.tolist()]
+        [0.8, 2.2]
+    """
+    where = "rmspropupdate"
+    treedef, (arrays, slopes, squares) = _columns(where, params, grads=grads, avg_sq_g=avg_sq_g)
+    rate = _Cast(_scalar(where, "learn_rate", learn_rate))
+    offset = _Cast(_scalar(where, "epsilon", epsilon))
+    decay = _scalar(where, "sq_grad_decay", sq_grad_decay)
+    keep, add = _Cast(decay), _Cast(1.0 - decay)
+
+    def update(p: Any, g: Any, v: Any) -> tuple[Any, Any]:
+        dtype = p._data.dtype
+        v = v * keep[dtype] + _square(g) * add[dtype]
+        return p - g * rate[dtype] / (trace.apply("sqrt", v) + offset[dtype]), v
+
+    updated = [update(*leaves) for leaves in zip(arrays, slopes, squares, strict=True)]
+    p, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(2))
+    return p, v
+
+
+def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
+    """Return ``fun(leaf, ...)`` for all leaves of containers of one structure, in such a container.
+
+    Args:
+        fun: function of one leaf of each tree.
+        trees: dlarrays or containers of them: parameters, gradients, ...
+
+    Returns:
+        A container like the first tree. Where `fun` returns a tuple of n results for every leaf, a tuple of n
+        containers.
+
+    Raises:
+        ArgumentError: if `fun` is no function, there is no tree, the trees differ in structure, or `fun`
+            returns tuples of different lengths.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> params, grads = {"w": tj.dlarray(2.0)}, {"w": tj.dlarray(1.0)}
+        >>> tj.dlupdate(lambda p, g: g + 0.01 * p, params, grads)["w"].item()
+        1.02
+    """
+    if not callable(fun):
+        raise ArgumentError(f"dlupdate: fun must be a function, not {type(fun).__name__}.")
+    if not trees:
+        raise ArgumentError("dlupdate: there is nothing to update; pass dlupdate(fun, params).")
+    leaves, treedef = tree.flatten(trees[0])
+    columns = [leaves]
+    for number, other in enumerate(trees[1:], 1):
+        columns.append(_same_structure("dlupdate", treedef, "trees[0]", other, f"trees[{number}]"))
+    results = [fun(*parts) for parts in zip(*columns, strict=True)]
+    lengths = {len(result) if type(result) is tuple else None for result in results}
+    if len(lengths) > 1:
+        raise ArgumentError(
+            "dlupdate: fun must return one result for every leaf, or a tuple of as many for every leaf; "
+            f"found tuples of {sorted(n for n in lengths if n is not None)} and "
+            f"{'single results' if None in lengths else 'no single results'}."
+        )
+    count = lengths.pop() if lengths else None
+    if count is None:
+        return tree.unflatten(treedef, results)
+    return tuple(tree.unflatten(treedef, [result[i] for result in results]) for i in range(count))
+
+
+class _Cast:
+    """A number, or a float64 scalar array, in the dtypes of the parameters it meets."""
+
+    def __init__(self, scalar: Any) -> None:
+        self._scalar = scalar
+        self._cast: dict[np.dtype, Any] = {}
+
+    def __getitem__(self, dtype: np.dtype) -> Any:
+        if type(self._scalar) is float:
+            return self._scalar  # a Python number takes the dtype of the array it meets
+        found = self._cast.get(dtype)
+        if found is None:
+            found = self._cast[dtype] = in_dtype(self._scalar, dtype)
+        return found
+
+
+def _scalar(where: str, name: str, x: Any) -> Any:
+    """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
+    if isinstance(x, (int, float, np.number)):
+        return float(x)
+    if not hasattr(type(x), "__dlpack__"):
+        raise ArgumentError(f"{where}: {name} must be a number or a scalar array, not {x!r:.80}.")
+    array = trace.as_array(x, where)
+    if array._data.size != 1:
+        raise DimsError(f"{where}: {name} is of {describe(array)}; expected a scalar.")
+    return in_dtype(reshaped(relabel(array, None), (), None), _FLOAT64)
+
+
+def _one_minus_power(base: Any, exponent: Any) -> Any:
+    """Return 1 - base**exponent, in which nothing cancels for a base close to 1."""
+    if type(base) is float:
+        if base == 0:
+            return 1.0
+        if base < 0:
+            raise ArgumentError(f"adamupdate: decay factors must be from 0 and below 1, found {base!r}.")
+        base = math.log(base)
+    else:
+        base = trace.apply("log", base)
+    product = base * exponent
+    return -math.expm1(product) if type(product) is float else -trace.apply("expm1", product)
+
+
+def _sqrt(x: Any) -> Any:
+    return math.sqrt(x) if type(x) is float else trace.apply("sqrt", x)
+
+
+def _square(x: Any) -> Any:
+    return trace.apply("square", x)
+
+
+def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list[list[Any]]]:
+    """Return the leaves of `params` and of the containers that go with it, in the dtypes of `params`."""
+    leaves, treedef = tree.flatten(params)
+    arrays = [trace.as_array(leaf, where) for leaf in leaves]
+    for number, array in enumerate(arrays):
+        if array._data.dtype.kind != "f":
+            raise DTypeError(
+                f"{where}: {tree.paths(treedef, 'params')[number]} holds {array._data.dtype}, expected "
+                "floating point; leave it out of the containers, or cast it."
+            )
+    columns = [arrays]
+    for name, other in others.items():
+        if name != "grads" and (other is None or (type(other) is list and not other)):
+            columns.append([zeros_like(array) for array in arrays])
+            continue
+        column = [
+            trace.as_array(leaf, where) for leaf in _same_structure(where, treedef, "params", other, name)
+        ]
+        for number, (array, p) in enumerate(zip(column, arrays, strict=True)):
+            if array._data.shape != p._data.shape or array._format not in (None, p._format):
+                raise DimsError(
+                    f"{where}: {tree.paths(treedef, name)[number]} is of {describe(array)}, but "
+                    f"{tree.paths(treedef, 'params')[number]} is of {describe(p)}; they must have the same "
+                    "sizes and labels."
+                )
+            column[number] = relabel(in_dtype(array, p._data.dtype), p._format)
+        columns.append(column)
+    return treedef, columns
+
+
+def _same_structure(where: str, treedef: tree.TreeDef, first: str, other: Any, name: str) -> list[Any]:
+    leaves, found = tree.flatten(other)
+    if found != treedef:
+        raise ArgumentError(
+            f"{where}: {name} does not match {first}: {tree.difference(treedef, found, first)}. "
+            "They must have the same containers and keys."
+        )
+    return leaves
