@@ -203,6 +203,25 @@ def test_a_row_value_broadcast_over_columns_may_be_summed_over_rows() -> None:
     run(tile, normal(3, 4))
 
 
+def test_a_total_may_be_broadcast_and_summed_again() -> None:
+    def again(b: Builder, x: Value) -> Value:
+        for _ in range(3):
+            x = b.sum(b.broadcast_to(b.mul(x, x), shape=(3,)), axes=(0,), keepdims=False)
+        return x
+
+    _, (found,) = run(again, np.asarray(0.5))
+    assert found == 3.0**7 * 0.5**8
+
+
+def test_values_that_all_readers_compute_again_leave_no_loop_behind() -> None:
+    def cheap(b: Builder, x: Value, y: Value) -> list[Value]:
+        padded = b.pad(x, widths=((1, 1),), value=1.0)
+        doubled = b.cast(y, dtype=F64)
+        return [b.where(b.greater(doubled, 0.0), padded, doubled), b.sub(doubled, padded)]
+
+    run(cheap, normal(3), normal(5).astype(np.float32))
+
+
 @pytest.mark.parametrize(("m", "k", "n"), [(2, 0, 3), (0, 2, 3), (2, 3, 0), (0, 0, 0)])
 def test_empty_slices_are_multiplied(m: int, k: int, n: int) -> None:
     def product(b: Builder, x: Value, y: Value) -> Value:
