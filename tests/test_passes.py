@@ -14,8 +14,9 @@ from tracejit.aval import Aval
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops.op import Layout
-from tracejit.passes.fuse import Loop, fuse
+from tracejit.passes.fuse import Fused, Loop, fuse
 from tracejit.passes.plan import ALIGNMENT, Arena, plan
+from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
 from tracejit.pipeline import build
 from tracejit.program import Program
@@ -108,6 +109,13 @@ def graph_of(make: Callable[..., Value | list[Value]], *arrays: np.ndarray) -> G
     result = make(b, *[b.input(Aval(a.shape, None, a.dtype)) for a in arrays])
     graph.outputs = result if isinstance(result, list) else [result]
     return graph
+
+
+def grouped(graph: Graph) -> tuple[Graph, Fused]:
+    simplified = simplify(graph)
+    fused = fuse(simplified)
+    regroup(simplified, fused)
+    return simplified, fused
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -327,7 +335,7 @@ def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
 
     counts = {}
     for length in (40, 400, 1600):
-        fused = fuse(simplify(graph_of(chain, normal(3))))
+        _, fused = grouped(graph_of(chain, normal(3)))
         assert all(isinstance(step, Loop) and len(step.nodes) <= 96 for step in fused.steps)
         counts[length] = len(fused.steps)
     assert counts == {40: 1, 400: 9, 1600: 34}
@@ -337,8 +345,7 @@ def test_steps_run_after_what_they_read() -> None:
     for seed in range(20):
         maker = random_case(random.Random(seed), 25)
         assert maker is not None
-        simplified = simplify(maker.graph)
-        fused = fuse(simplified)
+        _, fused = grouped(maker.graph)
         position = {id(step): i for i, step in enumerate(fused.steps)}
         for step in fused.steps:
             for node in step.nodes if isinstance(step, Loop) else [step.node]:
@@ -353,8 +360,7 @@ def test_living_values_do_not_share_memory() -> None:
     for seed in range(30):
         maker = random_case(random.Random(seed), 30, ("float64", "float32"))
         assert maker is not None
-        simplified = simplify(maker.graph)
-        planned = plan(simplified, fuse(simplified))
+        planned = plan(*grouped(maker.graph))
         life: dict[Value, list[int]] = {}
         for number, launch in enumerate(planned.launches):
             for root in launch.touched:
