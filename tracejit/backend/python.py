@@ -18,8 +18,9 @@ from tracejit.ops.op import Scalar
 from tracejit.program import Program
 
 _HAND_WRITTEN = {
-    "take": "gather", "scatter_add": "gather", "put": "gather", "take_along": "gather", "add_along": "gather",
-    "argmax": "search", "argmin": "search", "matmul": "gemm", "gemm": "gemm",
+    "take": "gather", "scatter_add": "gather", "put": "gather", "take_along_axis": "gather",
+    "add_along_axis": "gather", "argmax": "search", "argmin": "search", "cumsum": "scan", "matmul": "gemm",
+    "gemm": "gemm",
 }  # fmt: skip
 
 

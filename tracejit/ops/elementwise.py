@@ -53,7 +53,9 @@ def _elementwise(
 
     def reference(*arrays: np.ndarray) -> np.ndarray:
         result: np.ndarray = ufunc(*arrays)
-        return result.astype(np.float32) if result.dtype.char == "e" else result
+        if result.dtype.char == "e":  # of bools and small integers: computed again without its overflow and rounding
+            result = ufunc(*[np.asarray(x, np.float32) for x in arrays])
+        return result
 
     fields.setdefault("samples", _ONE if ufunc.nin == 1 else _PAIR)
     return Op(
@@ -289,11 +291,17 @@ def _relu(x: np.ndarray) -> np.ndarray:
     return np.where(x.real <= 0, x.dtype.type(0), x)
 
 
+def _as_float(x: np.ndarray) -> np.ndarray:
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
+    x = _as_float(x)
     return 1 / (1 + np.exp(-x))  # type: ignore[no-any-return]  # exp overflows to inf, whose inverse is 0
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
+    x = _as_float(x)
     positive = x.real > 0
     return np.where(positive, x, 0) + np.log1p(np.exp(np.where(positive, -x, x)))
 
