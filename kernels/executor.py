@@ -9,9 +9,18 @@ from numba.core import types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-SIGNATURE = types.void(*[types.CPointer(types.intp)] * 2, types.intp, types.CPointer(types.intp), types.intp,
-                       types.CPointer(types.intp), types.intp)  # fmt: skip
-"""run(arguments, rows, row_count, patches, patch_count, bases, data_offset)"""
+SIGNATURE = types.intp(types.CPointer(types.intp), types.intp, types.intp)
+"""run(state, inputs, outputs) -> status"""
+
+# Where CPython and NumPy keep what the executor reads, in bytes from the start of an object (64-bit builds).
+TUPLE_ITEMS = 24
+OBJECT_TYPE = 8
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
+CONTIGUOUS_AND_ALIGNED = 0x101
+
+# Words of the state.
+ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, CHECK_COUNT, ARRAY_TYPE = range(8)
+STATE_WORDS = 8
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -34,30 +43,78 @@ def _advance(typing_context: Any, pointer: Any, count: Any) -> Any:
     return signature(pointer, pointer, types.intp), codegen
 
 
+def _reader(width: int) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def read(typing_context: Any, address: Any) -> Any:
+        """Return the integer of `width` bits at an address."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            kind = ir.IntType(width)
+            value = builder.load(builder.inttoptr(args[0], kind.as_pointer()))
+            return value if width == 64 else builder.sext(value, ir.IntType(64))
+
+        return signature(types.intp, types.intp), codegen
+
+    return read
+
+
+_word_at = _reader(64)
+_half_at = _reader(32)
+
+
 @intrinsic  # type: ignore[untyped-decorator]
-def _word_at(typing_context: Any, address: Any) -> Any:
+def _pointer(typing_context: Any, address: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
 
-    return signature(types.intp, types.intp), codegen
+    return signature(types.CPointer(types.intp), types.intp), codegen
 
 
-def run(
-    arguments: Any, rows: Any, row_count: int, patches: Any, patch_count: int, bases: Any, data_offset: int
-) -> None:
-    """Fill in the addresses of this call's inputs and outputs, then launch every row.
+def run(state: Any, inputs: int, outputs: int) -> int:
+    """Check the inputs, fill in the addresses of this call's arrays, and launch every row.
 
-    A row is (kernel address, place of its arguments). A patch is (place, index into bases, bytes to add).
-    A base is the address of a NumPy array object, whose data pointer lies `data_offset` bytes into it, or,
-    if `data_offset` is negative, the address of the data.
+    `inputs` and `outputs` are the addresses of tuples of NumPy arrays, which the caller keeps alive. The state is a list
+    of words: the addresses of four tables and their lengths, and of NumPy's array type. A check describes an
+    input: (address of the dtype, axes, whether it has to be contiguous, sizes..., strides in bytes...). A patch is
+    (place among the arguments, 0 for an input and 1 for an output, its number, bytes to add). A row is
+    (kernel address, place of its arguments).
+
+    Returns 0, or the number of the first input, counted from 1, that is not as its check says; nothing has run then.
     """
-    for i in range(patch_count):
-        base = bases[patches[3 * i + 1]]
-        if data_offset >= 0:
-            base = _word_at(base + data_offset)
-        arguments[patches[3 * i]] = base + patches[3 * i + 2]
-    for i in range(row_count):
+    checks = _pointer(state[CHECKS])
+    at = 0
+    for i in range(state[CHECK_COUNT]):
+        array = _word_at(inputs + TUPLE_ITEMS + 8 * i)
+        ndim = checks[at + 1]
+        if (
+            _word_at(array + OBJECT_TYPE) != state[ARRAY_TYPE]
+            or _word_at(array + ARRAY_DTYPE) != checks[at]
+            or _half_at(array + ARRAY_NDIM) != ndim
+        ):
+            return i + 1
+        shape = _word_at(array + ARRAY_SHAPE)
+        for axis in range(ndim):
+            if _word_at(shape + 8 * axis) != checks[at + 3 + axis]:
+                return i + 1
+        if checks[at + 2] != 0:
+            if _half_at(array + ARRAY_FLAGS) & CONTIGUOUS_AND_ALIGNED != CONTIGUOUS_AND_ALIGNED:
+                return i + 1
+        else:
+            strides = _word_at(array + ARRAY_STRIDES)
+            for axis in range(ndim):
+                if _word_at(strides + 8 * axis) != checks[at + 3 + ndim + axis]:
+                    return i + 1
+        at += 3 + 2 * ndim
+    arguments = _pointer(state[ARGUMENTS])
+    patches = _pointer(state[PATCHES])
+    for i in range(state[PATCH_COUNT]):
+        arrays = outputs if patches[4 * i + 1] != 0 else inputs
+        array = _word_at(arrays + TUPLE_ITEMS + 8 * patches[4 * i + 2])
+        arguments[patches[4 * i]] = _word_at(array + ARRAY_DATA) + patches[4 * i + 3]
+    rows = _pointer(state[ROWS])
+    for i in range(state[ROW_COUNT]):
         _call(rows[2 * i], _advance(arguments, rows[2 * i + 1]))
+    return 0
 
 
 def compile_callback(callback_signature: Any, function: Any) -> Any:

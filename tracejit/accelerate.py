@@ -6,7 +6,6 @@ import inspect
 import threading
 import types
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final, overload
@@ -15,6 +14,7 @@ import numpy as np
 
 from tracejit import trace, tree
 from tracejit.array import dlarray
+from tracejit.callpath import MISS, generate
 from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning
 from tracejit.evaluate import dlfeval
 from tracejit.ir import Graph
@@ -23,6 +23,7 @@ from tracejit.replay import Replay, call_op
 from tracejit.signature import ArrayPart, Call, Key, differences, layouts, read
 
 CHECK_MODES = ("none", "tolerance")
+_CALL_PATHS = 4  # tried in turn before the key of a call is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +53,48 @@ class _Trace:
         self.results = results
         self.treedef = treedef
         self.title = title
+        self.key = key
         self.replay = Replay(graph, title, layouts(key))
+        self.used = 0  # the call that used it last
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = threading.Lock()
 
     def assemble(self, arrays: list[Any]) -> Any:
         """Return the function's result, given the arrays among its leaves."""
         each = iter(arrays)
-        leaves = [next(each) if type(leaf) is _ArrayLeaf else leaf for leaf in self.results]
+        leaves = [
+            next(each) if type(leaf) is _ArrayLeaf else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+            for leaf in self.results
+        ]
         return tree.unflatten(self.treedef, leaves)
+
+    @property
+    def formats(self) -> list[str | None]:
+        """The formats of the arrays of the result."""
+        return [leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf]
 
     def run(self, arrays: list[dlarray]) -> Any:
         """Return the result of a replay."""
         outputs = self.replay([a._data for a in arrays])
         wrap = dlarray._wrap
-        formats = (leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf)
-        return self.assemble([wrap(data, format, None) for data, format in zip(outputs, formats, strict=True)])
+        made = [wrap(data, format, None) for data, format in zip(outputs, self.formats, strict=True)]
+        return self.assemble(made)
+
+    def call_path(self) -> Callable[[Any], Any] | None:
+        """Return the generated call path, or None where there can be none."""
+        launch = self.replay.launch
+        if launch is None:
+            return None
+        outputs = list(zip(self.replay.program.outputs, self.formats, strict=True))
+        return generate(
+            self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is _ArrayLeaf, launch
+        )
 
     def op(self) -> Op:
         """Return the trace as one op for an outer evaluation."""
         with self._lock:
             if self._op is None:
-                formats = [leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf]
-                self._op = call_op(self.title, self.graph, formats)
+                self._op = call_op(self.title, self.graph, self.formats)
         return self._op[0]
 
     def replays(self) -> list[Replay]:
@@ -138,10 +158,10 @@ class AcceleratedFunction:
         self._function = function
         self._name = getattr(function, "__qualname__", type(function).__name__)
         self._lock = threading.RLock()
-        self._traces: OrderedDict[Key, _Trace] = OrderedDict()
-        self._last: Call | None = None
+        self._traces: dict[Key, _Trace] = {}
+        self._fast: tuple[tuple[Callable[[Any], Any], _Trace], ...] = ()  # call paths, latest first
         self._last_trace: _Trace | None = None
-        self._report: Callable[[], str] = lambda: f"{self._name} has not been called."
+        self._last_miss: tuple[Call, list[Key]] | None = None  # and the keys that there were
         self._calls = self._hits = self._recorded = 0
         self._signature: inspect.Signature | None = None
         self.enabled = enabled
@@ -229,9 +249,9 @@ class AcceleratedFunction:
         """Forget all traces and statistics."""
         with self._lock:
             self._traces.clear()
+            self._fast = ()
             self._calls = self._hits = self._recorded = 0
-            self._last_trace = None
-            self._report = lambda: f"{self._name} has not been called since its cache was cleared."
+            self._last_trace = self._last_miss = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
@@ -242,6 +262,15 @@ class AcceleratedFunction:
             return self._function(*args, **kwargs)  # traced through
         if kwargs:
             args, kwargs = self._normalised(args, kwargs)
+        if recorder is None and self._check_mode == "none":
+            whole = (args, kwargs)
+            for fast, found in self._fast:
+                result = fast(whole)
+                if result is not MISS:
+                    with self._lock:
+                        self._calls += 1
+                        self._count_hit(found)
+                    return result
         call = read(self._name, (args, kwargs), self._path)
         for array in call.arrays:
             trace.check_open(array)
@@ -251,6 +280,7 @@ class AcceleratedFunction:
         if found is None:
             return self._record(call)[1]
         result = found.run(call.arrays)
+        self._remember(found)
         if self._check_mode == "tolerance":
             self._check(call, result)
         return result
@@ -267,7 +297,12 @@ class AcceleratedFunction:
 
     def explain(self) -> str:
         """Return in words what the last call did and why."""
-        return self._report()
+        with self._lock:
+            if self._last_miss is not None:
+                return self._explain_miss(*self._last_miss)
+            if self._last_trace is not None:
+                return f"{self._name}: hit. The call was replayed from the trace for {self._describe(self._last_trace.key)}."
+        return f"{self._name} has not been called since its cache was cleared."
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__module__", None)
@@ -312,16 +347,28 @@ class AcceleratedFunction:
             self._calls += 1
             found = self._traces.get(call.key)
             if found is None:
-                known = list(self._traces)
-                self._report = lambda: self._explain_miss(call, known)
+                self._last_miss = (call._replace(leaves=[], arrays=[]), list(self._traces))
                 return None
-            self._hits += 1
-            self._traces.move_to_end(call.key)
-            self._last_trace = found
-            self._report = lambda: (
-                f"{self._name}: hit. The call was replayed from the trace for {self._describe(call)}."
-            )
+            self._count_hit(found)
             return found
+
+    def _count_hit(self, found: _Trace) -> None:
+        self._hits += 1
+        found.used = self._calls
+        self._last_trace = found
+        self._last_miss = None
+
+    def _remember(self, found: _Trace) -> None:
+        """Try the call path of a trace first at the next call."""
+        with self._lock:
+            others = tuple(pair for pair in self._fast if pair[1] is not found)
+            pair = next((pair for pair in self._fast if pair[1] is found), None)
+            if pair is None:
+                path = found.call_path()
+                if path is None:
+                    return
+                pair = (path, found)
+            self._fast = (pair, *others[: _CALL_PATHS - 1])
 
     def _record(self, call: Call) -> tuple[_Trace, Any]:
         """Run the function on a new trace, keep the trace, and return both it and the result."""
@@ -348,6 +395,7 @@ class AcceleratedFunction:
         made = _Trace(recorder.graph, results, treedef, self._name, call.key)
         with self._lock:
             self._recorded += 1
+            made.used = self._calls
             self._traces[call.key] = made
             self._last_trace = made
             self._evict()
@@ -389,7 +437,9 @@ class AcceleratedFunction:
 
     def _evict(self) -> None:
         while len(self._traces) > self._cache_size:
-            self._traces.popitem(last=False)
+            oldest = min(self._traces.values(), key=lambda kept: kept.used)
+            del self._traces[oldest.key]
+            self._fast = tuple(pair for pair in self._fast if pair[1] is not oldest)
 
     def _normalised(self, args: Any, kwargs: Any) -> Any:
         """Return arguments as the signature orders them, so that f(x, y) and f(x, y=y) share a trace."""
@@ -402,16 +452,16 @@ class AcceleratedFunction:
         return bound.args, bound.kwargs
 
     def _path(self, number: int, treedef: tree.TreeDef) -> str:
-        return self._paths(treedef)[number]
+        return self._paths(treedef.structure)[number]
 
-    def _paths(self, treedef: tree.TreeDef) -> list[str]:
+    def _paths(self, structure: Any) -> list[str]:
         """Return the name of each leaf of a call's arguments, in terms of the function's parameters."""
         try:
             parameters = list(inspect.signature(self._function).parameters.values())
         except (TypeError, ValueError):
             parameters = []
         names = []
-        for path in tree.paths(treedef, ""):
+        for path in tree.paths(tree.TreeDef(structure, [], 0), ""):
             kind, _, rest = path[1:].partition("]")
             position, _, deeper = rest[1:].partition("]")
             if kind == "1":
@@ -424,18 +474,18 @@ class AcceleratedFunction:
                 names.append(f"argument {at + 1}{deeper}")
         return names
 
-    def _describe(self, call: Call) -> str:
-        names = self._paths(call.treedef)
-        parts = [f"{name}: {part}" for name, part in zip(names, call.key.parts, strict=True)]
+    def _describe(self, key: Key) -> str:
+        names = self._paths(key.structure)
+        parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
         if len(parts) > 12:
             parts = [*parts[:11], f"and {len(parts) - 11} more"]
         return ", ".join(parts) or "no arguments"
 
     def _explain_miss(self, call: Call, known: list[Key]) -> str:
-        head = f"{self._name}: miss. A new trace was recorded for {self._describe(call)}"
+        head = f"{self._name}: miss. A new trace was recorded for {self._describe(call.key)}"
         if not known:
             return f"{head}, because there was none yet."
-        names = self._paths(call.treedef)
+        names = self._paths(call.key.structure)
         compared = [differences(key, call.key, names) for key in reversed(known)]
         alike = [reasons for reasons in compared if reasons]
         if not alike:

@@ -15,13 +15,14 @@ from tracejit.errors import DimsError, DTypeError
 LABELS = "SCBTU"
 UNIQUE_LABELS = "CBT"
 
-SUPPORTED_DTYPES = frozenset(
-    np.dtype(name)
-    for name in (
+# By itself: NumPy may hold several equal dtype objects, and the one made by name is compared the fastest.
+SUPPORTED_DTYPES = {
+    dtype: dtype
+    for dtype in map(np.dtype, (
         "float64", "float32", "bool",
         "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    )
-)  # fmt: skip
+    ))
+}  # fmt: skip
 
 
 class Aval(NamedTuple):
@@ -89,8 +90,8 @@ def check_format(where: str, format: object, ndim: int) -> str | None:
 
 def check_dtype(where: str, dtype: np.dtype) -> np.dtype:
     """Return `dtype` in native byte order, or raise a DTypeError in the name of `where`."""
-    native = dtype.newbyteorder("=")
-    if native not in SUPPORTED_DTYPES:
+    native = SUPPORTED_DTYPES.get(dtype) or SUPPORTED_DTYPES.get(dtype.newbyteorder("="))
+    if native is None:
         raise DTypeError(
             f"{where}: data of type {dtype} is not supported; use float64, float32, bool or an integer "
             "type (for example data.astype(np.float32))."

@@ -56,15 +56,20 @@ class Replay:
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
-                    self._executable = executable(self.program, self.title)
+                    self._executable = executable(self.program, self.title, self._layouts)
         return self._executable(arrays)  # type: ignore[no-any-return]
+
+    @property
+    def launch(self) -> Any:
+        """What runs the program on tuples of arrays, or None if it is not compiled (yet)."""
+        return getattr(self._executable, "launch", None)
 
     def source(self) -> str:
         """Return the emitted module."""
         return module_source(self.program, self.title)
 
 
-def executable(program: Program, title: str) -> Any:
+def executable(program: Program, title: str, layouts: Sequence[Layout | None] = ()) -> Any:
     """Return what runs a program on the backend that is set."""
     if config.settings.backend == "python":
         from tracejit.backend.python import PythonExecutable
@@ -73,7 +78,7 @@ def executable(program: Program, title: str) -> Any:
     # Numba is imported at the first compilation, not before.
     from tracejit.backend.cpu import CpuExecutable
 
-    return CpuExecutable(program)
+    return CpuExecutable(program, layouts)
 
 
 def call_op(title: str, graph: Graph, formats: Sequence[str | None]) -> tuple[Op, list[Replay]]:

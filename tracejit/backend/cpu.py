@@ -11,24 +11,25 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 import numba
 import numpy as np
 from numba.core import types
 
-from tracejit.codegen.names import DTYPES
+from tracejit.codegen.names import DTYPES, SUFFIXES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar
+from tracejit.ops import Layout
+from tracejit.passes.plan import ALIGNMENT
 from tracejit.program import Kernel, Number, Pointer, Program, Symbol
 
 _KERNEL_SIGNATURE = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
-_HAND_WRITTEN = ("gather", "search", "gemm")
-_DATA_OFFSET = 16  # of the data pointer in a NumPy array object: after the object header
-_EXECUTOR_TYPE = ctypes.CFUNCTYPE(
-    None, *[ctypes.c_void_p] * 2, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p,
-    ctypes.c_ssize_t,
-)  # fmt: skip
+_HAND_WRITTEN = ("gather", "search", "scan", "gemm")
+_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
+
+Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
 
 
 class Compiled:
@@ -90,17 +91,43 @@ def namespace() -> dict[str, Any]:
 
 
 @cache
-def _executor() -> tuple[Any, Callable[..., None]]:
+def _executor() -> tuple[Any, Callable[..., int]]:
+    """Return the compiled executor and, to call it, its C function."""
+    _check_object_layout()
     callback = executor.compile_executor()
     return callback, _EXECUTOR_TYPE(callback.address)
 
 
-@cache
-def _data_offset() -> int:
-    """Return where an array object holds its data pointer, or -1 if that is not where it is expected."""
-    probe = np.zeros(1)
-    found = ctypes.c_ssize_t.from_address(id(probe) + _DATA_OFFSET).value
-    return _DATA_OFFSET if found == probe.ctypes.data else -1
+def _check_object_layout() -> None:
+    """Check on an example that objects are laid out as the executor reads them.
+
+    Raises:
+        CodegenError: if they are not.
+    """
+    probe = np.zeros((2, 3), np.float32)
+    holder = (probe,)
+
+    def word(address: int) -> int:
+        return ctypes.c_ssize_t.from_address(address).value
+
+    def half(address: int) -> int:
+        return ctypes.c_int32.from_address(address).value
+
+    at = id(probe)
+    found = (
+        word(id(holder) + executor.TUPLE_ITEMS), word(at + executor.OBJECT_TYPE), word(at + executor.ARRAY_DATA),
+        half(at + executor.ARRAY_NDIM), word(at + executor.ARRAY_DTYPE),
+        half(at + executor.ARRAY_FLAGS) & executor.CONTIGUOUS_AND_ALIGNED,
+        word(word(at + executor.ARRAY_SHAPE) + 8), word(word(at + executor.ARRAY_STRIDES)),
+    )  # fmt: skip
+    expected = (
+        at, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), executor.CONTIGUOUS_AND_ALIGNED, 3, 12
+    )  # fmt: skip
+    if found != expected:
+        raise CodegenError(
+            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
+            "set TRACEJIT_BACKEND=python, and please report the versions of both."
+        )
 
 
 @cache
@@ -118,22 +145,76 @@ def _symbol_address(name: str) -> int:
 
 
 class _Instance:
-    """The table of a program with an arena of its own: one call at a time runs on it."""
+    """The arguments of a program with an arena of its own: one call at a time runs on it."""
 
-    def __init__(self, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int) -> None:
-        self.arguments = template.copy()
-        self._arena = np.empty(arena_bytes + 63, np.uint8)
-        start = -(-self._arena.ctypes.data // 64) * 64
-        self.arguments[arena_slots] += start
-        self.address = self.arguments.ctypes.data
+    __slots__ = ("_arena", "_arguments", "_state", "address")
+
+    def __init__(self, state: np.ndarray, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int) -> None:
+        self._arguments = template.copy()
+        self._arena = np.empty(arena_bytes + ALIGNMENT, np.uint8)
+        self._arguments[arena_slots] += -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self._state = state.copy()
+        self._state[executor.ARGUMENTS] = self._arguments.ctypes.data
+        self.address = self._state.ctypes.data
 
 
 class CpuExecutable:
     """A compiled program; may be called from several threads at once."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
         self._outputs = [(aval.shape, aval.dtype) for aval in program.outputs]
+        table = _Table(program)
+        callback, run = _executor()
+        checks = _checks(program, layouts)
+        state = np.zeros(executor.STATE_WORDS, np.intp)
+        state[executor.ROWS] = table.rows.ctypes.data
+        state[executor.ROW_COUNT] = len(program.rows)
+        state[executor.PATCHES] = table.patches.ctypes.data
+        state[executor.PATCH_COUNT] = len(table.patches) // 4
+        state[executor.CHECKS] = checks.ctypes.data
+        state[executor.CHECK_COUNT] = len(program.inputs)
+        state[executor.ARRAY_TYPE] = id(np.ndarray)
+        self._kept = (table, checks, callback)  # what the state points to
+        free: list[_Instance] = []
+
+        def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
+            try:
+                instance = free.pop()
+            except IndexError:
+                instance = _Instance(state, table.arguments, table.arena_slots, program.arena_bytes)
+            status = run(instance.address, id(inputs), id(outputs))
+            free.append(instance)
+            return status
+
+        # A function rather than a method: this is the innermost call of a replay.
+        self.launch: Launch = launch
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on arrays of the shapes, dtypes and layouts that the program was built for.
+
+        Raises:
+            CodegenError: if an array is of another kind.
+        """
+        outputs = tuple([np.empty(shape, dtype) for shape, dtype in self._outputs])
+        status = self.launch(tuple(inputs), outputs)
+        if status:
+            # Equal dtypes can be several objects; the executor knows the one that NumPy makes by name.
+            inputs = [array.view(_canonical(array.dtype)) for array in inputs]
+            status = self.launch(tuple(inputs), outputs)
+        if status:
+            given = inputs[status - 1]
+            raise CodegenError(
+                f"input {status - 1} of a program is {given.dtype} {given.shape} with strides {given.strides}, "
+                f"expected {self.program.inputs[status - 1]}"
+            )
+        return list(outputs)
+
+
+class _Table:
+    """A program as tables of words, apart from what differs between calls."""
+
+    def __init__(self, program: Program) -> None:
         arguments: list[int] = []
         rows: list[int] = []
         patches: list[int] = []
@@ -141,49 +222,41 @@ class CpuExecutable:
         for row in program.rows:
             rows += (compiled.address(row.kernel), len(arguments))
             for argument in row.arguments:
+                word = 0
                 if isinstance(argument, Pointer):
                     place = argument.place
-                    offset = place.offset + argument.offset_bytes
+                    word = place.offset + argument.offset_bytes
                     if place.kind == "arena":
                         arena_slots.append(len(arguments))
                     elif place.kind == "constant":
-                        offset += program.constants[place.number].ctypes.data
+                        word += program.constants[place.number].ctypes.data
                     else:
-                        base = place.number + (len(program.inputs) if place.kind == "output" else 0)
-                        patches += (len(arguments), base, offset)
-                    arguments.append(offset)
+                        patches += (len(arguments), int(place.kind == "output"), place.number, word)
                 elif isinstance(argument, Number):
-                    arguments.append(_bits(argument))
+                    word = _bits(argument)
                 elif isinstance(argument, Symbol):
-                    arguments.append(_symbol_address(argument.name))
+                    word = _symbol_address(argument.name)
                 else:
-                    arguments.append(argument)
-        self._template = np.array(arguments, np.intp)
-        self._rows = np.array(rows, np.intp)
-        self._patches = np.array(patches, np.intp)
-        self._arena_slots = np.array(arena_slots, np.intp)
-        self._callback, self._run = _executor()
-        self._bases = ctypes.c_ssize_t * (len(program.inputs) + len(program.outputs))
-        self._fixed = (
-            self._rows.ctypes.data, len(program.rows), self._patches.ctypes.data, len(patches) // 3,
-        )  # fmt: skip
-        self._free: list[_Instance] = []
+                    word = argument
+                arguments.append(word)
+        self.arguments = np.array(arguments, np.intp)
+        self.rows = np.array(rows, np.intp)
+        self.patches = np.array(patches, np.intp)
+        self.arena_slots = np.array(arena_slots, np.intp)
 
-    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run on arrays of the shapes, dtypes and layouts that the program was built for."""
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
-        try:
-            instance = self._free.pop()
-        except IndexError:
-            instance = _Instance(self._template, self._arena_slots, self.program.arena_bytes)
-        offset = _data_offset()
-        if offset >= 0:
-            bases = self._bases(*map(id, inputs), *map(id, outputs))
-        else:
-            bases = self._bases(*[a.ctypes.data for a in (*inputs, *outputs)])
-        self._run(instance.address, *self._fixed, bases, offset)
-        self._free.append(instance)
-        return outputs
+
+def _canonical(dtype: np.dtype) -> np.dtype:
+    return DTYPES[SUFFIXES[dtype]]
+
+
+def _checks(program: Program, layouts: Sequence[Layout | None]) -> np.ndarray:
+    """Return what the executor checks of each input."""
+    words: list[int] = []
+    for aval, layout in zip_longest(program.inputs, layouts):
+        strides = (0,) * aval.ndim if layout is None else layout.strides
+        words += (id(_canonical(aval.dtype)), aval.ndim, int(layout is None), *aval.shape)
+        words += [stride * aval.dtype.itemsize for stride in strides]
+    return np.array(words, np.intp)
 
 
 def _bits(number: Number) -> int:

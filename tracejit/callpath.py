@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The call path of a replay, generated for one trace: from the arguments of a call to its result.
+
+Walking containers and comparing keys in general takes longer than a small program runs. So for each trace
+a function is generated that takes just this structure apart, lets the executor check sizes and dtypes as it
+reads the arrays, and puts just this result together. It gives MISS for arguments of another kind; nothing has run then,
+and the general way decides.
+
+Note [call path]
+For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the function is
+
+    def replay(args):
+        if type(args) is not tuple or len(args) != 2:
+            return MISS
+        a0, a1 = args
+        if type(a0) is not dict or len(a0) != 1:
+            return MISS
+        a2 = a0['w']
+        if type(a2) is dlarray:
+            if a2._format != None or a2._value is not None:
+                return MISS
+            a2 = a2._data
+        elif type(a2) is not ndarray:
+            return MISS
+        ...
+        o0 = empty((), f0)
+        o1 = empty((64, 10), f0)
+        if launch((a2, a1), (o0, o1)):
+            return MISS
+        r0 = new(dlarray)
+        r0._data = o0
+        r0._format = None
+        r0._value = None
+        ...
+        return (r0, {'w': r1})
+"""
+
+import dataclasses
+import linecache
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.aval import Aval
+from tracejit.signature import ArrayPart, Key
+from tracejit.tree import LEAF, TreeDef
+
+MISS = object()
+
+_INDENT = "    "
+
+
+def generate(
+    key: Key,
+    outputs: Sequence[tuple[Aval, str | None]],
+    results: Sequence[Any],
+    treedef: TreeDef,
+    is_output: Callable[[Any], bool],
+    launch: Callable[..., int],
+) -> Callable[[Any], Any] | None:
+    """Return the call path of a trace, or None if its arguments cannot be compared fast.
+
+    Args:
+        key: the key of the trace; its structure is that of (args, kwargs).
+        outputs: shape, dtype and format of the arrays of the result.
+        results: leaves of the result, array or constant.
+        treedef: of the result.
+        is_output: whether a leaf of the result is the next array.
+        launch: runs the program on tuples of input and output arrays; gives 0 if it has.
+    """
+    return _Generator(launch).run(key, outputs, results, treedef, is_output)
+
+
+class _Generator:
+    def __init__(self, launch: Callable[..., int]) -> None:
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "MISS": MISS, "dlarray": dlarray, "ndarray": np.ndarray, "empty": np.empty, "new": object.__new__,
+            "launch": launch, "OrderedDict": OrderedDict,
+        }  # fmt: skip
+        self.variables = (f"a{i}" for i in count())
+        self.constants = (f"k{i}" for i in count())
+
+    def run(
+        self,
+        key: Key,
+        outputs: Sequence[tuple[Aval, str | None]],
+        results: Sequence[Any],
+        treedef: TreeDef,
+        is_output: Callable[[Any], bool],
+    ) -> Callable[[Any], Any] | None:
+        arrays: list[str] = []
+        if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
+            return None
+        for i, (aval, _) in enumerate(outputs):
+            self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
+        made = [f"o{i}" for i in range(len(outputs))]
+        self.line(f"if launch({_tuple(arrays)}, {_tuple(made)}):")
+        self.line(f"{_INDENT}return MISS")
+        for i, (_, format) in enumerate(outputs):
+            self.line(f"r{i} = new(dlarray)")
+            self.line(f"r{i}._data = o{i}")
+            self.line(f"r{i}._format = {format!r}")
+            self.line(f"r{i}._value = None")
+        number = count()
+        leaves = iter([f"r{next(number)}" if is_output(leaf) else self.given(leaf) for leaf in results])
+        self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
+        text = "def replay(args):\n    try:\n" + "".join(f"        {line}\n" for line in self.lines)
+        text += "    except KeyError:\n        return MISS\n"
+        file = f"<tracejit call path {id(self):x}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        exec(compile(text, file, "exec"), self.names)
+        return self.names["replay"]  # type: ignore[no-any-return]
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def constant(self, value: Any) -> str:
+        name = next(self.constants)
+        self.names[name] = value
+        return name
+
+    def given(self, leaf: Any) -> str:
+        """Return the expression for a leaf of the result that is no array; an ndarray is copied each time."""
+        return f"{self.constant(leaf)}.copy()" if isinstance(leaf, np.ndarray) else self.constant(leaf)
+
+    def miss_if(self, condition: str) -> None:
+        self.line(f"if {condition}:")
+        self.line(f"{_INDENT}return MISS")
+
+    def take_apart(self, structure: Any, source: str, parts: Iterator[Any], arrays: list[str]) -> bool:
+        """Emit what binds and checks the leaves below `source`; return whether all can be checked."""
+        if structure is LEAF:
+            return self.leaf(source, next(parts), arrays)
+        kind, names, children = structure
+        if kind is type(None):
+            self.miss_if(f"{source} is not None")
+            return True
+        kind_name = kind.__name__ if kind in (tuple, list, dict, OrderedDict) else self.constant(kind)
+        if dataclasses.is_dataclass(kind):
+            self.miss_if(f"type({source}) is not {kind_name}")
+        else:
+            self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {len(children)}")
+        variables = [next(self.variables) for _ in children]
+        if names is None or issubclass(kind, tuple):
+            if variables:
+                self.line(f"{', '.join(variables)}, = {source}")
+        else:
+            for variable, name in zip(variables, names, strict=True):
+                if dataclasses.is_dataclass(kind):
+                    self.line(f"{variable} = {source}.{name}")
+                else:
+                    text = repr(name) if type(name) in (str, int) else self.constant(name)
+                    self.line(f"{variable} = {source}[{text}]")
+        return all([
+            self.take_apart(child, variable, parts, arrays)
+            for child, variable in zip(children, variables, strict=True)
+        ])  # fmt: skip
+
+    def leaf(self, source: str, part: Any, arrays: list[str]) -> bool:
+        if isinstance(part, ArrayPart):
+            self.line(f"if type({source}) is dlarray:")
+            self.line(f"{_INDENT}if {source}._format != {part.format!r} or {source}._value is not None:")
+            self.line(f"{_INDENT * 2}return MISS")
+            self.line(f"{_INDENT}{source} = {source}._data")
+            if part.format is None:
+                self.line(f"elif type({source}) is not ndarray:")
+            else:
+                self.line("else:")
+            self.line(f"{_INDENT}return MISS")
+            arrays.append(source)
+            return True
+        kind = part.kind
+        value = part.value
+        if kind is float:
+            value = value[1]
+            if not value or value != value:  # noqa: PLR0124 (0.0 equals -0.0, and NaN not even itself)
+                return False
+        elif kind not in (int, bool, str, bytes):
+            # By identity: an equal value that is another object goes the general way.
+            self.miss_if(f"{source} is not {self.constant(value)}")
+            return True
+        self.miss_if(f"type({source}) is not {kind.__name__} or {source} != {self.constant(value)}")
+        return True
+
+    def put_together(self, structure: Any, leaves: Iterator[str], orders: Iterator[Any]) -> str:
+        """Return the expression that makes a container of the names in `leaves`."""
+        if structure is LEAF:
+            return next(leaves)
+        kind, names, children = structure
+        if kind is type(None):
+            return "None"
+        if kind is dict or kind is OrderedDict:
+            order = next(orders) or names
+            parts = dict(zip(names, [self.put_together(c, leaves, orders) for c in children], strict=True))
+            items = [(repr(k) if type(k) in (str, int) else self.constant(k), parts[k]) for k in order]
+            if kind is dict:
+                return "{" + ", ".join(f"{k}: {part}" for k, part in items) + "}"
+            return "OrderedDict((" + "".join(f"({k}, {part}), " for k, part in items) + "))"
+        given = [self.put_together(child, leaves, orders) for child in children]
+        if kind is list:
+            return f"[{', '.join(given)}]"
+        if kind is tuple:
+            return _tuple(given)
+        if issubclass(kind, tuple):
+            return f"{self.constant(kind._make)}({_tuple(given)})"
+        return f"{self.constant(_dataclass_maker(kind, names))}({_tuple(given)})"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _dataclass_maker(kind: type, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    def make(parts: Sequence[Any]) -> Any:
+        instance = object.__new__(kind)
+        for name, part in zip(names, parts, strict=True):
+            object.__setattr__(instance, name, part)
+        return instance
+
+    return make
