@@ -20,6 +20,7 @@ from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = _PACKAGE + "examples" + os.sep  # where a wheel puts them: a user's code all the same
 _is_internal: dict[str, bool] = {}  # by file name
 
 
@@ -44,7 +45,9 @@ def user_location() -> Where:
         file = frame.f_code.co_filename
         internal = _is_internal.get(file)
         if internal is None:
-            internal = _is_internal[file] = os.path.abspath(file).startswith(_PACKAGE)
+            path = os.path.abspath(file)
+            internal = path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES)
+            _is_internal[file] = internal
         if not internal:
             return (file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]
