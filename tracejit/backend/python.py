@@ -6,6 +6,7 @@ A pointer is an object that checks bounds; functions of the emitted source are N
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class PythonExecutable:
 
     def __init__(self, program: Program, title: str = "tracejit program") -> None:
         self.program = program
-        self._namespace = namespace()
+        self._namespace = dict(namespace())
         exec(compile(module_source(program, title), f"<tracejit {title}>", "exec"), self._namespace)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -86,6 +87,7 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> Memory:
     return Memory(flat, start)
 
 
+@cache
 def namespace() -> dict[str, Any]:
     """Return the names that emitted source may use, defined by NumPy and plain Python."""
     names: dict[str, Any] = {"symbol": lambda name: name}
