@@ -232,6 +232,14 @@ def _evaluate(
     """
     data: dict[Value, np.ndarray] = dict(zip(graph.inputs, arrays, strict=True))
     data.update((value, value.data) for value in graph.constants)
+    with np.errstate(all="ignore"):
+        _evaluate_nodes(graph, data, base)
+    return data
+
+
+def _evaluate_nodes(
+    graph: Graph, data: dict[Value, np.ndarray], base: dict[Value, np.ndarray] | None
+) -> None:
     for node in graph.nodes:
         operands = [data[v] for v in node.inputs]
         is_complex = any(x.dtype.kind == "c" for x in operands)
@@ -248,4 +256,3 @@ def _evaluate(
             data.update(zip(node.outputs, map(np.asarray, result), strict=True))
         else:
             data[node.output] = np.asarray(result)
-    return data
