@@ -265,10 +265,10 @@ def _scalar(where: str, name: str, x: Any) -> Any:
 def _one_minus_power(base: Any, exponent: Any) -> Any:
     """Return 1 - base**exponent, in which nothing cancels for a base close to 1."""
     if type(base) is float:
+        if not 0 <= base < 1:
+            raise ArgumentError(f"adamupdate: decay factors must be from 0 and below 1, found {base!r}.")
         if base == 0:
             return 1.0
-        if base < 0:
-            raise ArgumentError(f"adamupdate: decay factors must be from 0 and below 1, found {base!r}.")
         base = math.log(base)
     else:
         base = trace.apply("log", base)

@@ -49,7 +49,13 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
         [[0. 0. 1.]
          [1. 0. 0.]]
     """
-    wanted = check_dtype("onehotencode", np.dtype(dtype))
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        raise ArgumentError(
+            f"onehotencode: dtype must be a NumPy dtype such as np.float32, not {dtype!r}."
+        ) from None
+    check_dtype("onehotencode", wanted)
     values = None if trace.is_array(labels) else np.asarray(labels)
     if values is not None and values.dtype.kind in "US":
         names = _classes("onehotencode", np.unique(values) if class_names is None else class_names)
@@ -173,8 +179,8 @@ def _with_axis(array: Any, axis: Any) -> tuple[tuple[int, ...], str | None, int]
             place = format.index(label)
             if shape[place] != 1:
                 raise DimsError(
-                    f"onehotencode: labels of {describe(array)} have an axis {label} of size {shape[place]}; it "
-                    "must be of size 1 to hold the classes. Give the place of a new axis as a number."
+                    f"onehotencode: labels of {describe(array)} have an axis {label} of size {shape[place]}; "
+                    "it must be of size 1 to hold the classes. Give the place of a new axis as a number."
                 )
             return shape, format, place
         place = len(shape)

@@ -31,6 +31,7 @@ class _Compared(NamedTuple):
     function: str
     y: Any
     targets: Any
+    included: Any  # bool, of sizes equal or 1; None without a mask
     format: str | None
     formatted: bool  # y came with labels, so that an unreduced loss has them too
 
@@ -75,8 +76,8 @@ def crossentropy(
         mask: elements to include, where it is not 0; sizes of `y` or, with labels, those or 1.
         reduction: "sum" for a scalar, "none" for the loss of each element.
         normalization_factor: what the sum is divided by: "batch-size" for the size of the axis B (1 if there
-            is none), "all-elements" for the number of elements, "mask-included" for the batch size and, in each
-            observation, the number of elements included by `mask`, or "none".
+            is none), "all-elements" for the number of elements, "mask-included" for the batch size and, in
+            each observation, the number of elements included by `mask`, or "none".
         data_format: labels of an unformatted `y`, such as "BC".
         weights_format: labels of unformatted `weights`.
 
@@ -102,7 +103,7 @@ def crossentropy(
             'crossentropy: classification_mode must be "single-label" or "multilabel", '
             f"not {classification_mode!r}."
         )
-    pair = _compare("crossentropy", y, targets, data_format)
+    pair = _compare("crossentropy", y, targets, mask, data_format)
     if classification_mode == "single-label":
         format = need_labels(
             "crossentropy", relabel(pair.y, pair.format), "crossentropy finds the classes along C"
@@ -116,7 +117,7 @@ def crossentropy(
     else:
         likelihood = _multilabel_logits(pair) if from_logits else _multilabel(pair)
     likelihood = _weighted(pair, likelihood, weights, weights_format)
-    return _reduce(pair, likelihood, -1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, likelihood, -1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
 
 
 def mse(y: Any, targets: Any, *, data_format: str | None = None) -> "dlarray":
@@ -141,9 +142,9 @@ def mse(y: Any, targets: Any, *, data_format: str | None = None) -> "dlarray":
         >>> tj.mse(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
         2.5
     """
-    pair = _compare("mse", y, targets, data_format)
+    pair = _compare("mse", y, targets, None, data_format)
     squares = _apply("square", _apply("sub", pair.y, pair.targets))
-    return _reduce(pair, squares, 0.5, None, "sum", "batch-size")  # type: ignore[no-any-return]
+    return _reduce(pair, squares, 0.5, "sum", "batch-size")  # type: ignore[no-any-return]
 
 
 def l1loss(
@@ -184,10 +185,10 @@ def l1loss(
         >>> tj.l1loss(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
         2.0
     """
-    pair = _compare("l1loss", y, targets, data_format)
+    pair = _compare("l1loss", y, targets, mask, data_format)
     loss = _apply("abs", _apply("sub", pair.y, pair.targets))
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
 
 
 def l2loss(
@@ -226,10 +227,10 @@ def l2loss(
         >>> tj.l2loss(y, [[0.0, 2.0], [3.0, 1.0]], normalization_factor="all-elements").item()
         2.5
     """
-    pair = _compare("l2loss", y, targets, data_format)
+    pair = _compare("l2loss", y, targets, mask, data_format)
     loss = _apply("square", _apply("sub", pair.y, pair.targets))
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
 
 
 def huber(
@@ -273,14 +274,14 @@ def huber(
     """
     if isinstance(transition_point, (int, float)) and not transition_point > 0:
         raise ArgumentError(f"huber: transition_point must be positive, not {transition_point!r}.")
-    pair = _compare("huber", y, targets, data_format)
+    pair = _compare("huber", y, targets, mask, data_format)
     error = _apply("sub", pair.y, pair.targets)
     size = _apply("abs", error)
     near = _apply("mul", _apply("square", error), 0.5)
     far = _apply("mul", _apply("sub", size, transition_point * 0.5), transition_point)
     loss = _apply("where", _apply("less_equal", size, transition_point), near, far)
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, mask, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
 
 
 def _single_label(pair: _Compared, axis: int, from_logits: bool) -> Any:
@@ -325,7 +326,7 @@ def _at_least(y: Any, bound: float) -> Any:
     return _apply("where", _apply("less", y, bound), bound, y)
 
 
-def _compare(function: str, y: Any, targets: Any, data_format: str | None) -> _Compared:
+def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
     array, formatted = labelled(function, y, data_format)
     other = trace.as_array(targets, function)
     format, other_format = array._format, other._format
@@ -348,9 +349,20 @@ def _compare(function: str, y: Any, targets: Any, data_format: str | None) -> _C
     predictions = floating(function, relabel(array, None))
     # The loss has the dtype of the predictions: float64 targets do not make a float32 network compute in
     # float64.
-    return _Compared(
-        function, predictions, in_dtype(relabel(other, None), predictions._data.dtype), format, formatted
+    pair = _Compared(
+        function,
+        predictions,
+        in_dtype(relabel(other, None), predictions._data.dtype),
+        None,
+        format,
+        formatted,
     )
+    if mask is None:
+        return pair
+    fitted = _fitted(pair, "mask", mask, None)
+    included = fitted if fitted._data.dtype == bool else _apply("not_equal", fitted, 0)
+    # The loss is masked later; targets are masked here because NaN in their padding would reach gradients.
+    return pair._replace(targets=_apply("where", included, pair.targets, 0.0), included=included)
 
 
 def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
@@ -377,7 +389,7 @@ def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
             return reshaped(permuted(relabel(array, None), order), sizes, None)
     raise DimsError(
         f"{pair.function}: {argument} of {describe_shape(shape, have)} do not fit y of {pair.describe()}; "
-        f"they must have the sizes of y, or labels that y has (with {argument} as a dlarray) and its sizes or 1."
+        f"they must have the sizes of y, or labels that y has ({argument} as a dlarray) and its sizes or 1."
     )
 
 
@@ -392,9 +404,7 @@ def _weighted(pair: _Compared, loss: Any, weights: Any, weights_format: str | No
     return _apply("mul", loss, in_dtype(fitted, loss._data.dtype))
 
 
-def _reduce(
-    pair: _Compared, loss: Any, factor: float, mask: Any, reduction: str, normalization_factor: str
-) -> Any:
+def _reduce(pair: _Compared, loss: Any, factor: float, reduction: str, normalization_factor: str) -> Any:
     """Return the reduced loss, `factor` times the sum over what the mask includes, normalised."""
     function = pair.function
     if reduction not in ("sum", "none"):
@@ -404,22 +414,19 @@ def _reduce(
             f"{function}: normalization_factor must be one of {', '.join(_NORMALIZATIONS)}, "
             f"not {normalization_factor!r}."
         )
-    included = None
-    if mask is not None:
-        fitted = _fitted(pair, "mask", mask, None)
-        included = fitted if fitted._data.dtype == bool else _apply("not_equal", fitted, 0)
+    if pair.included is not None:
         # A choice, not a product: what padding holds may be NaN.
-        loss = _apply("where", included, loss, 0.0)
+        loss = _apply("where", pair.included, loss, 0.0)
     if reduction == "none":
         scaled = loss if factor == 1.0 else _apply("mul", loss, factor)
         return relabel(scaled, pair.format if pair.formatted else None)
     axes = tuple(range(len(pair.shape)))
     if normalization_factor == "mask-included":
-        if included is None:
+        if pair.included is None:
             raise ArgumentError(
                 f'{function}: normalization_factor="mask-included" needs mask, which says what is included.'
             )
-        loss = _divided_by_included(pair, loss, included)
+        loss = _divided_by_included(pair, loss)
         axes = tuple(range(loss._data.ndim))
     total = _apply("sum", loss, axes=axes, keepdims=False)
     divisor = _divisor(pair, normalization_factor)
@@ -440,13 +447,13 @@ def _divisor(pair: _Compared, normalization_factor: str) -> int:
     return pair.shape[format.index("B")] if "B" in format else 1
 
 
-def _divided_by_included(pair: _Compared, loss: Any, included: Any) -> Any:
+def _divided_by_included(pair: _Compared, loss: Any) -> Any:
     """Return, for each observation, its loss over the number of its elements that the mask includes."""
     format = pair.format or ""
     axes = tuple(axis for axis in range(len(pair.shape)) if format[axis : axis + 1] != "B")
-    counts = _apply("sum", included, axes=axes, keepdims=True)
+    counts = _apply("sum", pair.included, axes=axes, keepdims=True)
     # An element of a mask of size 1 along an axis stands for all elements there.
-    spread = math.prod([pair.shape[axis] for axis in axes if included._data.shape[axis] == 1])
+    spread = math.prod([pair.shape[axis] for axis in axes if pair.included._data.shape[axis] == 1])
     sizes = in_dtype(counts, loss._data.dtype)
     if spread != 1:
         sizes = _apply("mul", sizes, float(spread))
