@@ -163,7 +163,7 @@ class Report:
             ("test accuracy", f"{self.test_accuracy:.4f}", ""),
         ]
         table = "\n".join(f"{name:<18}{value:>12}  {note}".rstrip() for name, value, note in rows)
-        return f"{table}\n\nloss curve      {self.curve}\nemitted source  {self.source}"
+        return f"{table}\n\n{'loss curve':<18}{self.curve}\n{'emitted source':<18}{self.source}"
 
 
 def run(epochs: int = 40, out: Path = Path("tracejit-demo"), seed: int = 0) -> Report:

@@ -60,9 +60,9 @@ def identify(iterations: int, steps: int = 30, seed: int = 0) -> tuple[dict[str,
     return {name: value.item() for name, value in params.items()}, losses
 
 
-def main(iterations: int = 600) -> None:
+def main(iterations: int = 600, steps: int = 30) -> None:
     started = time.perf_counter()
-    found, losses = identify(iterations)
+    found, losses = identify(iterations, steps)
     elapsed_s = time.perf_counter() - started
     print(f"{iterations} iterations in {elapsed_s:.1f} s: loss {losses[0]:.4f} to {losses[-1]:.6f}")
     for name, value in found.items():

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command: what it prints where, its exit codes, what it imports, and the demo."""
+
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from tracejit import cli
+
+VERSION = importlib.metadata.version("tracejit")
+
+
+@pytest.mark.parametrize(
+    "arguments, code, where, text",
+    [
+        (["--version"], 0, "out", f"tracejit {VERSION}\n"),
+        (["--help"], 0, "out", "usage: tracejit [-h] [--version] COMMAND ..."),
+        (["demo", "--help"], 0, "out", 'pip install "tracejit[demo]"'),
+        ([], 2, "err", "the following arguments are required: COMMAND"),
+        (["train"], 2, "err", "invalid choice: 'train'"),
+        (["demo", "--epochs", "0"], 2, "err", "argument --epochs: expected a positive integer, not '0'"),
+        (["demo", "--epochs", "ten"], 2, "err", "expected a positive integer, not 'ten'"),
+    ],
+)
+def test_arguments(capsys, arguments, code, where, text):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == code
+    printed = capsys.readouterr()
+    assert text in getattr(printed, where)
+    assert getattr(printed, "err" if where == "out" else "out") == ""
+
+
+@pytest.mark.parametrize("missing", cli.DEMO_MODULES)
+def test_demo_names_the_extra_that_it_lacks(capsys, monkeypatch, missing):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name)
+    )
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr() == ("", 'pip install "tracejit[demo]"\n')
+
+
+def test_demo(capsys, tmp_path):
+    pytest.importorskip("sklearn")
+    assert cli.main(["demo", "--epochs", "25", "--out", str(tmp_path / "new")]) == 0
+    printed = capsys.readouterr()
+    rows = {line[:18].strip(): line[18:].split()[0] for line in printed.out.splitlines() if line}
+    assert list(rows) == [
+        "step uncompiled", "step accelerated", "ratio", "hit rate", "occupancy", "compile time",
+        "losses differ by", "test accuracy", "loss curve", "emitted source",
+    ]  # fmt: skip
+    assert float(rows["test accuracy"]) >= 0.97
+    assert float(rows["losses differ by"]) <= 1e-4
+    assert float(rows["hit rate"]) == pytest.approx(
+        100 * (1 - 2 / 1225), abs=0.05
+    )  # two traces were recorded
+    assert rows["occupancy"] == "4"
+    assert "training: 100%" in printed.err
+    assert (tmp_path / "new" / "digits_loss.png").read_bytes().startswith(b"\x89PNG")
+    compile((tmp_path / "new" / "digits_step.py").read_text(), "digits_step.py", "exec")
+
+
+def test_demo_cannot_write(capsys, tmp_path):
+    pytest.importorskip("sklearn")
+    (tmp_path / "file").write_text("")
+    assert cli.main(["demo", "--out", str(tmp_path / "file" / "folder")]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"tracejit demo: cannot write to {tmp_path / 'file' / 'folder'}: Not a directory\n"
+
+
+def test_demo_fails_if_losses_differ(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    from tracejit.examples import digits
+
+    monkeypatch.setattr(digits, "TOLERANCE", -1.0)
+    assert cli.main(["demo", "--epochs", "1", "--out", str(tmp_path)]) == 1
+    assert "accelerated and uncompiled steps gave different losses" in capsys.readouterr().err
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the packages that are loaded after a statement in a process of its own."""
+    code = (
+        f"import contextlib, sys\nwith contextlib.suppress(SystemExit):\n    {statement}\nprint(*sys.modules)"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[-1]
+    return {name.partition(".")[0] for name in output.split()}
+
+
+def test_the_command_loads_no_compiler():
+    loaded = loaded_by("import tracejit.cli; tracejit.cli.main(['--version'])")
+    assert "tracejit" in loaded
+    assert not loaded & {"numba", "llvmlite", "scipy", *cli.DEMO_MODULES}
+
+
+def test_loading_a_compiler_would_be_seen():
+    assert "llvmlite" in loaded_by("import llvmlite")
