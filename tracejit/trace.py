@@ -86,6 +86,7 @@ class Recorder:
     def __exit__(self, *exc: object) -> None:
         self._quiet.__exit__(*exc)
         _current.recorder = self._outer
+        self._outer = None  # a kept graph must not keep that of the evaluation around it
         self.close()
 
     def close(self) -> None:
@@ -116,12 +117,12 @@ class Recorder:
                 "which has a trace of its own; its value would become a constant there and it would have no "
                 "gradient. Pass it as an argument."
             )
+        # A copy: the user may write to an array that the graph holds as a constant.
         data = array._data
         if data.ndim == 0:
-            return self.builder.constant(data)
+            return self.builder.constant(data.copy())
         captured = self._captured.get(id(data))
-        if captured is None:
-            # A copy: the user may write to an array that the graph holds as a constant.
+        if captured is None or captured[1].data.tobytes() != data.tobytes():
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
 
