@@ -41,7 +41,7 @@ class ValuePart(NamedTuple):
     value: Any
 
     def __str__(self) -> str:
-        return f"{self.value[0] if self.kind is float else self.value!r}"
+        return str(self.value[0]) if issubclass(self.kind, (float, np.floating)) else repr(self.value)
 
 
 class Key(NamedTuple):
