@@ -241,6 +241,15 @@ def test_empty_slices_are_multiplied(m: int, k: int, n: int) -> None:
     assert found.shape == (m, n)
 
 
+def test_an_empty_slice_backwards_reads_nothing() -> None:
+    def empty(b: Builder, x: Value) -> Value:
+        wide = b.broadcast_to(x, shape=(3, 2, 3))
+        part = b.slice(wide, starts=(0, 1, 0), stops=(3, -1, 0), steps=(2, -1, 1))
+        return b.add(part, part)
+
+    run(empty, normal(1, 2, 1))
+
+
 def test_an_output_may_be_an_input_a_view_a_constant_or_twice_the_same() -> None:
     def outputs(b: Builder, x: Value) -> list[Value]:
         y = b.tanh(x)

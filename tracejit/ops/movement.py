@@ -169,9 +169,10 @@ def _slice_object(start: int, stop: int, step: int) -> slice:
 
 def _layout_slice(layout: Layout, *, starts: Shape, stops: Shape, steps: Shape) -> Layout:
     shape = tuple(map(len, map(range, starts, stops, steps)))
-    offset = layout.offset
-    if 0 not in shape:
-        offset += sum(start * stride for start, stride in zip(starts, layout.strides, strict=True))
+    if 0 in shape:
+        # A load may be hoisted out of the empty loop, so it must not move backwards from where the array begins.
+        return Layout(layout.offset, shape, _contiguous(shape))
+    offset = layout.offset + sum(start * stride for start, stride in zip(starts, layout.strides, strict=True))
     strides = tuple(step * stride for step, stride in zip(steps, layout.strides, strict=True))
     return Layout(offset, shape, strides)
 

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs compiled by Numba: the ops, the loop skeletons, and how many kernels are compiled for what.
+
+A kernel takes tens of milliseconds to compile, so many ops of one dtype are put into one graph: they read a common
+value of the same loop, and fuse into one kernel with many outputs.
+"""
+
+import itertools
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from graphs import assert_same, random_case, strided
+
+from tracejit.autodiff import gradient
+from tracejit.aval import Aval
+from tracejit.backend.cpu import CpuExecutable, compiled
+from tracejit.errors import CodegenError, DTypeError
+from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.ops import OPS, Op
+from tracejit.ops.op import Layout, Scalar
+from tracejit.pipeline import build
+
+ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.name not in ("cast", "where")]
+ROUNDED_RIGHT = (
+    "sqrt",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "sign",
+    "reciprocal",
+    "isinf",
+    "isfinite",
+    "floordiv",
+    "mod",
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def graph_of(make: Callable[..., list[Value]], arrays: Sequence[np.ndarray]) -> Graph:
+    graph = Graph()
+    b = Builder(graph)
+    graph.outputs = make(b, *[b.input(Aval(a.shape, None, a.dtype)) for a in arrays])
+    return graph
+
+
+def layout_of(array: np.ndarray) -> Layout:
+    return Layout(0, array.shape, tuple(stride // array.itemsize for stride in array.strides))
+
+
+def run(
+    graph: Graph, arrays: Sequence[np.ndarray], placed: Sequence[np.ndarray] | None = None
+) -> list[np.ndarray]:
+    """Return what the compiled graph computes; `placed` are equal arrays that lie otherwise in memory."""
+    layouts = () if placed is None else [layout_of(array) for array in placed]
+    used = arrays if placed is None else placed
+    before = [array.copy() for array in used]
+    found = CpuExecutable(build(graph, layouts), layouts)(used)
+    for array, copy in zip(used, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    return found
+
+
+def exact(op: Op) -> bool:
+    assert isinstance(op.emit, Scalar)
+    return op.name in ROUNDED_RIGHT or "_{T}(" not in op.emit.template
+
+
+def assert_ulps(have: np.ndarray, want: np.ndarray, ulps: int, what: str) -> None:
+    assert have.dtype == want.dtype, what
+    assert have.shape == want.shape, what
+    if have.dtype.kind != "f" or not ulps:
+        np.testing.assert_array_equal(have, want, err_msg=what)
+        return
+    info = np.finfo(have.dtype)
+    np.testing.assert_allclose(have, want, rtol=ulps * info.eps, atol=2 * info.tiny, err_msg=what)
+
+
+def numbers(dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return operands: all pairs of special values, then pairs from ranges in which the functions differ."""
+    rng = np.random.default_rng(0)
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return np.array([False, False, True, True]), np.array([False, True, False, True])
+    if kind.kind == "f":
+        info = np.finfo(kind)
+        special = np.array(
+            [0.0, -0.0, 1, -1, 0.75, -2.5, 3, np.inf, -np.inf, np.nan, info.max, -info.max, info.tiny]
+        )
+        spread = [rng.uniform(-1, 1, 50) * width for width in (1e-4, 1, 3, 30, 800)]
+        rest = np.concatenate(spread)
+    else:
+        info = np.iinfo(kind)
+        special = np.array([0, 1, 2, 3, 7, info.max, info.max - 1, info.min, info.min + 1], dtype)
+        if info.min < 0:
+            special = np.append(special, np.array([-1, -2, -3], dtype))
+        rest = rng.integers(info.min, info.max, 100, dtype)
+    x, y = (part.ravel() for part in np.meshgrid(special, special))
+    x, y = np.append(x, rest), np.append(y, rng.permutation(rest))
+    return x.astype(kind), y.astype(kind)
+
+
+def defined(ops: Sequence[Op], arrays: Sequence[np.ndarray]) -> list[Op]:
+    found = []
+    for op in ops:
+        try:
+            op.infer(*[Aval(a.shape, None, a.dtype) for a in arrays[: len(op.samples[0].shapes)]])
+            found.append(op)
+        except DTypeError:
+            pass
+    return found
+
+
+def all_ops(b: Builder, ops: Sequence[Op], x: Value, y: Value) -> list[Value]:
+    # Through a first value, so that the ops find themselves in one loop.
+    flip = OPS["logical_not" if x.dtype.kind == "b" else "neg"]
+    operands = [b.apply(flip, (value,), {}) for value in (x, y)]
+    return [b.apply(op, operands[: len(op.samples[0].shapes)], {}) for op in ops]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int8", "uint8", "uint64", "bool"])
+def test_elementwise_ops(dtype: str) -> None:
+    arrays = numbers(dtype)
+    skipped = ("pow",) if np.dtype(dtype).kind == "i" else ()  # NumPy refuses negative powers of integers
+    ops = [op for op in defined(ELEMENTWISE, arrays) if op.name not in skipped]
+    graph = graph_of(lambda b, x, y: all_ops(b, ops, x, y), arrays)
+    before = len(compiled)
+    found = run(graph, arrays)
+    assert len(compiled) - before <= 2
+    for op, have, want in zip(ops, found, evaluate(graph, arrays), strict=True):
+        assert_ulps(have, want, 0 if exact(op) else 8, f"{op.name} {dtype}")
+        if have.dtype.kind == "f" and op.name not in ("maximum", "minimum"):
+            known = ~np.isnan(want) & ((want == 0) == (have == 0))
+            np.testing.assert_array_equal(np.signbit(have)[known], np.signbit(want)[known], err_msg=op.name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_elementwise_ops_on_strided_arrays(dtype: str) -> None:
+    x, y = (part[:90].reshape(9, 10) for part in numbers(dtype))
+    ops = [OPS[name] for name in ("add", "div", "exp", "tanh", "maximum", "less", "abs", "sqrt")]
+    graph = graph_of(lambda b, x, y: all_ops(b, ops, x, y), (x, y))
+    spread = np.zeros((9, 20), dtype)[:, ::2]
+    spread[...] = x
+    found = run(graph, (x, y), (spread, np.asfortranarray(y)[:, :]))
+    for op, have, want in zip(ops, found, evaluate(graph, (x, y)), strict=True):
+        assert_ulps(have, want, 0 if exact(op) else 8, op.name)
+
+
+def test_arrays_with_negative_and_zero_strides() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    y = np.broadcast_to(np.arange(4.0), (3, 4))
+    graph = graph_of(
+        lambda b, x, y: [b.sub(b.mul(x, y), y), b.sum(b.mul(x, y), axes=(1,), keepdims=False)], (x, y)
+    )
+    back = np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+    for have, want in zip(run(graph, (x, y), (back, y)), evaluate(graph, (x, y)), strict=True):
+        np.testing.assert_array_equal(have, want)
+
+
+def test_casts_and_choices() -> None:
+    kinds = ("float64", "float32", "int64", "int32", "int8", "uint8", "uint64", "bool")
+    arrays = [np.array([0, 1, 2, 3, 100, 127]).astype(kind) for kind in kinds]
+
+    def make(b: Builder, *xs: Value) -> list[Value]:
+        outputs = []
+        for x in xs:
+            y = b.where(b.equal(x, xs[2]), x, b.cast(b.cast(x, dtype=np.dtype(bool)), dtype=x.dtype))
+            outputs += [b.cast(y, dtype=np.dtype(kind)) for kind in kinds]
+        return outputs
+
+    graph = graph_of(make, arrays)
+    for have, want in zip(run(graph, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
+FOLDS = ("sum", "max", "min", "any", "all")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_reductions_of_thousands(dtype: str) -> None:
+    x = (np.random.default_rng(0).standard_normal((3, 4099)) * 10).astype(dtype)
+    axes = ((1,), (0,), (0, 1))
+
+    def make(b: Builder, x: Value) -> list[Value]:
+        y = b.square(x)
+        return [getattr(b, name)(y, axes=a, keepdims=False) for name in FOLDS for a in axes]
+
+    graph = graph_of(make, [x])
+    wide = np.zeros((4099, 6), dtype)[::-1, ::2].T
+    wide[...] = x
+    for placed in (None, [wide]):
+        for have, want in zip(run(graph, [x], placed), evaluate(graph, [x]), strict=True):
+            if have.dtype.kind == "f":
+                np.testing.assert_allclose(have, want, rtol=30 * np.finfo(dtype).eps)
+            else:
+                np.testing.assert_array_equal(have, want, strict=True)
+
+
+def test_reductions_of_special_values() -> None:
+    x = np.zeros((4, 100))
+    x[0, 50], x[1, 99], x[2, 0] = np.nan, np.inf, -np.inf
+    x[3] = -0.0
+
+    def make(b: Builder, x: Value) -> list[Value]:
+        y = b.neg(x)
+        return [getattr(b, name)(y, axes=(a,), keepdims=False) for name in (*FOLDS, "prod") for a in (0, 1)]
+
+    graph = graph_of(make, [x])
+    for have, want in zip(run(graph, [x]), evaluate(graph, [x]), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
+def test_empty_arrays() -> None:
+    x, y = np.zeros((0, 3)), np.zeros((3, 0))
+
+    def make(b: Builder, x: Value, y: Value) -> list[Value]:
+        return [b.exp(x), b.sum(b.exp(x), axes=(0,), keepdims=False), b.matmul(y, x), b.matmul(x, y),
+                b.concatenate(x, x, axis=0), b.pad(x, widths=((1, 1), (0, 0)), value=2.0)]  # fmt: skip
+
+    graph = graph_of(make, [x, y])
+    for have, want in zip(run(graph, [x, y]), evaluate(graph, [x, y]), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+def test_products_of_matrices_however_they_lie(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 3, (2, 3, 4, 5)).astype(dtype)
+    y = rng.integers(0, 3, (3, 5, 4)).astype(dtype)
+
+    def make(b: Builder, x: Value, y: Value) -> list[Value]:
+        turned = b.transpose(y, axes=(0, 2, 1))
+        part = b.slice(x, starts=(0, 0, 3, 0), stops=(2, 3, -1, 5), steps=(1, 1, -1, 2))
+        few = b.slice(y, starts=(0, 0, 0), stops=(3, 3, 4), steps=(1, 1, 1))
+        outputs = [b.matmul(x, y), b.matmul(turned, b.transpose(x, axes=(0, 1, 3, 2))), b.matmul(part, few)]
+        single = b.slice(x, starts=(0, 0, 0, 0), stops=(2, 3, 1, 5), steps=(1, 1, 1, 1))
+        return [
+            *outputs,
+            b.matmul(single, y),
+            b.matmul(y, b.broadcast_to(b.constant(np.ones((), dtype)), shape=(4, 2))),
+        ]
+
+    graph = graph_of(make, [x, y])
+    for have, want in zip(run(graph, [x, y]), evaluate(graph, [x, y]), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_hand_written_kernels(dtype: str) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (3, 4, 2)).astype(dtype)
+    index = np.array([3, 0, -1, 3])
+    beside = np.random.default_rng(1).integers(-4, 4, (3, 5, 2))
+
+    def make(b: Builder, x: Value, index: Value, beside: Value) -> list[Value]:
+        taken, along = b.take(x, index, axis=1), b.take_along_axis(x, beside, axis=1)
+        outputs = [
+            taken,
+            along,
+            b.scatter_add(x, index, taken, axis=1),
+            b.add_along_axis(x, beside, along, axis=1),
+        ]
+        outputs += [
+            b.put(x, index, b.neg(taken), axis=1),
+            b.put(x, index, 5, axis=1),
+            b.cumsum(x, axis=1, reverse=False),
+        ]
+        outputs += [b.cumsum(x, axis=2, reverse=True)]
+        outputs += [getattr(b, name)(x, axis=1, keepdims=False) for name in ("argmax", "argmin")]
+        return outputs if dtype == "float64" else [taken, outputs[2], outputs[-1]]
+
+    graph = graph_of(make, [x, index, beside])
+    found = run(graph, [x, index, beside])
+    for have, want in zip(found, evaluate(graph, [x, index, beside]), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_places_out_of_range_are_never_touched(dtype: str) -> None:
+    x, index = np.arange(4).astype(dtype), np.array([0, 10**12, -5, -4, 4, -(2**63)])
+
+    def make(b: Builder, x: Value, index: Value) -> list[Value]:
+        added = b.scatter_add(x, index, b.constant(np.ones(6, dtype)), axis=0)
+        return [b.take(x, index, axis=0), added, b.put(x, index, 7, axis=0)]
+
+    taken, added, replaced = run(graph_of(make, [x, index]), [x, index])
+    missing = np.nan if dtype == "float64" else np.iinfo(dtype).min
+    np.testing.assert_array_equal(taken, np.array([0, missing, missing, 0, missing, missing]).astype(dtype))
+    np.testing.assert_array_equal(added, [2, 1, 2, 3])
+    np.testing.assert_array_equal(replaced, [7, 1, 2, 3])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_random_graphs(seed: int) -> None:
+    rnd = random.Random(seed)
+    maker = random_case(rnd, 20, ("float64", "float32", "int64"))
+    assert maker is not None
+    pairs = [strided(rnd, array) for array in maker.arrays]
+    layouts = [layout for _, layout in pairs]
+    found = CpuExecutable(build(maker.graph, layouts), layouts)([array for array, _ in pairs])
+    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+
+
+def mlp_step(batch: int, sizes: Sequence[int]) -> tuple[Graph, list[np.ndarray]]:
+    """Return a step of stochastic gradient descent on the cross-entropy of a multilayer perceptron, and inputs."""
+    rng = np.random.default_rng(0)
+    shapes = [(batch, sizes[0]), (batch, sizes[-1])]
+    for fan_in, fan_out in itertools.pairwise(sizes):
+        shapes += [(fan_in, fan_out), (fan_out,)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+
+    def make(b: Builder, x: Value, target: Value, *parameters: Value) -> list[Value]:
+        for weights, bias in zip(parameters[::2], parameters[1::2], strict=True):
+            z = b.add(b.matmul(x, weights), bias)
+            x = b.tanh(z)
+        shifted = b.sub(z, b.stop_gradient(b.max(z, axes=(1,), keepdims=True)))
+        log_p = b.sub(shifted, b.log(b.sum(b.exp(shifted), axes=(1,), keepdims=True)))
+        loss = b.neg(b.div(b.sum(b.mul(target, log_p), axes=(0, 1), keepdims=False), float(batch)))
+        found = gradient(b, [loss], [b.constant(np.float32(1))], parameters)
+        return [loss, *(b.sub(p, b.mul(g, 0.01)) for p, g in zip(parameters, found, strict=True))]
+
+    return graph_of(make, arrays), arrays
+
+
+def check_step(batch: int, sizes: Sequence[int]) -> int:
+    """Check a step against the references, and return how many kernels were compiled for it."""
+    graph, arrays = mlp_step(batch, sizes)
+    before = len(compiled)
+    for have, want in zip(run(graph, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
+    return len(compiled) - before
+
+
+def test_other_sizes_compile_nothing() -> None:
+    assert check_step(4, (5, 6, 3)) > 0
+    assert check_step(32, (5, 6, 3)) == 0
+    assert check_step(7, (11, 13, 4)) == 0
+
+
+def test_equal_layers_share_kernels() -> None:
+    check_step(3, (4, 4, 4, 4, 2))
+    assert check_step(3, (*(4,) * 20, 2)) == 0
+
+
+def test_a_program_may_be_called_by_several_threads_at_once() -> None:
+    graph, arrays = mlp_step(32, (5, 6, 3))
+    executable = CpuExecutable(build(graph))
+    inputs = [[array + number for array in arrays] for number in range(2)]
+    expected = [executable(own) for own in inputs]
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(300):
+                for have, want in zip(executable(inputs[number]), expected[number], strict=True):
+                    np.testing.assert_array_equal(have, want)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1, 0)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_an_array_of_another_kind_is_refused() -> None:
+    graph = graph_of(lambda b, x: [b.neg(x)], [np.zeros((2, 3))])
+    executable = CpuExecutable(build(graph))
+    np.testing.assert_array_equal(executable([np.ones((2, 3))])[0], -1.0)
+    for other in (np.zeros((3, 2)), np.zeros((2, 3), np.float32), np.zeros((3, 2)).T, np.zeros(6)):
+        with pytest.raises(CodegenError, match="input 0 of a program is"):
+            executable([other])
