@@ -51,3 +51,87 @@ class TestConstants:
         accelerated(vector(1))
         factor[...] = 5.0
         assert accelerated(vector(1)).tolist() == [2.0]
+
+
+class TestTracedThrough:
+    """An accelerated function called while another one is recorded becomes part of that trace."""
+
+    def test_arguments_are_variables_of_their_own(self):
+        inner = dlaccelerate(lambda a, b: dlgradient((a * b).sum(), a))
+        outer = dlaccelerate(lambda x: inner(x, x))
+        for fun in (outer, outer, lambda x: inner(x, x), lambda x: dlfeval(outer.function, x)):
+            assert fun(vector(3)).tolist() == [3.0]
+        assert inner.stats.calls == 2  # directly, and inside dlfeval; not while outer was recorded
+
+    def test_ndarrays_are_dlarrays_inside(self):
+        inner = dlaccelerate(lambda a: dlgradient((a**2).sum(), a))
+        outer = dlaccelerate(lambda x: x * inner(np.array([3.0])))
+        assert [outer(vector(2)).tolist() for _ in range(2)] == [[12.0], [12.0]]
+
+    @pytest.mark.parametrize("numbers", [[3.0, 4.0], [3, 4]])
+    def test_index_assignment_stays_inside(self, numbers):
+        @dlaccelerate
+        def inner(a):
+            a[0] = 100
+            return a
+
+        def outer(x):
+            y = x * 1
+            inner(y)
+            return y
+
+        accelerated = dlaccelerate(outer)
+        for fun in (lambda x: dlfeval(outer, x), accelerated, accelerated):
+            assert fun(np.array(numbers)).tolist() == numbers
+
+
+class TestOutputsAreFresh:
+    def check(self, fun, *args):
+        """Call twice, writing into what came out each time, and compare with a call of another instance."""
+        expected = [out._data.copy() for out in dlaccelerate(fun)(*args)]
+        given = [x._data.copy() for x in args]
+        accelerated = dlaccelerate(fun)
+        seen = [x._data for x in args]
+        for _ in range(3):
+            for out, want in zip(accelerated(*args), expected, strict=True):
+                np.testing.assert_array_equal(out._data, want)
+                assert out._data.flags.c_contiguous and out._data.flags.writeable
+                assert not any(np.shares_memory(out._data, other) for other in seen)
+                seen.append(out._data)
+                out._data[...] = 7
+        for x, want in zip(args, given, strict=True):
+            np.testing.assert_array_equal(x._data, want)
+
+    def test_inputs_returned(self):
+        self.check(lambda x, y: (x, y, x, y.T, x[1:], x.reshape(3, 1)), vector(1, 2, 3), dlarray(np.eye(2, 3)))
+
+    def test_one_array_twice(self):
+        def fun(x):
+            y = x * 2
+            return y, y, y.T, y.copy()
+
+        self.check(fun, dlarray(np.arange(6.0).reshape(2, 3)))
+
+    def test_constants(self):
+        kept, data = vector(1, 2), np.array([3, 4])
+        self.check(lambda x: (kept, dlarray(data), kept, dlarray(2.0), kept[:1]), vector(1))
+        assert kept.tolist() == [1, 2] and data.tolist() == [3, 4]
+
+    def test_gradients_that_are_constant(self):
+        self.check(lambda x, y: dlgradient(y.sum(), [x, y]), vector(1, 2), vector(3, 4))
+
+    def test_contiguous_in_c_order(self):
+        # Otherwise parameters that go round a training loop would need a trace for each order.
+        self.check(lambda x: (x * 2, x.T + 1), dlarray(np.asfortranarray(np.arange(6.0).reshape(2, 3))))
+        step = dlaccelerate(lambda x: x * 2)
+        x = dlarray(np.asfortranarray(np.ones((2, 3))))
+        for _ in range(4):
+            x = step(x)
+        assert step.occupancy == 4.0
+
+    def test_ndarrays_made_inside(self):
+        accelerated = dlaccelerate(lambda x: (x, np.array([1.0, 2.0])))
+        for _ in range(3):
+            out = accelerated(vector(1))[1]
+            assert type(out) is np.ndarray and out.tolist() == [1.0, 2.0]
+            out[...] = 7

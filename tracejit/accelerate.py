@@ -256,10 +256,8 @@ class AcceleratedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
         recorder = trace.recorder()
-        if not self._enabled:
+        if not self._enabled or (recorder is not None and recorder.accelerating):  # then it is traced through
             return dlfeval(self._function, *args, **kwargs)
-        if recorder is not None and recorder.accelerating:
-            return self._function(*args, **kwargs)  # traced through
         if kwargs:
             args, kwargs = self._normalised(args, kwargs)
         if recorder is None and self._check_mode == "none":
@@ -376,9 +374,10 @@ class AcceleratedFunction:
             inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
             args, kwargs = tree.unflatten(call.treedef, inputs)
             leaves, treedef = tree.flatten(self._function(*args, **kwargs))
+            # Outputs of a replay are contiguous arrays of their own; so are those of the recording.
+            held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
             results: list[Any] = []
             arrays: list[dlarray] = []
-            seen: set[int] = {id(array._data) for array in call.arrays}
             for leaf in leaves:
                 if type(leaf) is not dlarray:
                     results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
@@ -386,11 +385,11 @@ class AcceleratedFunction:
                 trace.check_open(leaf)
                 recorder.graph.outputs.append(recorder.value(leaf))
                 results.append(_ArrayLeaf(leaf._format))
-                # Outputs of a replay are arrays of their own; so are those of the recording.
                 data = leaf._data
-                if data.base is not None or id(data) in seen or leaf._value is None:
+                own = leaf._value is not None and data.base is None and id(data) not in held
+                if not own or not data.flags.c_contiguous:
                     data = data.copy()
-                seen.add(id(data))
+                held.add(id(data))
                 arrays.append(dlarray._wrap(data, leaf._format, None))
         made = _Trace(recorder.graph, results, treedef, self._name, call.key)
         with self._lock:

@@ -82,7 +82,9 @@ def _inner_input(leaf: Any) -> Any:
     if not _is_array(leaf):
         return leaf
     array = _as_input(leaf)
-    return trace.apply("cast", array, dtype=array.dtype) if array.dtype.kind == "f" else array
+    if array.dtype.kind == "f":
+        return trace.apply("cast", array, dtype=array.dtype)
+    return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
 
 
 def _untraced(leaf: Any) -> Any:
