@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The executor: walks the table of a program. Compiled once for a process."""
 
+import platform
 from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
@@ -19,8 +20,12 @@ ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 1
 CONTIGUOUS_AND_ALIGNED = 0x101
 
 # Words of the state.
-ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, CHECK_COUNT, ARRAY_TYPE = range(8)
-STATE_WORDS = 8
+ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, CHECK_COUNT, ARRAY_TYPE, FLUSH = range(9)
+STATE_WORDS = 9
+
+# Bits of the control register of SSE: results that are denormal become 0 (bit 15), so do operands (bit 6).
+FLUSH_TO_ZERO = 0x8040
+HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -70,11 +75,38 @@ def _pointer(typing_context: Any, address: Any) -> Any:
     return signature(types.CPointer(types.intp), types.intp), codegen
 
 
+def _control(name: str, sets: bool) -> Any:
+    """Return a function that reads or sets the control register; on other machines it does nothing."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def control(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if not HAS_CONTROL_REGISTER:
+                return args[0]
+            word = ir.IntType(32)
+            slot = cgutils.alloca_once(builder, word)
+            if sets:
+                builder.store(builder.trunc(args[0], word), slot)
+            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(function, [builder.bitcast(slot, ir.IntType(8).as_pointer())])
+            return builder.zext(builder.load(slot), ir.IntType(64))
+
+        return signature(types.intp, types.intp), codegen
+
+    return control
+
+
+_read_control = _control("llvm.x86.sse.stmxcsr", sets=False)
+_set_control = _control("llvm.x86.sse.ldmxcsr", sets=True)
+
+
 def run(state: Any, inputs: int, outputs: int) -> int:
     """Check the inputs, fill in the addresses of this call's arrays, and launch every row.
 
     `inputs` and `outputs` are the addresses of tuples of NumPy arrays, which the caller keeps alive. The state is a list
-    of words: the addresses of four tables and their lengths, and of NumPy's array type. A check describes an
+    of words: the addresses of four tables and their lengths, the address of NumPy's array type, and whether
+    denormal numbers count as 0 while the program runs. A check describes an
     input: (address of the dtype, axes, whether it has to be contiguous, sizes..., strides in bytes...). A patch is
     (place among the arguments, 0 for an input and 1 for an output, its number, bytes to add). A row is
     (kernel address, place of its arguments).
@@ -112,8 +144,13 @@ def run(state: Any, inputs: int, outputs: int) -> int:
         array = _word_at(arrays + TUPLE_ITEMS + 8 * patches[4 * i + 2])
         arguments[patches[4 * i]] = _word_at(array + ARRAY_DATA) + patches[4 * i + 3]
     rows = _pointer(state[ROWS])
+    control = _read_control(0)
+    if state[FLUSH] != 0:
+        _set_control(control | FLUSH_TO_ZERO)
     for i in range(state[ROW_COUNT]):
         _call(rows[2 * i], _advance(arguments, rows[2 * i + 1]))
+    if state[FLUSH] != 0:
+        _set_control(control)
     return 0
 
 

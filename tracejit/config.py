@@ -16,10 +16,13 @@ class Settings:
 
     backend     TRACEJIT_BACKEND: "cpu" (Numba), or "python" (emitted source without compiling; slow)
     verify      TRACEJIT_VERIFY: "1" checks every graph before and after each pass
+    flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs, which makes
+                steps slow whose gradients become that small
     """
 
     backend: str = "cpu"
     verify: bool = False
+    flush_denormals: bool = True
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -31,6 +34,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     return Settings(
         backend=_choice(environment, "TRACEJIT_BACKEND", BACKENDS, "cpu"),
         verify=_choice(environment, "TRACEJIT_VERIFY", ("0", "1"), "0") == "1",
+        flush_denormals=_choice(environment, "TRACEJIT_FLUSH_DENORMALS", ("0", "1"), "1") == "1",
     )
 
 

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 from numba.core import types
 
+from tracejit import config
 from tracejit.codegen.names import DTYPES, SUFFIXES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar
@@ -175,6 +176,7 @@ class CpuExecutable:
         state[executor.CHECKS] = checks.ctypes.data
         state[executor.CHECK_COUNT] = len(program.inputs)
         state[executor.ARRAY_TYPE] = id(np.ndarray)
+        state[executor.FLUSH] = config.settings.flush_denormals
         self._kept = (table, checks, callback)  # what the state points to
         free: list[_Instance] = []
 
