@@ -10,6 +10,12 @@ from tracejit.trace import Recorder
 settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
 settings.load_profile("fast")
 
+collect_ignore = ["golden"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
+
 
 @pytest.fixture
 def rng() -> np.random.Generator:

@@ -1,0 +1,39 @@
+"""softmax_is_three_passes_of_one_kernel
+
+1 launches of 1 kernels; arena 64 bytes.
+input[0]: 3x4 float32
+output[0]: 3x4 float32
+"""
+
+
+def max_sub_div_6c5161964f62(args):
+    n0 = args[0]
+    n1 = args[1]
+    p0 = read_f32(args[2])
+    p0_0 = args[3]
+    o0 = write_f32(args[4], 0)
+    o0_0 = args[5]
+    o1 = write_f32(args[6], 1)
+    o1_0 = args[7]
+    c0 = number_f32(args[8])
+    for i0 in range(n0):
+        v0 = c0
+        for i1 in range(n1):
+            v1 = p0[i0 * p0_0 + i1]
+            v0 = fold_max_f32(v0, v1)
+        v2 = f32(0)
+        for i1 in range(n1):
+            v3 = p0[i0 * p0_0 + i1]
+            v4 = v3 - v0
+            v5 = exp_f32(v4)
+            o1[i0 * o1_0 + i1] = v5
+            v2 = fold_sum_f32(v2, v5)
+        for i1 in range(n1):
+            v6 = o1[i0 * o1_0 + i1]
+            v7 = v6 / v2
+            o0[i0 * o0_0 + i1] = v7
+
+
+def forward(memory):
+    # max, sub, exp, sum, div
+    max_sub_div_6c5161964f62([3, 4, memory('input[0]', 0, 'float32'), 4, memory('output[0]', 0, 'float32'), 4, memory('arena', 0, 'float32'), 4, f32(float('-inf'))])

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The emitted source of small programs, as files that are compared and run.
+
+Each file is named for the property that it pins. They change only by ``pytest --update-golden``; the difference is
+then reviewed like code.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tracejit.autodiff import gradient
+from tracejit.aval import Aval
+from tracejit.backend.python import PythonExecutable
+from tracejit.codegen.emit import module_source
+from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.pipeline import build
+from tracejit.program import Number, Program
+
+FOLDER = Path(__file__).parent / "golden"
+
+Make = Callable[..., list[Value]]
+
+
+class Case(NamedTuple):
+    """What to emit, for which sizes, and how many launches and bytes of arena that takes."""
+
+    make: Make
+    shapes: tuple[tuple[int, ...], ...]
+    launches: list[str]  # beginnings of the kernels' names
+    arena: bool = False  # whether anything but inputs and outputs has memory
+
+
+def _layer(b: Builder, x: Value, w: Value, bias: Value) -> list[Value]:
+    return [b.tanh(b.add(b.matmul(x, w), bias))]
+
+
+def _ones(b: Builder, value: Value) -> Value:
+    return b.broadcast_to(b.constant(np.ones((), value.dtype)), shape=value.shape)
+
+
+def _chain(b: Builder, x: Value) -> list[Value]:
+    y = b.tanh(x)
+    for _ in range(2):
+        y = b.mul(b.tanh(y), b.sigmoid(y))
+    (found,) = gradient(b, [y], [_ones(b, y)], [x])
+    return [y, found]
+
+
+def _softmax(b: Builder, x: Value) -> list[Value]:
+    e = b.exp(b.sub(x, b.max(x, axes=(1,), keepdims=True)))
+    return [b.div(e, b.sum(e, axes=(1,), keepdims=True))]
+
+
+def _bias_gradient(b: Builder, z: Value, bias: Value, ct: Value) -> list[Value]:
+    y = b.tanh(b.add(z, bias))
+    return gradient(b, [y], [ct], [z, bias])
+
+
+def _adam(b: Builder, p: Value, g: Value, m: Value, v: Value) -> list[Value]:
+    m = b.add(b.mul(m, 0.9), b.mul(g, 0.1))
+    v = b.add(b.mul(v, 0.999), b.mul(b.square(g), 0.001))
+    step = b.div(b.mul(m, 0.003), b.add(b.sqrt(v), 1e-8))
+    return [b.sub(p, step), m, v]
+
+
+def _column_sums(b: Builder, x: Value) -> list[Value]:
+    return [b.sum(b.exp(x), axes=(0,), keepdims=False)]
+
+
+def _losses(b: Builder, x: Value, target: Value) -> list[Value]:
+    shifted = b.sub(x, b.max(x, axes=(1,), keepdims=True))
+    log_p = b.sub(shifted, b.log(b.sum(b.exp(shifted), axes=(1,), keepdims=True)))
+    return [b.sum(b.mul(target, log_p), axes=(0, 1), keepdims=False)]
+
+
+def _outputs(b: Builder, x: Value) -> list[Value]:
+    y = b.exp(x)
+    z = b.sum(y, axes=(1,), keepdims=False)
+    return [y, z, b.matmul(y, y)]
+
+
+CASES = {
+    "layer_is_a_product_and_one_loop": Case(_layer, ((4, 3), (3, 5), (5,)), ["gemm", "add_tanh"], arena=True),
+    "chain_value_and_gradient_in_one_loop": Case(_chain, ((6,),), ["tanh"]),
+    "softmax_is_three_passes_of_one_kernel": Case(_softmax, ((3, 4),), ["max"], arena=True),
+    "bias_gradient_accumulates_in_the_adjoint_loop": Case(
+        _bias_gradient, ((4, 3), (3,), (4, 3)), ["add_tanh"]
+    ),
+    "adam_update_is_one_loop": Case(_adam, ((2, 3),) * 4, ["mul"]),
+    "cross_entropy_is_one_kernel": Case(_losses, ((3, 4), (3, 4)), ["max"]),
+    "two_uses_share_a_load": Case(lambda b, x: [b.add(b.exp(x), b.mul(x, x))], ((5,),), ["exp"]),
+    "transposes_are_flags_of_gemm": Case(
+        lambda b, x, y: [b.matmul(b.transpose(x, axes=(1, 0)), b.transpose(y, axes=(1, 0)))],
+        ((3, 4), (5, 3)),
+        ["gemm"],
+    ),
+    "reshape_and_transpose_are_free": Case(
+        lambda b, x: [b.exp(b.transpose(b.reshape(x, shape=(4, 3)), axes=(1, 0)))],
+        ((2, 2, 3),),
+        ["exp"],
+    ),
+    "concatenate_writes_each_part_in_place": Case(
+        lambda b, x, y: [b.concatenate(x, y, axis=1)], ((2, 3), (2, 1)), ["copy", "copy"]
+    ),
+    "outputs_are_written_directly": Case(_outputs, ((3, 3),), ["exp", "gemm"]),
+    "column_sum_keeps_the_inner_axis_innermost": Case(_column_sums, ((3, 4),), ["exp_sum"]),
+    "constants_are_arguments": Case(lambda b, x: [b.add(b.mul(x, 0.3), 7.0)], ((3,),), ["mul_add"]),
+}
+
+
+def arrays_of(case: Case) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.uniform(0.1, 1.0, shape).astype(np.float32) for shape in case.shapes]
+
+
+def program_of(case: Case) -> tuple[Graph, Program]:
+    graph = Graph()
+    b = Builder(graph)
+    graph.outputs = case.make(b, *[b.input(Aval(shape, None, np.dtype(np.float32))) for shape in case.shapes])
+    return graph, build(graph)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
+    case = CASES[name]
+    graph, program = program_of(case)
+    text = module_source(program, name)
+    path = FOLDER / f"{name}.py"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    assert path.exists(), f"{path} is missing; pytest --update-golden writes it"
+    golden = path.read_text()
+    executable = PythonExecutable(program)
+    exec(
+        compile(golden, str(path), "exec"), executable._namespace
+    )  # the text of the file, not what is emitted now
+    arrays = arrays_of(case)
+    for have, want in zip(executable(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-5)
+    assert text == golden, "the emitted source changed; review the difference after pytest --update-golden"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_launches_and_memory(name: str) -> None:
+    case = CASES[name]
+    _, program = program_of(case)
+    names = [row.kernel.name for row in program.rows]
+    assert len(names) == len(case.launches), names
+    for have, want in zip(names, case.launches, strict=True):
+        assert have.startswith(want), names
+    assert bool(program.arena_bytes) == case.arena
+
+
+def test_sizes_and_constants_are_not_in_the_text() -> None:
+    def kernels(case: Case) -> list[str]:
+        return [kernel.text for kernel in program_of(case)[1].kernels]
+
+    case = CASES["constants_are_arguments"]
+    other = Case(lambda b, x: [b.add(b.mul(x, 0.4), 8.0)], ((30,),), case.launches)
+    assert kernels(case) == kernels(other)
+    assert [a for row in program_of(case)[1].rows for a in row.arguments if isinstance(a, Number)]
+    for name, case in CASES.items():
+        if (
+            "concatenate" not in name and "reshape" not in name
+        ):  # an axis of size 1 has no loop; sizes in params
+            doubled = case._replace(shapes=tuple(tuple(2 * n for n in shape) for shape in case.shapes))
+            assert kernels(case) == kernels(doubled), name
+
+
+def test_every_file_belongs_to_a_case() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(CASES)
+
+
+def test_source_names_neither_paths_nor_lines_of_the_user() -> None:
+    for path in FOLDER.glob("*.py"):
+        assert "/" not in path.read_text().replace(" / ", "")
