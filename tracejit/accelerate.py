@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlaccelerate: a function that is recorded once for each signature of its arguments and replayed afterwards."""
 
+import copy
 import functools
 import inspect
+import sys
 import threading
 import types
 import warnings
@@ -156,7 +158,8 @@ class AcceleratedFunction:
         _check_function(function)
         functools.update_wrapper(self, function)
         self._function = function
-        self._name = getattr(function, "__qualname__", type(function).__name__)
+        self._name = _name(function)
+        self._slot = f"_accelerated_{self._name}"  # of an instance's __dict__, if this is a method
         self._lock = threading.RLock()
         self._traces: dict[Key, _Trace] = {}
         self._fast: tuple[tuple[Callable[[Any], Any], _Trace], ...] = ()  # call paths, latest first
@@ -316,11 +319,15 @@ class AcceleratedFunction:
             f"  check_tolerance: {self.check_tolerance:g}"
         )
 
-    def __get__(self, instance: Any, owner: type | None = None) -> "AcceleratedFunction":
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._slot = f"_accelerated_{owner.__qualname__}.{name}"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the method of an instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
             return self
-        slot = f"_accelerated_{self._name}"
+        if isinstance(instance, type):  # under classmethod: the class is an argument like others
+            return types.MethodType(self, instance)
         try:
             methods = instance.__dict__
         except AttributeError:
@@ -328,16 +335,46 @@ class AcceleratedFunction:
                 f"{self._name}: instances of {type(instance).__name__} have no __dict__ to keep the cache of an "
                 "accelerated method in; remove __slots__, or accelerate a function that takes the arrays."
             ) from None
-        method = methods.get(slot)
-        if method is None or method.function.__func__ is not self._function:
-            method = methods[slot] = AcceleratedFunction(
-                types.MethodType(self._function, instance),
-                cache_size=self._cache_size,
-                check_mode=self._check_mode,
-                check_tolerance=self._check_tolerance,
-                enabled=self._enabled,
-            )
-        return method  # type: ignore[no-any-return]
+        method = methods.get(self._slot)
+        # The __dict__ of a copied instance has the method of the other one.
+        if method is None or method.function.__self__ is not instance:
+            function = types.MethodType(self._function, instance)
+            method = methods[self._slot] = AcceleratedFunction(function, **self._settings())
+            method._slot = self._slot
+        return method
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "cache_size": self._cache_size,
+            "check_mode": self._check_mode,
+            "check_tolerance": self._check_tolerance,
+            "enabled": self._enabled,
+        }
+
+    # Copies and pickles have the settings but not the traces.
+
+    def __copy__(self) -> "AcceleratedFunction":
+        return AcceleratedFunction(self._function, **self._settings())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AcceleratedFunction":
+        return AcceleratedFunction(copy.deepcopy(self._function, memo), **self._settings())
+
+    def __reduce__(self) -> Any:
+        if isinstance(self._function, types.MethodType):
+            instance, name = self._function.__self__, self._slot.rpartition(".")[2]
+            if getattr(instance, name, None) is self:
+                return (getattr, (instance, name), self._settings())
+        name = getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        for step in name.split("."):
+            found = getattr(found, step, None)
+        if found is self:
+            return name  # as functions are pickled
+        return (functools.partial(AcceleratedFunction, **self._settings()), (self._function,))
+
+    def __setstate__(self, settings: dict[str, Any]) -> None:
+        for name, value in settings.items():
+            setattr(self, name, value)
 
     def _find(self, call: Call) -> _Trace | None:
         """Return the trace for a call, counting a hit or a miss."""
@@ -504,14 +541,22 @@ def _is_array_reason(reason: str, call: Call, names: list[str]) -> bool:
 def _check_function(function: Any) -> None:
     if isinstance(function, AcceleratedFunction):
         raise ArgumentError("dlaccelerate: the function is accelerated already.")
+    if isinstance(function, (staticmethod, classmethod)):
+        kind = type(function).__name__
+        raise ArgumentError(f"dlaccelerate: expected a function, not a {kind}; put @{kind} above @dlaccelerate.")
     if not callable(function):
         raise ArgumentError(f"dlaccelerate: expected a function, not {type(function).__name__}.")
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise ArgumentError(f"dlaccelerate: {function.__qualname__} is async; accelerate the functions it awaits.")
-    if inspect.isgeneratorfunction(function):
-        raise ArgumentError(
-            f"dlaccelerate: {function.__qualname__} is a generator; accelerate the function that makes one element."
-        )
+    for code in (function, type(function).__call__):
+        if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
+            raise ArgumentError(f"dlaccelerate: {_name(function)} is async; accelerate the functions it awaits.")
+        if inspect.isgeneratorfunction(code):
+            raise ArgumentError(
+                f"dlaccelerate: {_name(function)} is a generator; accelerate the function that makes one element."
+            )
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
