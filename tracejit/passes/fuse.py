@@ -80,6 +80,17 @@ class Fused:
             found = self.views[value] = (value, contiguous(value.shape))
         return found
 
+    def merge(self, into: Loop, loop: Loop) -> None:
+        """Move the nodes of `loop`, of the same domain, into `into`."""
+        for node in loop.nodes:
+            self.home[node.output] = into
+        into.nodes += loop.nodes
+        into.maps.update(loop.maps)
+        into.reduced_from.update(loop.reduced_from)
+        into.accumulates |= loop.accumulates
+        if into.split is None:
+            into.split = loop.split
+
     def source(self, value: Value) -> tuple[Value, AxisMap]:
         """Return the value that `value` rearranges (itself if none) and its axis map."""
         found = self.sources.get(value)
@@ -202,19 +213,9 @@ class _Fuser:
                 return None
         loops.sort(key=lambda loop: -len(loop.nodes))
         for other in loops[1:]:
-            self.merge(loops[0], other)
+            self.fused.merge(loops[0], other)
+            del self.loops[other]
         return loops[0] if len(loops[0].nodes) < MAX_NODES else None
-
-    def merge(self, into: Loop, other: Loop) -> None:
-        for node in other.nodes:
-            self.fused.home[node.output] = into
-        into.nodes += other.nodes
-        into.maps.update(other.maps)
-        into.reduced_from.update(other.reduced_from)
-        into.accumulates |= other.accumulates
-        if into.split is None:
-            into.split = other.split
-        del self.loops[other]
 
     def place(
         self, loop: Loop, shape: tuple[int, ...], inputs: list[tuple[Value, AxisMap]]

@@ -6,6 +6,10 @@ A loop joins its readers late: what `fuse` has put into a loop of its own becaus
 (the decayed moments of an optimiser, read only when the gradient is known) is moved into its first reader,
 if that is a loop over the same domain. That is legal if every other reader is deeper than that one.
 
+Note [siblings]
+Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
+and the cosine of one input. Loops of equal depth cannot depend on each other.
+
 Note [recomputing]
 A value that is cheap to compute from what is in memory anyway (1 - y*y from y) is computed again by its
 readers rather than stored by one loop and loaded by another.
@@ -29,7 +33,8 @@ class _Use(NamedTuple):
 
 
 def regroup(graph: Graph, fused: Fused) -> None:
-    """Move loops into their readers, and cheap values to where they are read."""
+    """Join loops that read the same, move loops into their readers, and cheap values to where they are read."""
+    _join_siblings(graph, fused)
     _sink(graph, fused)
     _recompute(graph, fused)
     _prune(graph, fused)
@@ -77,33 +82,74 @@ def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bo
     return _axes_in_reader(use.step, use.node, use.position, axes) == made_by.maps[base]
 
 
-def _sink(graph: Graph, fused: Fused) -> None:
-    """Merge loops into their first readers (Note [sinking])."""
-    uses, _ = _uses(graph, fused)
-    readers: dict[Step, list[tuple[Value, _Use]]] = {}
-    blocked: set[Step] = set()
+def _join_siblings(graph: Graph, fused: Fused) -> None:
+    """Merge loops of one depth that read the same array (Note [siblings])."""
+    first: dict[tuple[int, tuple[int, ...], Value], Loop] = {}
+    gone: set[Step] = set()
+    changed: dict[Loop, None] = {}
     for step in fused.steps:
         if not isinstance(step, Loop):
             continue
-        for node in step.nodes:
-            for use in uses.get(node.output, ()):
-                readers.setdefault(step, []).append((node.output, use))
-    depths: dict[Step, int] = {}
+        roots = [
+            fused.view(v)[0]
+            for node in step.nodes
+            for v in node.inputs
+            if fused.home.get(fused.source(v)[0]) is not step and v.aval.size > 1
+        ]
+        keys = [(step.depth, step.domain, root) for root in dict.fromkeys(roots)]
+        target = next((first[key] for key in keys if key in first), None)
+        if (
+            target is not None
+            and target.split == step.split
+            and len(target.nodes) + len(step.nodes) <= MAX_NODES
+        ):
+            fused.merge(target, step)
+            gone.add(step)
+            changed[target] = None
+        else:
+            target = step
+        for key in keys:
+            first.setdefault(key, target)
+    if gone:
+        fused.steps = [step for step in fused.steps if step not in gone]
+        _sort_nodes(graph, list(changed))
+
+
+class _Readers(NamedTuple):
+    """Who reads the values of a loop: loops, as rearrangements of axes; and the least depth of other readers."""
+
+    loops: list[tuple[Value, _Use]]
+    others: int | None
+
+
+def _readers(graph: Graph, fused: Fused) -> dict[Loop, _Readers]:
+    """Return the readers of each loop that has some, except loops that are read through slices."""
+    uses, _ = _uses(graph, fused)
+    others: dict[Step, int] = {}
+    sliced: set[Step] = set()
     for step in fused.steps:
-        if isinstance(step, Loop):
-            continue
-        for value in step.node.inputs:
-            made_by = fused.home.get(fused.view(value)[0])
-            if made_by is not None:
-                depths[made_by] = min(depths.get(made_by, step.depth), step.depth)
+        for node in step.nodes if isinstance(step, Loop) else [step.node]:
+            for value in node.inputs:
+                root = fused.view(value)[0]
+                made_by = fused.home.get(root)
+                if made_by is None or made_by is step:
+                    continue
+                if not isinstance(step, Loop):
+                    others[made_by] = min(others.get(made_by, step.depth), step.depth)
+                elif fused.source(value)[0] is not root:
+                    sliced.add(made_by)  # it needs memory before the reader starts
+    found: dict[Loop, _Readers] = {}
     for step in fused.steps:
-        if isinstance(step, Loop):
-            for node in step.nodes:
-                for value in node.inputs:
-                    root = fused.view(value)[0]
-                    made_by = fused.home.get(root)
-                    if made_by is not None and made_by is not step and fused.source(value)[0] is not root:
-                        blocked.add(made_by)  # read through a slice: it needs memory before the reader starts
+        if isinstance(step, Loop) and step not in sliced:
+            loops = [(node.output, use) for node in step.nodes for use in uses.get(node.output, ())]
+            if loops:
+                found[step] = _Readers(loops, others.get(step))
+    return found
+
+
+def _sink(graph: Graph, fused: Fused) -> None:
+    """Merge loops into their first readers (Note [sinking])."""
+    readers = _readers(graph, fused)
     gone: dict[Step, Loop] = {}
 
     def current(step: Step) -> Step:
@@ -111,41 +157,36 @@ def _sink(graph: Graph, fused: Fused) -> None:
             step = gone[step]
         return step
 
-    for step in sorted(fused.steps, key=lambda s: -s.depth):
-        if not isinstance(step, Loop) or step.accumulates or step in blocked or step not in readers:
-            continue
-        found = [(base, use, current(use.step)) for base, use in readers[step]]
-        target = min((reader for _, _, reader in found), key=lambda s: s.depth)
-        if not isinstance(target, Loop) or target is step or len(target.nodes) + len(step.nodes) > MAX_NODES:
-            continue
-        if depths.get(step, target.depth + 1) <= target.depth:
-            continue
-        if any(reader is not target and reader.depth <= target.depth for _, _, reader in found):
-            continue
-        if step.split is not None and target.split not in (None, step.split):
-            continue
-        if step.split is not None and target.split is None and target.accumulates:
-            continue
-        if all(
-            _reads_as_it_lies(fused, step, base, use._replace(step=target))
-            for base, use, reader in found
-            if reader is target
-        ):
-            _merge(fused, target, step)
-            gone[step] = target
+    for loop in sorted(readers, key=lambda loop: -loop.depth):
+        found = [(base, use, current(use.step)) for base, use in readers[loop].loops]
+        target = min((reader for _, _, reader in found), key=lambda reader: reader.depth)
+        if isinstance(target, Loop) and _may_sink(fused, loop, target, found, readers[loop].others):
+            fused.merge(target, loop)
+            gone[loop] = target
     if gone:
         fused.steps = [step for step in fused.steps if step not in gone]
-        _sort_nodes(graph, [s for s in set(map(current, gone)) if isinstance(s, Loop)])
+        _sort_nodes(graph, [s for s in dict.fromkeys(map(current, gone)) if isinstance(s, Loop)])
 
 
-def _merge(fused: Fused, into: Loop, loop: Loop) -> None:
-    for node in loop.nodes:
-        fused.home[node.output] = into
-    into.nodes += loop.nodes
-    into.maps.update(loop.maps)
-    into.reduced_from.update(loop.reduced_from)
-    if into.split is None:
-        into.split = loop.split
+def _may_sink(
+    fused: Fused, loop: Loop, target: Loop, found: list[tuple[Value, _Use, Step]], others: int | None
+) -> bool:
+    """Return whether `loop` can become part of `target`, its first reader."""
+    if target is loop or loop.accumulates or len(target.nodes) + len(loop.nodes) > MAX_NODES:
+        return False
+    if others is not None and others <= target.depth:
+        return False
+    if any(reader is not target and reader.depth <= target.depth for _, _, reader in found):
+        return False
+    if loop.split is not None and (
+        target.split not in (None, loop.split) or (target.split is None and target.accumulates)
+    ):
+        return False
+    return all(
+        _reads_as_it_lies(fused, loop, base, use._replace(step=target))
+        for base, use, reader in found
+        if reader is target
+    )
 
 
 def _sort_nodes(graph: Graph, loops: list[Loop]) -> None:
