@@ -104,8 +104,8 @@ _set_control = _control("llvm.x86.sse.ldmxcsr", sets=True)
 def run(state: Any, inputs: int, outputs: int) -> int:
     """Check the inputs, fill in the addresses of this call's arrays, and launch every row.
 
-    `inputs` and `outputs` are the addresses of tuples of NumPy arrays, which the caller keeps alive. The state is a list
-    of words: the addresses of four tables and their lengths, the address of NumPy's array type, and whether
+    `inputs` and `outputs` are the addresses of tuples of NumPy arrays, which the caller keeps alive. The state
+    is a list of words: the addresses of four tables and their lengths, the address of NumPy's array type, and whether
     denormal numbers count as 0 while the program runs. A check describes an
     input: (address of the dtype, axes, whether it has to be contiguous, sizes..., strides in bytes...). A patch is
     (place among the arguments, 0 for an input and 1 for an output, its number, bytes to add). A row is

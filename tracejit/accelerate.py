@@ -203,7 +203,7 @@ class AcceleratedFunction:
 
     @property
     def check_mode(self) -> str:
-        """"none" or "tolerance"."""
+        """ "none" or "tolerance"."""
         return self._check_mode
 
     @check_mode.setter
@@ -265,12 +265,12 @@ class AcceleratedFunction:
             args, kwargs = self._normalised(args, kwargs)
         if recorder is None and self._check_mode == "none":
             whole = (args, kwargs)
-            for fast, found in self._fast:
-                result = fast(whole)
+            for call_path, known in self._fast:
+                result = call_path(whole)
                 if result is not MISS:
                     with self._lock:
                         self._calls += 1
-                        self._count_hit(found)
+                        self._count_hit(known)
                     return result
         call = read(self._name, (args, kwargs), self._path)
         for array in call.arrays:
@@ -302,7 +302,8 @@ class AcceleratedFunction:
             if self._last_miss is not None:
                 return self._explain_miss(*self._last_miss)
             if self._last_trace is not None:
-                return f"{self._name}: hit. The call was replayed from the trace for {self._describe(self._last_trace.key)}."
+                described = self._describe(self._last_trace.key)
+                return f"{self._name}: hit. The call was replayed from the trace for {described}."
         return f"{self._name} has not been called since its cache was cleared."
 
     def __repr__(self) -> str:
@@ -528,7 +529,9 @@ class AcceleratedFunction:
             return f"{head}, because the arguments' containers differ from those of all {len(known)} traces."
         reasons = min(alike, key=len)
         note = ""
-        if all(" was " in reason for reason in reasons) and not any(_is_array_reason(r, call, names) for r in reasons):
+        if all(" was " in reason for reason in reasons) and not any(
+            _is_array_reason(r, call, names) for r in reasons
+        ):
             note = " A number that changes from call to call costs a trace each time: pass it as a dlarray."
         return f"{head}, because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
 
@@ -543,12 +546,16 @@ def _check_function(function: Any) -> None:
         raise ArgumentError("dlaccelerate: the function is accelerated already.")
     if isinstance(function, (staticmethod, classmethod)):
         kind = type(function).__name__
-        raise ArgumentError(f"dlaccelerate: expected a function, not a {kind}; put @{kind} above @dlaccelerate.")
+        raise ArgumentError(
+            f"dlaccelerate: expected a function, not a {kind}; put @{kind} above @dlaccelerate."
+        )
     if not callable(function):
         raise ArgumentError(f"dlaccelerate: expected a function, not {type(function).__name__}.")
     for code in (function, type(function).__call__):
         if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
-            raise ArgumentError(f"dlaccelerate: {_name(function)} is async; accelerate the functions it awaits.")
+            raise ArgumentError(
+                f"dlaccelerate: {_name(function)} is async; accelerate the functions it awaits."
+            )
         if inspect.isgeneratorfunction(code):
             raise ArgumentError(
                 f"dlaccelerate: {_name(function)} is a generator; accelerate the function that makes one element."

@@ -156,10 +156,10 @@ class _Generator:
                 else:
                     text = repr(name) if type(name) in (str, int) else self.constant(name)
                     self.line(f"{variable} = {source}[{text}]")
-        return all([
+        return all(
             self.take_apart(child, variable, parts, arrays)
             for child, variable in zip(children, variables, strict=True)
-        ])  # fmt: skip
+        )
 
     def leaf(self, source: str, part: Any, arrays: list[str]) -> bool:
         if isinstance(part, ArrayPart):
@@ -217,7 +217,7 @@ def _tuple(names: Sequence[str]) -> str:
 
 def _dataclass_maker(kind: type, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
     def make(parts: Sequence[Any]) -> Any:
-        instance = object.__new__(kind)
+        instance: Any = object.__new__(kind)
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(instance, name, part)
         return instance

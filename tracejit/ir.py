@@ -137,7 +137,7 @@ class Builder:
             value = self._output(avals, node, result)
             node.outputs = (value,)
             return value
-        results = result if self.compute else [None] * len(avals)
+        results: Any = result if self.compute else [None] * len(avals)
         node.outputs = tuple(
             [self._output(aval, node, part) for aval, part in zip(avals, results, strict=True)]
         )

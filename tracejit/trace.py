@@ -83,7 +83,7 @@ class Recorder:
         self._quiet.__enter__()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, *exc: Any) -> None:
         self._quiet.__exit__(*exc)
         _current.recorder = self._outer
         self._outer = None  # a kept graph must not keep that of the evaluation around it
@@ -158,7 +158,9 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
             try:
                 x = np.asarray(x)
             except Exception as error:
-                raise ArgumentError(f"{where}: cannot make an array of {type(x).__name__}: {error}") from error
+                raise ArgumentError(
+                    f"{where}: cannot make an array of {type(x).__name__}: {error}"
+                ) from error
             if x.dtype == object:
                 raise ArgumentError(
                     f"{where}: expected an array, a number or a (nested) list of numbers, not {x!r:.80}."

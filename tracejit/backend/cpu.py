@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The CPU backend: compiles kernels with Numba, one C function each, and runs programs by the executor.
 
-Nothing here is imported before the first compilation, because Numba takes longer to import than most programs take to run.
+Nothing here is imported before the first compilation, because Numba takes longer to import than most programs
+take to run.
 """
 
 import ctypes
@@ -150,7 +151,9 @@ class _Instance:
 
     __slots__ = ("_arena", "_arguments", "_state", "address")
 
-    def __init__(self, state: np.ndarray, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int) -> None:
+    def __init__(
+        self, state: np.ndarray, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int
+    ) -> None:
         self._arguments = template.copy()
         self._arena = np.empty(arena_bytes + ALIGNMENT, np.uint8)
         self._arguments[arena_slots] += -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT

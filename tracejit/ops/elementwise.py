@@ -53,7 +53,9 @@ def _elementwise(
 
     def reference(*arrays: np.ndarray) -> np.ndarray:
         result: np.ndarray = ufunc(*arrays)
-        if result.dtype.char == "e":  # of bools and small integers: computed again without its overflow and rounding
+        if (
+            result.dtype.char == "e"
+        ):  # of bools and small integers: computed again without its overflow and rounding
             result = ufunc(*[np.asarray(x, np.float32) for x in arrays])
         return result
 
@@ -225,7 +227,9 @@ FUNCTIONS = (
 
 
 def _compare(name: str, ufunc: np.ufunc, symbol: str) -> Op:
-    return _elementwise(name, ufunc, f"{{0}} {symbol} {{1}}", f"x {symbol} y as bool; no derivative", analytic=False)
+    return _elementwise(
+        name, ufunc, f"{{0}} {symbol} {{1}}", f"x {symbol} y as bool; no derivative", analytic=False
+    )
 
 
 LOGIC = (

@@ -125,7 +125,9 @@ class _Lowering:
         self.fused = fused
         self.rank = len(loop.domain)
         self.is_row: dict[Value, bool] = {}
-        self.ready: dict[Value, int] = {}  # the pass of a full value; the pass before which a row value is known
+        self.ready: dict[
+            Value, int
+        ] = {}  # the pass of a full value; the pass before which a row value is known
         self.reads: list[Access] = []
         self.read_numbers: dict[Access, int] = {}
         self.writes: list[Access] = []

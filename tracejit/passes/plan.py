@@ -7,7 +7,7 @@ arena, in which memory is reused as soon as its last reader has run.
 """
 
 from bisect import bisect_left, insort
-
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -305,7 +305,7 @@ def _as_matrices(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int]
     walk = [(extent, stride) for extent, stride in zip(batch, strides, strict=True) if extent != 1]
     if not walk:
         return transposed, leading, 0
-    for (_, outer), (extent, inner) in zip(walk, walk[1:], strict=False):
+    for (_, outer), (extent, inner) in pairwise(walk):
         if outer != inner * extent:
             return None
     return transposed, leading, walk[-1][1]
@@ -360,5 +360,3 @@ class Arena:
 
 def _rounded(size_bytes: int) -> int:
     return max(ALIGNMENT, -(-size_bytes // ALIGNMENT) * ALIGNMENT)
-
-
