@@ -13,13 +13,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from graphs import assert_same, random_case, strided
+from test_structure import CALLS, names_needed
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable, compiled
+from tracejit.backend.cpu import CpuExecutable, compiled, namespace
+from tracejit.codegen.names import SUFFIXES
 from tracejit.errors import CodegenError, DTypeError
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.ops import OPS, Op
+from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Layout, Scalar
 from tracejit.pipeline import build
 
@@ -370,6 +372,15 @@ def test_a_program_may_be_called_by_several_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_the_backend_defines_what_is_emitted() -> None:
+    known = set(namespace())
+    for op in OPS.values():
+        if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE):
+            for dtype in SUFFIXES:
+                assert names_needed(op, dtype) <= known, f"{op.name} of {dtype}"
+    assert {name for _, name in CALLS} | {"gemm_f32", "gemm_f64"} <= known
 
 
 def test_an_array_of_another_kind_is_refused() -> None:
