@@ -390,3 +390,23 @@ def test_iteration_ends():
         except IndexError:
             break
     assert len(rows) == 2
+
+
+def test_scatter_add_sums_equal_places():
+    x = np.arange(6.0).reshape(3, 2)
+    index = np.array([[0, 2], [2, -1]])
+    values = np.ones((2, 2, 2))
+    expected = x.copy()
+    np.add.at(expected, index, values)
+    got = tj.scatter_add(tj.dlarray(x, "BC"), index, values, "B")
+    assert got.format == "BC"
+    np.testing.assert_array_equal(tj.extractdata(got), expected)
+    check_gradients(lambda x, v: tj.scatter_add(x, index, v), x, values)
+
+
+def test_scatter_add_broadcasts_values_and_names_sizes_that_do_not():
+    np.testing.assert_array_equal(tj.scatter_add(np.zeros(3), [0, 0], 1.5).tolist(), [3.0, 0.0, 0.0])
+    with pytest.raises(tj.DimsError, match=r"scatter_add: v has size 3, but the places have size 2"):
+        tj.scatter_add(np.zeros(4), [0, 1], np.ones(3))
+    with pytest.raises(tj.BoundsError):
+        tj.scatter_add(np.zeros(4), [4], 1.0)

@@ -107,6 +107,7 @@ from tracejit.functions.elementwise import (
 from tracejit.functions.encoding import onehotdecode, onehotencode
 from tracejit.functions.indexing import (
     nonzero,
+    scatter_add,
     take,
     take_along_axis,
 )

@@ -7,6 +7,7 @@ which needs their values, except in ``x[mask] = value``, which is a selection.
 """
 
 import operator
+from contextlib import suppress
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -545,6 +546,42 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
             array = expanded(array, (*common[:axis], have[axis], *common[axis + 1 :]))
             index = expanded(index, (*common[:axis], wanted[axis], *common[axis + 1 :]))
     return trace.apply("take_along_axis", array, index, axis=axis)  # type: ignore[no-any-return]
+
+
+def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
+    """Return `x` with `values` added at the given places along an axis; values at equal places add up.
+
+    Args:
+        x: dlarray of any format, ndarray or list.
+        indices: integers of any size, from -n to n - 1 for an axis of size n.
+        values: what is added, of the size of ``take(x, indices, axis)`` or one that broadcasts to it.
+        axis: the axis, by number or label.
+
+    Returns:
+        dlarray of the size, format and dtype of `x`; `x` itself is not changed.
+
+    Raises:
+        BoundsError: (an IndexError) for a place out of range.
+        DTypeError: if `indices` are not integers, or `x` is bool.
+        DimsError: if `values` do not broadcast or there is no such axis.
+
+    Adjoint: ct for `x`, take(ct, indices) for `values`.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.scatter_add(np.zeros(4), [0, 2, 2], [1.0, 10.0, 100.0]).tolist()
+        [1.0, 0.0, 110.0, 0.0]
+    """
+    array = trace.as_array(x, "scatter_add")
+    index = relabel(_indices("scatter_add", indices), None)
+    axis = normalize_axis("scatter_add", array, axis)
+    have = array._data.shape
+    shape = have[:axis] + index._data.shape + have[axis + 1 :]
+    given = relabel(_as_value(array, values), None)
+    if given._data.shape != shape:
+        with suppress(DimsError):  # the op names the sizes
+            given = expanded(given, shape)
+    return trace.apply("scatter_add", array, index, given, axis=axis)  # type: ignore[no-any-return]
 
 
 def _indices(function: str, indices: Any) -> Any:
