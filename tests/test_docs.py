@@ -64,7 +64,9 @@ def updated(page: str, text: str, namespace: dict) -> str:
         end = start
         while lines[end] != "\n" and not lines[end].startswith((">>>", "```")):
             end += 1
-        lines[start:end] = got.replace("\n\n", "\n<BLANKLINE>\n").splitlines(keepends=True)
+        lines[start:end] = re.sub(r"^$(?=\n)", "<BLANKLINE>", got, flags=re.MULTILINE).splitlines(
+            keepends=True
+        )
     return "".join(lines)
 
 
