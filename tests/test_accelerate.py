@@ -5,12 +5,25 @@ import copy
 import functools
 import gc
 import pickle
+import re
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 
-from tracejit import ArgumentError, config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit import (
+    ArgumentError,
+    CacheError,
+    OutputsDifferWarning,
+    clear_cache,
+    config,
+    dlaccelerate,
+    dlarray,
+    dlfeval,
+    dlgradient,
+)
+from tracejit.backend import python
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +35,107 @@ def python_backend(monkeypatch):
 
 def vector(*numbers):
     return dlarray(np.array(numbers, float))
+
+
+class TestNumbersOfTheReference:
+    def test_occupancy_and_clear_cache(self):
+        accelerated = dlaccelerate(lambda x: x * 2)
+        assert (accelerated.occupancy, accelerated.cache_size) == (0.0, 50)
+        accelerated(vector(1))
+        assert accelerated.occupancy == 2.0
+        clear_cache(accelerated)
+        assert (accelerated.occupancy, accelerated.hit_rate) == (0.0, 0.0)
+        for n in range(1, 6):
+            accelerated(vector(*range(n)))
+        assert accelerated.occupancy == 10.0
+        accelerated.cache_size = 10
+        assert accelerated.occupancy == 50.0
+
+    def test_hit_rate(self):
+        accelerated = dlaccelerate(lambda x: x * 2)
+        assert accelerated.hit_rate == 0.0
+        for expected in (0.0, 50.0, 200 / 3, 75.0):
+            accelerated(vector(1))
+            assert accelerated.hit_rate == pytest.approx(expected)
+        accelerated(vector(1, 2))
+        assert accelerated.hit_rate == 60.0
+        assert (accelerated.stats.calls, accelerated.stats.hits, accelerated.stats.traces) == (5, 3, 2)
+        accelerated.clear_cache()
+        accelerated(vector(1))
+        assert accelerated.hit_rate == 0.0 and accelerated.stats.traces == 1
+
+    def test_the_least_recently_used_trace_goes_first(self):
+        accelerated = dlaccelerate(lambda x, k: x * k, cache_size=3)
+
+        def hits(k):
+            before = accelerated.stats.hits
+            assert accelerated(vector(1), k).item() == k
+            return accelerated.stats.hits > before
+
+        assert [hits(k) for k in (1, 2, 3)] == [False] * 3
+        assert hits(1) and not hits(4)  # 2 went
+        assert hits(3) and hits(1) and hits(4)
+        assert accelerated.occupancy == 100.0
+        accelerated.cache_size = 1
+        assert accelerated.occupancy == 100.0
+        assert hits(4) and not hits(1) and not hits(3) and accelerated.stats.traces == 6
+
+    def test_repr_lists_the_properties(self):
+        accelerated = dlaccelerate(np.square)
+        accelerated(vector(1))
+        accelerated(vector(1))
+        assert re.fullmatch(
+            r"AcceleratedFunction with properties:\n\n"
+            r" +function: .*square\n +enabled: True\n +cache_size: 50\n +hit_rate: 50\n +occupancy: 2\n"
+            r" +check_mode: 'none'\n +check_tolerance: 0.0001",
+            repr(accelerated),
+        )
+        assert f"function: {__name__}.Model.scaled\n" in repr(Model(1.0).scaled)
+
+    def test_not_enabled(self):
+        runs = []
+
+        @dlaccelerate(enabled=False)
+        def fun(x):
+            runs.append(float(x[0]))  # allowed, as nothing is kept
+            return dlgradient((x**2).sum(), x)
+
+        for _ in range(3):
+            assert fun(vector(2)).item() == 4.0
+        assert runs == [2.0] * 3 and fun.occupancy == fun.hit_rate == 0.0
+        assert dlfeval(lambda x: dlgradient(fun(x).sum(), x), vector(2)).item() == 2.0
+
+    @pytest.mark.parametrize(
+        ("name", "value", "text"),
+        [
+            ("cache_size", 0, "cache_size: expected a positive integer, not 0"),
+            ("cache_size", True, "cache_size: expected a positive integer, not True"),
+            ("cache_size", 2.0, "cache_size: expected a positive integer, not 2.0"),
+            ("check_mode", "always", r"check_mode: expected one of \('none', 'tolerance'\), not 'always'"),
+            ("check_tolerance", 0, "check_tolerance: expected a positive number, not 0"),
+            ("check_tolerance", float("nan"), "check_tolerance: expected a positive number, not nan"),
+            ("check_tolerance", "1", "check_tolerance: expected a positive number, not '1'"),
+            ("enabled", 1, "enabled: expected True or False, not 1"),
+        ],
+    )
+    def test_values_that_are_not_valid(self, name, value, text):
+        with pytest.raises(ArgumentError, match=text):
+            dlaccelerate(np.square, **{name: value})
+        with pytest.raises(ArgumentError, match=text):
+            setattr(dlaccelerate(np.square), name, value)
+
+    @pytest.mark.parametrize(
+        ("name", "value"), [("hit_rate", 1), ("occupancy", 1), ("function", len), ("stats", 1)]
+    )
+    def test_read_only(self, name, value):
+        with pytest.raises(AttributeError):
+            setattr(dlaccelerate(np.square), name, value)
+
+    def test_clear_cache_of_something_else(self):
+        with pytest.raises(
+            ArgumentError, match="clear_cache: expected an accelerated function, not function"
+        ):
+            clear_cache(lambda x: x)
 
 
 class TestConstants:
@@ -324,3 +438,245 @@ def test_copies_keep_settings_but_no_traces(duplicate):
     again = duplicate(accelerated)
     assert (again.cache_size, again.check_tolerance, again.occupancy) == (9, 0.5, 0.0)
     assert again(vector(3)).item() == 9.0 and accelerated.stats.calls == 1
+
+
+def explained(fun, *calls):
+    """Return what explain() says after the last of some calls."""
+    for arguments in calls:
+        fun(*arguments)
+    return fun.explain()
+
+
+class TestExplain:
+    def fun(self, **options):
+        def step(x, k=1.0, *rest, **more):
+            return 0
+
+        step.__qualname__ = "step"
+        return dlaccelerate(step, **options)
+
+    def test_before_and_after_clearing(self):
+        fun = self.fun()
+        assert fun.explain() == "step has not been called since its cache was cleared."
+        fun(vector(1))
+        fun.clear_cache()
+        assert fun.explain() == "step has not been called since its cache was cleared."
+
+    def test_first_call(self):
+        assert explained(self.fun(), (dlarray(np.zeros((2, 3), np.float32), "CB"), "text", vector(1))) == (
+            "step: miss. A new trace was recorded for x: 2(C) x 3(B) float32, k: 'text', argument 3: 1 float64, "
+            "because there was none yet."
+        )
+
+    def test_hit(self):
+        assert explained(self.fun(), (vector(1), 0.5), (vector(1), 0.5)) == (
+            "step: hit. The call was replayed from the trace for x: 1 float64, k: 0.5."
+        )
+
+    @pytest.mark.parametrize(
+        ("before", "after", "text"),
+        [
+            ((vector(1),), (vector(1, 2),), "x was 1 float64, is 2 float64."),
+            ((vector(1),), (dlarray([1]),), "x was 1 float64, is 1 int64."),
+            ((vector(1),), (dlarray([1.0], "C"),), r"x was 1 float64, is 1\(C\) float64."),
+            ((vector(1, 2),), (vector(1, 2, 3)[::2],), r"x was 2 float64, is 2 float64 with strides \(2,\)."),
+            (({"a": vector(1)},), ({"a": vector(1, 2)},), r"x\['a'\] was 1 float64, is 2 float64."),
+            (({"it was": vector(1)},), ({"it was": vector(1, 2)},), r"x\['it was'\] was 1 float64, is 2 float64."),
+            ((vector(1), "mean"), (vector(1), "sum"), "k was 'mean', is 'sum'.$"),
+            ((vector(1), 0.5), (vector(1), 0.25), "k was 0.5, is 0.25. A number that changes .* pass it as a dlarray"),
+            ((vector(1), np.float32(1)), (vector(1), 2), r"k was np.float32\(1.0\), is 2. A number that changes"),
+            ((vector(1), True), (vector(1), False), "k was True, is False.$"),
+            ((vector(1), 0.5), (vector(1, 2), 0.25), "x was 1 float64, is 2 float64; k was 0.5, is 0.25.$"),
+            ((vector(1), 1, 2), (vector(1), 1, 3), "argument 3 was 2, is 3."),
+        ],
+    )  # fmt: skip
+    def test_misses(self, before, after, text):
+        assert re.search(
+            rf"step: miss. .*, because, compared with the trace that is nearest, {text}",
+            explained(self.fun(), before, after),
+        )
+
+    def test_a_keyword(self):
+        fun = self.fun()
+        fun(vector(1), scale=1)
+        fun(vector(1), scale=2)
+        assert "scale was 1, is 2" in fun.explain()
+
+    def test_the_nearest_trace(self):
+        text = explained(self.fun(), (vector(1, 2), "b"), (vector(1), "a"), (vector(1, 2), "a"))
+        assert text.endswith("nearest, x was 1 float64, is 2 float64.")  # the later one of two
+
+    @pytest.mark.parametrize(
+        ("before", "after", "text"),
+        [
+            (([vector(1)],), ([vector(1)] * 2,), r"\[0\]\[0\] has 1 elements in one and 2 in the other"),
+            (({"a": vector(1)},), ({"b": vector(1)},), r"has the keys \['a'\] in one and \['b'\] in the other"),
+            ((vector(1),), ((vector(1),),), "is a leaf in one and a tuple in the other"),
+        ],
+    )  # fmt: skip
+    def test_containers(self, before, after, text):
+        assert re.search(f"because the containers are others: .*{text}", explained(self.fun(), before, after))
+
+    def test_evicted(self):
+        fun = self.fun(cache_size=1)
+        assert (
+            "because the trace that there was had been evicted: more than cache_size (1) are in use"
+            in explained(fun, (vector(1),), (vector(1, 2),), (vector(1),))
+        )
+        fun.clear_cache()
+        assert explained(fun, (vector(1, 2),)).endswith("because there was none yet.")
+
+    def test_after_an_error(self):
+        fun = dlaccelerate(lambda x: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            fun(vector(1))
+        assert "miss. The function raised an error for x: 1 float64, and no trace was kept." in fun.explain()
+
+    def test_many_arguments(self):
+        fun = dlaccelerate(lambda *arrays: arrays[0])
+        assert "argument 11: 1 float64, and 9 more, because" in explained(fun, [vector(1)] * 20)
+
+    def test_no_arguments(self):
+        assert explained(dlaccelerate(lambda: 3), (), ()).endswith("from the trace for no arguments.")
+
+    def test_keeps_no_array_alive(self):
+        fun = self.fun()
+        for _ in range(2):
+            data = np.ones(3)
+            gone = weakref.ref(data)
+            fun(data)
+            del data
+            gc.collect()
+            assert gone() is None
+
+
+class TestSource:
+    def test_before_the_first_call(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        with pytest.raises(CacheError, match="there is no emitted source yet; call the function first"):
+            fun.source()
+
+    def test_is_a_module_that_runs(self):
+        fun = dlaccelerate(lambda x: np.tanh(x * 2))
+        fun(vector(0.5))
+        names = dict(python.namespace())
+        exec(fun.source(), names)
+        x, y = np.array([0.5]), np.zeros(1)
+        places = {"input[0]": x, "output[0]": y}
+        names["forward"](lambda name, offset, dtype: python.Memory(places[name], offset // 8))
+        assert y.tolist() == fun(x).tolist() == [np.tanh(1.0)]
+
+    def test_of_the_trace_used_last(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        fun(vector(1))
+        fun(vector(1, 2))
+        assert "input[0]: 2 float64" in fun.source()
+        fun(vector(1))
+        assert "input[0]: 1 float64" in fun.source()
+
+    def test_of_forward_and_adjoint(self):
+        fun = dlaccelerate(np.sin)
+        dlfeval(lambda x: dlgradient(fun(x).sum(), x), vector(1))
+        source = fun.source()
+        assert source.count("def forward(") == 2 and '"""sin, adjoint' in source
+        compile(source, "source", "exec")
+
+
+class TestCheckMode:
+    def warned(self, fun, *arguments):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = fun(*arguments)
+        assert all(w.category is OutputsDifferWarning and w.filename == __file__ for w in caught)
+        messages = [str(w.message) for w in caught]
+        assert all(
+            m.startswith("Accelerated outputs differ from underlying function outputs") for m in messages
+        )
+        return result, messages
+
+    def test_a_closure_that_changes(self):
+        factor = 2.0
+        fun = dlaccelerate(lambda x: {"y": x * factor}, check_mode="tolerance")
+        assert self.warned(fun, vector(1, 0))[1] == self.warned(fun, vector(1, 0))[1] == []
+        factor = 5.0
+        result, messages = self.warned(fun, vector(1, 0))
+        assert result["y"].tolist() == [2.0, 0.0] and len(messages) == 1
+        assert (
+            "output['y'][0] is 2.0, expected 5.0 (1 of 2 elements differ by more than 0.0001)" in messages[0]
+        )
+        fun.check_mode = "none"
+        assert self.warned(fun, vector(1, 0))[1] == []
+
+    def test_noise(self):
+        rng = np.random.default_rng(0)
+        fun = dlaccelerate(lambda x: x + rng.normal(size=3), check_mode="tolerance")
+        first = fun(vector(0, 0, 0)).tolist()
+        for _ in range(2):
+            result, messages = self.warned(fun, vector(0, 0, 0))
+            assert result.tolist() == first and len(messages) == 1
+
+    def test_inside_dlfeval(self):
+        factor = 2.0
+        fun = dlaccelerate(lambda x: x * factor, check_mode="tolerance")
+        grad = lambda x: dlfeval(lambda x: dlgradient(fun(x).sum(), x), x)
+        assert self.warned(grad, vector(1))[1] == self.warned(grad, vector(1))[1] == []
+        factor = 5.0
+        result, messages = self.warned(grad, vector(1))
+        assert result.item() == 2.0 and len(messages) == 1
+
+    @pytest.mark.parametrize(
+        ("before", "after", "text"),
+        [
+            (float("nan"), float("nan"), None),
+            (1.0, float("nan"), "is 1.0, expected nan"),
+            (1.0, float("inf"), "is 1.0, expected inf"),
+            (float("inf"), float("-inf"), "is inf, expected -inf"),
+            (float("inf"), float("inf"), None),
+            (1.0, 1.0 + 5e-5, None),
+            (1e6, 1e6 + 50, None),
+            (1e6, 1e6 + 200, "is 1000000.0, expected 1000200.0"),
+            (3, 4, "is 3, expected 4"),
+            (0.0, -0.0, None),
+            (True, False, "is True, expected False"),
+            (np.float32(1), np.float32(2), "is 1.0, expected 2.0"),
+        ],
+    )
+    def test_arrays_and_numbers(self, before, after, text):
+        value = before
+        functions = [
+            lambda x: value,
+            lambda x: x * 0 + value,
+            lambda x: np.array([value, value]),
+            lambda x: [{"k": value}],
+        ]
+        accelerated = [dlaccelerate(fun, check_mode="tolerance") for fun in functions]
+        for fun in accelerated:
+            fun(vector(0))
+        value = after
+        for fun in accelerated:
+            messages = self.warned(fun, vector(0))[1]
+            assert len(messages) == (text is not None)
+        assert text is None or f"output[0]['k'] {text}" in messages[0]
+
+    @pytest.mark.parametrize(
+        ("before", "after", "text"),
+        [
+            ("a", "b", "output is 'a', expected 'b'"),
+            ("a", "a", None),
+            (None, None, None),
+            (None, 1, "output is None in one and a leaf in the other"),
+            ([1], [1, 2], "output has 1 elements in one and 2 in the other"),
+            (vector(1), vector(1, 2), "output is 1 float64, expected 2 float64"),
+            (vector(1), dlarray([1.0], "C"), r"output is 1 float64, expected 1(C) float64"),
+            (vector(1), np.array([1.0]), "output is 1 dlarray float64\n[1.], expected array([1.])"),
+            (np.array([1.0]), np.array([1.0, 2.0]), "output is array([1.]), expected array([1., 2.])"),
+        ],
+    )
+    def test_kinds_of_outputs(self, before, after, text):
+        value = before
+        fun = dlaccelerate(lambda x: value, check_mode="tolerance")
+        fun(vector(0))
+        value = after
+        messages = self.warned(fun, vector(0))[1]
+        assert len(messages) == (text is not None)
+        assert text is None or text in messages[0]

@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, final, overload
 
@@ -22,10 +22,11 @@ from tracejit.evaluate import dlfeval
 from tracejit.ir import Graph
 from tracejit.ops import Op
 from tracejit.replay import Replay, call_op
-from tracejit.signature import ArrayPart, Call, Key, differences, layouts, read
+from tracejit.signature import Call, Key, ValuePart, differences, layouts, read
 
 CHECK_MODES = ("none", "tolerance")
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
+_EVICTED_KEPT = 1000  # remembered so that explain() can tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,9 @@ class AcceleratedFunction:
         self._traces: dict[Key, _Trace] = {}
         self._fast: tuple[tuple[Callable[[Any], Any], _Trace], ...] = ()  # call paths, latest first
         self._last_trace: _Trace | None = None
-        self._last_miss: tuple[Call, list[Key]] | None = None  # and the keys that there were
+        # The key, those that there were, and whether its trace had been evicted.
+        self._last_miss: tuple[Key, list[Key], bool] | None = None
+        self._evicted: dict[int, None] = {}  # hashes of the latest keys
         self._calls = self._hits = self._recorded = 0
         self._signature: inspect.Signature | None = None
         self.enabled = enabled
@@ -254,6 +257,7 @@ class AcceleratedFunction:
             self._traces.clear()
             self._fast = ()
             self._calls = self._hits = self._recorded = 0
+            self._evicted.clear()
             self._last_trace = self._last_miss = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -383,7 +387,7 @@ class AcceleratedFunction:
             self._calls += 1
             found = self._traces.get(call.key)
             if found is None:
-                self._last_miss = (call._replace(leaves=[], arrays=[]), list(self._traces))
+                self._last_miss = (call.key, list(self._traces), hash(call.key) in self._evicted)
                 return None
             self._count_hit(found)
             return found
@@ -418,6 +422,11 @@ class AcceleratedFunction:
             arrays: list[dlarray] = []
             for leaf in leaves:
                 if type(leaf) is not dlarray:
+                    if isinstance(leaf, Iterator):
+                        raise ArgumentError(
+                            f"{self._name}: the result holds a {type(leaf).__name__}, which could be run through "
+                            "only once, and not by a replay; return a list."
+                        )
                     results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
                     continue
                 trace.check_open(leaf)
@@ -441,20 +450,21 @@ class AcceleratedFunction:
     def _call_within(self, recorder: trace.Recorder, call: Call) -> Any:
         """Record the call as one op of the evaluation around it."""
         found = self._find(call)
+        known = found is not None
         if found is None:
-            plain = [
-                dlarray._wrap(leaf._data, leaf._format, None) if type(leaf) is dlarray else leaf
-                for leaf in call.leaves
-            ]
-            found, _ = self._record(call._replace(leaves=plain))
+            found, _ = self._record(call._replace(leaves=_untraced(call.leaves)))
         outputs = trace.apply_op(found.op(), call.arrays, {})
         count = sum(1 for leaf in found.results if type(leaf) is _ArrayLeaf)
-        return found.assemble(list(outputs[:count]))
+        result = found.assemble(list(outputs[:count]))
+        if known and self._check_mode == "tolerance":
+            self._check(call, result, stacklevel=4)
+        return result
 
-    def _check(self, call: Call, result: Any) -> None:
+    def _check(self, call: Call, result: Any, stacklevel: int = 3) -> None:
         """Warn if the underlying function gives other outputs than a replay gave."""
-        args, kwargs = tree.unflatten(call.treedef, call.leaves)
-        expected, expected_tree = tree.flatten(dlfeval(self._function, *args, **kwargs))
+        args, kwargs = tree.unflatten(call.treedef, _untraced(call.leaves))
+        with trace.suspended():
+            expected, expected_tree = tree.flatten(dlfeval(self._function, *args, **kwargs))
         actual, actual_tree = tree.flatten(result)
         found = tree.difference(actual_tree, expected_tree, "output")
         if found is None:
@@ -469,13 +479,16 @@ class AcceleratedFunction:
                 "do not come from array arguments are constants of a trace (numbers from closures, NumPy's "
                 "random numbers, the outcome of an if); pass them as arguments.",
                 OutputsDifferWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
     def _evict(self) -> None:
         while len(self._traces) > self._cache_size:
             oldest = min(self._traces.values(), key=lambda kept: kept.used)
             del self._traces[oldest.key]
+            self._evicted[hash(oldest.key)] = None
+            if len(self._evicted) > _EVICTED_KEPT:
+                del self._evicted[next(iter(self._evicted))]
             self._fast = tuple(pair for pair in self._fast if pair[1] is not oldest)
 
     def _normalised(self, args: Any, kwargs: Any) -> Any:
@@ -518,27 +531,36 @@ class AcceleratedFunction:
             parts = [*parts[:11], f"and {len(parts) - 11} more"]
         return ", ".join(parts) or "no arguments"
 
-    def _explain_miss(self, call: Call, known: list[Key]) -> str:
-        head = f"{self._name}: miss. A new trace was recorded for {self._describe(call.key)}"
+    def _explain_miss(self, key: Key, known: list[Key], evicted: bool) -> str:
+        if key not in self._traces:
+            return f"{self._name}: miss. The function raised an error for {self._describe(key)}, and no trace was kept."
+        head = f"{self._name}: miss. A new trace was recorded for {self._describe(key)}"
+        if evicted:
+            return (
+                f"{head}, because the trace that there was had been evicted: more than cache_size "
+                f"({self._cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
+            )
         if not known:
             return f"{head}, because there was none yet."
-        names = self._paths(call.key.structure)
-        compared = [differences(key, call.key, names) for key in reversed(known)]
-        alike = [reasons for reasons in compared if reasons]
+        compared = [(old, differences(old, key)) for old in reversed(known)]
+        alike = [(old, places) for old, places in compared if places]
         if not alike:
-            return f"{head}, because the arguments' containers differ from those of all {len(known)} traces."
-        reasons = min(alike, key=len)
+            mine, latest = (tree.TreeDef(k.structure, [], 0) for k in (key, known[-1]))
+            place = tree.difference(latest, mine, "(args, kwargs)")
+            return f"{head}, because the containers are others: compared with the latest trace, {place}."
+        old, places = min(alike, key=lambda pair: len(pair[1]))
+        names = self._paths(key.structure)
+        reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
         note = ""
-        if all(" was " in reason for reason in reasons) and not any(
-            _is_array_reason(r, call, names) for r in reasons
-        ):
+        if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
             note = " A number that changes from call to call costs a trace each time: pass it as a dlarray."
         return f"{head}, because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
 
 
-def _is_array_reason(reason: str, call: Call, names: list[str]) -> bool:
-    name = reason.partition(" was ")[0]
-    return isinstance(call.key.parts[names.index(name)], ArrayPart)
+def _is_number(part: Any) -> bool:
+    return (
+        type(part) is ValuePart and part.kind is not bool and issubclass(part.kind, (int, float, np.number))
+    )
 
 
 def _check_function(function: Any) -> None:
@@ -566,26 +588,37 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
+def _untraced(leaves: list[Any]) -> list[Any]:
+    return [
+        dlarray._wrap(leaf._data, leaf._format, None) if type(leaf) is dlarray else leaf for leaf in leaves
+    ]
+
+
 def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
     """Return how two leaves of an output differ by more than `tolerance`, or None."""
-    if type(mine) is not dlarray or type(theirs) is not dlarray:
-        same = mine is theirs or np.array_equal(np.asarray(mine), np.asarray(theirs))
-        return None if same else f"{name} is {mine!r}, expected {theirs!r}"
-    if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
-        return f"{name} is {trace.describe(mine)}, expected {trace.describe(theirs)}"
-    a, b = mine._data, theirs._data
+    if type(mine) is dlarray and type(theirs) is dlarray:
+        if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
+            return f"{name} is {trace.describe(mine)}, expected {trace.describe(theirs)}"
+        mine, theirs = mine._data, theirs._data
+    elif mine is theirs:
+        return None
+    a, b = np.asarray(mine), np.asarray(theirs)
+    alike = type(mine) is type(theirs) and a.shape == b.shape
+    if not alike or a.dtype.kind not in "fiub":
+        return None if alike and np.array_equal(a, b) else f"{name} is {mine!r}, expected {theirs!r}"
     if a.dtype.kind != "f":
         a, b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
         gap = np.abs(a - b)
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (gap <= tolerance) | (gap <= tolerance * np.abs(b))
+        close = np.isfinite(gap) & ((gap <= tolerance) | (gap <= tolerance * np.abs(b)))
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | close
     if same.all():
         return None
     worst = np.unravel_index(np.argmax(np.where(same, -1, np.nan_to_num(gap, nan=np.inf))), gap.shape)
     place = f"[{', '.join(map(str, worst))}]" if worst else ""
     return (
-        f"{name}{place} is {mine._data[worst]!s}, expected {theirs._data[worst]!s} ({(~same).sum()} of {same.size} "
-        f"elements differ by more than {tolerance:g})"
+        f"{name}{place} is {np.asarray(mine)[worst]!s}, expected {np.asarray(theirs)[worst]!s} ({(~same).sum()} of "
+        f"{same.size} elements differ by more than {tolerance:g})"
     )
 
 

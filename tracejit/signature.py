@@ -14,11 +14,12 @@ import numpy as np
 from tracejit import trace, tree
 from tracejit.array import dlarray
 from tracejit.aval import describe_shape
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.ops import Layout
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
-_ATOMS = frozenset((int, bool, str, bytes, complex))
+_ATOMS = frozenset((int, bool, str, bytes))
+_INEXACT = (float, complex, np.inexact)
 
 
 class ArrayPart(NamedTuple):
@@ -41,7 +42,7 @@ class ValuePart(NamedTuple):
     value: Any
 
     def __str__(self) -> str:
-        return str(self.value[0]) if issubclass(self.kind, (float, np.floating)) else repr(self.value)
+        return str(self.value[0]) if issubclass(self.kind, _INEXACT) else repr(self.value)
 
 
 class Key(NamedTuple):
@@ -81,7 +82,7 @@ def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) 
             if kind is not np.ndarray and not hasattr(kind, "__dlpack__"):
                 parts.append(_value_part(function, leaf, i, treedef, path_of))
                 continue
-            leaf = leaves[i] = trace.as_array(leaf, function)
+            leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
         data = leaf._data
         strides = None
         if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
@@ -94,6 +95,15 @@ def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) 
     return Call(Key(treedef.structure, tuple(parts)), leaves, arrays, treedef)
 
 
+def _array(
+    function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
+) -> dlarray:
+    try:
+        return trace.as_array(leaf, function)  # type: ignore[no-any-return]
+    except TraceJitError:  # once more, with the argument's name
+        return trace.as_array(leaf, f"{function}: {path_of(number, treedef)}")  # type: ignore[no-any-return]
+
+
 def _float_key(number: float) -> tuple[str, float]:
     # NaN equals NaN, and -0.0 differs from 0.0: the shortest text that reads back as the number.
     return (repr(number), 0.0 if math.isnan(number) else number)
@@ -102,7 +112,7 @@ def _float_key(number: float) -> tuple[str, float]:
 def _value_part(
     function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
 ) -> ValuePart:
-    if isinstance(leaf, (float, np.floating)):
+    if isinstance(leaf, _INEXACT):
         return ValuePart(type(leaf), (repr(leaf), 0.0))
     try:
         hash(leaf)
@@ -138,12 +148,8 @@ def layouts(key: Key) -> list[Layout | None]:
     ]
 
 
-def differences(old: Key, new: Key, names: list[str]) -> list[str] | None:
-    """Return in words how two keys differ, or None if their containers differ in structure."""
-    if old.structure != new.structure or len(old.parts) != len(new.parts):
+def differences(old: Key, new: Key) -> list[int] | None:
+    """Return the numbers of the parts that differ, or None if the containers differ in structure."""
+    if old.structure != new.structure:
         return None
-    return [
-        f"{name} was {before}, is {after}"
-        for name, before, after in zip(names, old.parts, new.parts, strict=True)
-        if before != after
-    ]
+    return [i for i, (before, after) in enumerate(zip(old.parts, new.parts, strict=True)) if before != after]

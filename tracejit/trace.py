@@ -9,7 +9,8 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,16 @@ class Recorder:
 def recorder() -> Recorder | None:
     """Return the recorder of this thread, or None outside any evaluation."""
     return _current.recorder
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Leave the recorder of this thread while the block runs."""
+    kept, _current.recorder = _current.recorder, None
+    try:
+        yield
+    finally:
+        _current.recorder = kept
 
 
 def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
