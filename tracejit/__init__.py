@@ -319,6 +319,7 @@ __all__ = [
     "rmspropupdate",
     "roll",
     "round",
+    "scatter_add",
     "sgdmupdate",
     "sigmoid",
     "sign",
