@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """split: a joint graph becomes a forward and an adjoint graph, and the values saved between them.
 
-What is saved is found by liveness: every value of the forward part that the adjoint reads. A mere view of
-a saved value is made again rather than saved.
+What is saved is found by liveness: every value that the outputs need and the adjoint reads. What only the
+adjoint needs is computed there (cos(x) for the derivative of sin), and a mere view of a saved value is made
+again rather than saved.
 """
 
 from typing import NamedTuple
@@ -57,10 +58,10 @@ def _cut(
 ) -> Split:  # fmt: skip
     inputs, cotangents = joint.inputs[:input_count], joint.inputs[input_count:]
     outputs, results = joint.outputs[:output_count], joint.outputs[output_count:]
-    late: set[Value] = set(cotangents)
-    for node in joint.nodes:
-        if any(v in late for v in node.inputs):
-            late.update(node.outputs)
+    of_forward: set[Value] = set(outputs)
+    for node in reversed(joint.nodes):
+        if any(v in of_forward for v in node.outputs):
+            of_forward.update(node.inputs)
     known = set(inputs) | set(joint.constants)
     needed: set[Value] = {v for v in results if v not in known}
     saved: dict[Value, None] = {}
@@ -68,7 +69,7 @@ def _cut(
     for node in reversed(joint.nodes):
         if not any(v in needed for v in node.outputs):
             continue
-        if save and not any(v in late for v in node.outputs) and not isinstance(node.op.emit, Strided):
+        if save and any(v in of_forward for v in node.outputs) and not isinstance(node.op.emit, Strided):
             saved.update(dict.fromkeys(v for v in node.outputs if v in needed))
             continue
         adjoint_nodes.append(node)
