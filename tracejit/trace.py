@@ -73,6 +73,7 @@ class Recorder:
         self.closed = False
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
+        self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
         # Entered once for the recording: around each op it would take a microsecond.
@@ -94,6 +95,7 @@ class Recorder:
         """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
         self.closed = True
         self._captured.clear()
+        self.numbers.clear()
         for value in self.graph.inputs:
             value.data = None
         for node in self.graph.nodes:
@@ -230,9 +232,18 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     reference computes; inside one it computes and a node is appended.
     """
     op = OPS[name]
-    arrays = _operands(op, operands)
-    if op.kind is Kind.ELEMENTWISE and len(arrays) > 1:
-        arrays = _align(op, arrays)
+    cls = _array_class
+    arrays: Sequence[Any] = operands
+    for x in operands:
+        if type(x) is not cls:
+            arrays = _operands(op, operands)
+            break
+    if op.kind is Kind.ELEMENTWISE:
+        format = arrays[0]._format
+        for array in arrays:
+            if array._format != format:
+                arrays = _align(arrays)
+                break
     return apply_op(op, arrays, params)
 
 
@@ -255,7 +266,9 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         with np.errstate(all="ignore"):
             result = op.numpy(*[a._data for a in arrays], **params)
         if type(avals) is Aval:
-            return _array_class._wrap(np.asarray(result), avals.format, None)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            return _array_class._wrap(result, avals.format, None)
         return tuple(
             _array_class._wrap(np.asarray(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
@@ -285,18 +298,28 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
                 known = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
-            arrays[i] = cls._wrap(weak_array(x, known), None, None)
+            arrays[i] = _number(x, known)
         else:
             arrays[i] = as_array(x, op.name)
     return arrays
 
 
-def _align(op: Op, arrays: list[Any]) -> list[Any]:
+def _number(x: float, dtypes: list[np.dtype]) -> Any:
+    """Return a Python number as an array; inside a recorder, equal numbers are one constant."""
+    current = _current.recorder
+    if current is None:
+        return _array_class._wrap(weak_array(x, dtypes), None, None)
+    key = (x, type(x), *dtypes)
+    found = current.numbers.get(key) if x else None  # 0.0 equals -0.0
+    if found is None:
+        value = current.builder.constant(weak_array(x, dtypes))
+        found = current.numbers[key] = _array_class._wrap(value.data, None, value)
+    return found
+
+
+def _align(arrays: Sequence[Any]) -> list[Any]:
     """Return operands of equal rank and format (Note [label alignment])."""
     formats = [a._format for a in arrays]
-    first = formats[0]
-    if all(f == first for f in formats):
-        return arrays
     merged = ""
     for format in formats:
         if format is not None:
