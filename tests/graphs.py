@@ -305,6 +305,10 @@ class Maker:
         axes = tuple(a for a in range(wide.ndim) if self.rnd.random() < 0.5)
         return self.derived(self.b.sum(wide, axes=axes, keepdims=self.rnd.random() < 0.3), x)
 
+    def stop(self) -> Value | None:
+        x = self.pick(lambda v: v.dtype.kind == "f")
+        return None if x is None else self.derived(self.b.stop_gradient(x), x)
+
     def run(self, steps: int, differentiate: float = 0.3) -> "Maker":
         for _ in range(self.rnd.randint(1, 3)):
             self.input()
@@ -357,9 +361,14 @@ def strided(rnd: random.Random, array: np.ndarray) -> tuple[np.ndarray, Layout]:
     return view, Layout(0, array.shape, tuple(s // itemsize for s in view.strides))
 
 
-def random_case(rnd: random.Random, steps: int = 12, dtypes: Sequence[str] = FLOATS) -> Maker | None:
+def random_case(
+    rnd: random.Random, steps: int = 12, dtypes: Sequence[str] = FLOATS, stops: bool = False
+) -> Maker | None:
     """Return a graph whose values stay in a range where rounding can be judged, or None."""
-    maker = Maker(rnd, dtypes).run(steps)
+    maker = Maker(rnd, dtypes)
+    if stops:
+        maker.steps.append(maker.stop)
+    maker.run(steps)
     data = evaluate_all(maker.graph, maker.arrays)
     for value in maker.graph.nodes:
         out = data[value.output]
@@ -368,11 +377,17 @@ def random_case(rnd: random.Random, steps: int = 12, dtypes: Sequence[str] = FLO
     return maker
 
 
+def max_of(graph: Graph, arrays: Sequence[np.ndarray]) -> float:
+    """Return the largest magnitude of all floating-point values, 1 at least."""
+    data = evaluate_all(graph, arrays).values()
+    return max([1.0, *[float(np.abs(a).max()) for a in data if a.dtype.kind == "f" and a.size]])
+
+
 def assert_same(maker: Maker, found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
     """Compare outputs: exactly where the arithmetic is exact, else relative to the largest value."""
-    data = evaluate_all(maker.graph, maker.arrays)
-    scale = max([1.0, *[np.abs(a).max() for a in data.values() if a.dtype.kind == "f" and a.size]])
-    single = any(a.dtype == np.float32 for a in data.values())
+    scale = max_of(maker.graph, maker.arrays)
+    values = (v for node in maker.graph.nodes for v in node.outputs)
+    single = any(v.dtype == np.float32 for v in (*maker.graph.inputs, *values))
     assert len(found) == len(expected) == len(maker.graph.outputs)
     for number, (value, have, want) in enumerate(zip(maker.graph.outputs, found, expected, strict=True)):
         what = f"output {number} of\n{maker.graph}"

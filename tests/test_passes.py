@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from graphs import Maker, assert_same, random_case, strided
+from graphs import Maker, assert_same, max_of, random_case, strided
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tracejit.autodiff import gradient
 from tracejit.aval import Aval
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
@@ -18,6 +19,7 @@ from tracejit.passes.fuse import Fused, Loop, fuse
 from tracejit.passes.plan import ALIGNMENT, Arena, plan
 from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
+from tracejit.passes.split import split
 from tracejit.pipeline import build
 from tracejit.program import Program
 
@@ -83,6 +85,51 @@ def test_long_graphs_with_adjoints(seed: int) -> None:
     for i, array in enumerate(found):
         others = [*maker.arrays, *found[:i]]
         assert not any(np.shares_memory(array, other) for other in others)
+
+
+@fuzz
+@given(seeds, st.booleans())
+def test_a_split_graph_gives_the_same_values_and_cotangents(seed: int, save: bool) -> None:
+    rnd = random.Random(seed)
+    maker = random_case(rnd, 15, ("float64",), stops=True)
+    assume(maker is not None)
+    assert maker is not None
+    check_split(maker, save)
+
+
+def check_split(maker: Maker, save: bool) -> None:
+    graph, arrays = maker.graph, maker.arrays
+    parts = split(graph, save)
+    verify(parts.forward)
+    verify(parts.adjoint)
+    outputs = list(graph.outputs)
+    found = evaluate(parts.forward, arrays)
+    assert_same(maker, found[: len(outputs)], evaluate(graph, arrays))
+    assert len(found) == len(outputs) + parts.saved
+    assert save or not parts.saved
+    floats = [v for v in outputs if v.dtype.kind == "f"]
+    assert parts.by_output == [v in floats for v in outputs]
+    cts = [np.linspace(0.5, 1.5, v.aval.size).reshape(v.shape) for v in floats]
+    results = evaluate(parts.adjoint, [*arrays, *found[len(outputs) :], *cts])
+    # The same by the adjoint of the graph as it is; an output that occurs twice has two cotangents.
+    b = Builder(graph)
+    expected = gradient(b, floats, [b.constant(ct) for ct in cts], graph.inputs)
+    values = [value for value in expected if value is not None]
+    assert [at is None for at in parts.by_input] == [value is None for value in expected]
+    graph.outputs = values
+    eps = 1e-5 if any(v.dtype == np.float32 for node in graph.nodes for v in node.outputs) else 1e-11
+    scale = eps * max_of(graph, arrays)
+    for have, want in zip(results, evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(have, want, rtol=0, atol=scale, err_msg=str(graph))
+
+
+def test_a_split_keeps_what_stops_gradients() -> None:
+    graph = graph_of(lambda b, x: b.mul(x, b.stop_gradient(b.exp(x))), np.ones(3))
+    parts = split(graph)
+    (result,) = evaluate(parts.adjoint, [np.ones(3), *evaluate(parts.forward, [np.ones(3)])[1:], np.ones(3)])
+    np.testing.assert_allclose(result, np.e)
+    names = [node.op.name for part in (parts.forward, parts.adjoint) for node in part.nodes]
+    assert "stop_gradient" not in names
 
 
 def test_simplifying_twice_changes_nothing() -> None:

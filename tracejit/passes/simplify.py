@@ -20,9 +20,12 @@ _NO_OP_WHEN_SAME_SHAPE = frozenset({"reshape", "broadcast_to", "slice"})
 _POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
 
 
-def simplify(graph: Graph) -> Graph:
-    """Return a graph with the same inputs and outputs as `graph` and no more nodes than it needs."""
-    return _Simplifier(graph).run()
+def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
+    """Return a graph with the same inputs and outputs as `graph` and no more nodes than it needs.
+
+    `keep_stops` is for a graph that will be differentiated: stop_gradient stays.
+    """
+    return _Simplifier(graph, keep_stops).run()
 
 
 def live_nodes(graph: Graph) -> list[Node]:
@@ -38,8 +41,9 @@ def live_nodes(graph: Graph) -> list[Node]:
 
 
 class _Simplifier:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, keep_stops: bool) -> None:
         self.old = graph
+        self.keep_stops = keep_stops
         self.new = Graph()
         self.b = Builder(self.new)
         self.map: dict[Value, Value] = {}
@@ -132,7 +136,7 @@ class _Simplifier:
             if same:
                 return x
         elif name == "stop_gradient":
-            return x
+            return None if self.keep_stops else x
         elif name == "transpose":
             axes = params["axes"]
             if axes == tuple(range(len(axes))):

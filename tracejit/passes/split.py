@@ -30,7 +30,7 @@ class Split(NamedTuple):
 
 def split(graph: Graph, save: bool = True) -> Split:
     """Return the forward and adjoint graph of `graph`; without `save` the adjoint computes all values again."""
-    joint = simplify(graph)
+    joint = simplify(graph, keep_stops=True)
     inputs, outputs = list(joint.inputs), list(joint.outputs)
     b = Builder(joint)
     by_output = [v.dtype.kind == "f" for v in outputs]
