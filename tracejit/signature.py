@@ -116,7 +116,7 @@ def _value_part(
         return ValuePart(type(leaf), (repr(leaf), 0.0))
     try:
         hash(leaf)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
             "container (dict, list, tuple, named tuple, dataclass) nor hashable, so no trace can be found "
