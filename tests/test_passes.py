@@ -16,7 +16,7 @@ from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops.op import Layout
 from tracejit.passes.fuse import Fused, Loop, fuse
-from tracejit.passes.plan import ALIGNMENT, Arena, plan
+from tracejit.passes.plan import ALIGNMENT, Arena, NestLaunch, plan
 from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
 from tracejit.passes.split import split
@@ -430,6 +430,21 @@ def test_living_values_do_not_share_memory() -> None:
             assert block.shape[1] == root.aval.size * root.dtype.itemsize
             assert (block == -1).all()
             block[...] = number
+
+
+def test_a_loop_never_reads_what_it_writes() -> None:
+    # Written memory is declared disjoint from all other memory of a kernel (Note [aliasing] in kernels/).
+    for seed in range(40):
+        maker = random_case(random.Random(seed), 30, ("float64", "float32"))
+        assert maker is not None
+        for launch in plan(*grouped(maker.graph)).launches:
+            if isinstance(launch, NestLaunch):
+                reads, writes = ([a.root for a in part] for part in (launch.nest.reads, launch.nest.writes))
+            else:
+                roots = launch.touched
+                reads, writes = roots[: -launch.writes], roots[-launch.writes :]
+            assert not set(reads) & set(writes)
+            assert len(set(writes)) == len(writes) <= 128
 
 
 def test_memory_of_dead_values_is_used_again() -> None:
