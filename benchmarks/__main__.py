@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``python -m benchmarks``: measures training steps side by side with other libraries and prints a table."""
+
+import argparse
+import fnmatch
+import json
+import os
+import sys
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.run import Settings, best_rates, machine_rates, measure
+from benchmarks.workload import Workload
+from benchmarks.workloads import BY_NAME, SWEEP, TABLE
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(": ")[2])
+    parser.add_argument(
+        "names", nargs="*", help="workloads, by name or pattern (mlp-*); all of the table by default"
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of all workloads")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything that was measured")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds, no torch.compile")
+    parser.add_argument(
+        "--sweep", action="store_true", help="measure how cost grows with batch, width, steps, leaves"
+    )
+    parser.add_argument("--ours", action="store_true", help="tracejit alone")
+    parser.add_argument(
+        "--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="of each library"
+    )
+    parser.add_argument("--repeats", type=int, help="rounds; in each, every library has its turn")
+    args = parser.parse_args(argv)
+    if args.list:
+        print("\n".join(f"{workload.name:<14}{workload.title}" for workload in (*TABLE, *SWEEP)))
+        return 0
+    chosen = _chosen(args.names) if args.names else list(SWEEP if args.sweep else TABLE)
+    if not chosen:
+        parser.error(f"no workload is called {' or '.join(args.names)}; --list prints all names")
+    settings = Settings(
+        threads=args.threads,
+        rounds=args.repeats or (3 if args.quick else 7),
+        block_s=0.03 if args.quick else 0.1,
+        compilers=not args.quick,
+        peers=not args.ours,
+    )
+    rates = [machine_rates(settings.threads)]
+    rows = []
+    for number, workload in enumerate(chosen, 1):
+        print(f"{number}/{len(chosen)} {workload.title}", file=sys.stderr, flush=True)
+        rows.append(measure(workload, settings))
+    rates.append(machine_rates(settings.threads))
+    print(report.text(rows, best_rates(rates), settings))
+    if args.json:
+        args.json.write_text(json.dumps(report.as_json(rows, best_rates(rates), settings), indent=1) + "\n")
+    return 0
+
+
+def _chosen(patterns: list[str]) -> list[Workload]:
+    return [
+        workload
+        for name, workload in BY_NAME.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

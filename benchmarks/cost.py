@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a step must do at least, and what the machine can do: the two sides of the roofline."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tracejit import trace, tree
+from tracejit.array import dlarray
+from tracejit.ir import Graph
+from tracejit.ops import Kind
+from tracejit.passes.simplify import simplify
+
+_PRODUCT = 1536  # rows and columns of the product that is timed
+_COPY_BYTES = 1 << 27
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a step does at least.
+
+    flops           two for each term of a matrix product, one for each element of another op
+    size_bytes      of arguments and results, each once
+    dtype           of most of the work
+    """
+
+    flops: int
+    size_bytes: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the machine did in this run: a large matrix product by dtype, and a large copy."""
+
+    flops_per_s: dict[str, float]
+    bytes_per_s: float
+
+
+def record(function: Any, *args: Any) -> Graph:
+    """Return what an accelerated function computes for arguments, as recorded."""
+    leaves, treedef = tree.flatten(args)
+    with trace.Recorder(function.__name__, accelerating=True) as recorder:
+        inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in leaves]
+        results = tree.flatten(function.function(*tree.unflatten(treedef, inputs)))[0]
+        recorder.graph.outputs = [recorder.value(leaf) for leaf in results if type(leaf) is dlarray]
+    return recorder.graph
+
+
+def cost(graph: Graph) -> Cost:
+    """Return what a graph does at least."""
+    simplified = simplify(graph)
+    flops = 0
+    for node in simplified.nodes:
+        if node.op.name == "matmul":
+            flops += 2 * node.output.aval.size * node.inputs[0].shape[-1]
+        elif node.op.kind in (Kind.ELEMENTWISE, Kind.REDUCE):
+            flops += max(value.aval.size for value in (*node.inputs, node.output))
+    values = (*simplified.inputs, *simplified.outputs)
+    size_bytes = sum(value.aval.size * value.dtype.itemsize for value in values)
+    return Cost(flops, size_bytes, str(max(values, key=lambda value: value.aval.size).dtype))
+
+
+def rates(repeats: int = 3) -> Rates:
+    """Measure the machine: the best of a few repeats."""
+    flops_per_s = {}
+    for dtype in ("float32", "float64"):
+        x = np.ones((_PRODUCT, _PRODUCT), dtype)
+        out = np.empty_like(x)
+        flops_per_s[dtype] = 2 * _PRODUCT**3 / _fastest(lambda x=x, out=out: np.matmul(x, x, out), repeats)
+    source = np.ones(_COPY_BYTES // 8)
+    target = np.empty_like(source)
+    # Each byte is read and written.
+    return Rates(flops_per_s, 2 * _COPY_BYTES / _fastest(lambda: np.copyto(target, source), repeats))
+
+
+def roofline_us(cost: Cost, rates: Rates) -> float:
+    """Return the time that the larger of computing and moving takes at the machine's rates."""
+    return 1e6 * max(cost.flops / rates.flops_per_s[cost.dtype], cost.size_bytes / rates.bytes_per_s)
+
+
+def _fastest(function: Any, repeats: int) -> float:
+    function()
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - started)
+    return best

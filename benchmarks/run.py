@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs workloads: one process for each library, in turns on the same machine, results compared."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.cost import Cost, Rates
+from benchmarks.workload import Workload
+
+OURS = "tracejit"
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure.
+
+    threads     of each library
+    rounds      how many times each way to run a workload has its turn
+    block_s     how long a turn is measured
+    limit_s     how long a first call may take before that way is given up
+    compilers   whether torch.compile runs too
+    peers       whether other libraries run
+    """
+
+    threads: int = 2
+    rounds: int = 7
+    block_s: float = 0.1
+    limit_s: float = 120.0
+    compilers: bool = True
+    peers: bool = True
+
+
+@dataclass
+class Measured:
+    """What one way to run a workload took."""
+
+    first_s: float = 0.0
+    blocks_us: list[float] = field(default_factory=list)
+    memory_bytes: int = 0  # the largest
+    grown_bytes: int = 0  # by how much the first call and later ones raised it
+    note: str = ""
+
+    @property
+    def median_us(self) -> float:
+        """Median of the turns."""
+        return median(self.blocks_us) if self.blocks_us else float("nan")
+
+    @property
+    def min_us(self) -> float:
+        """Fastest turn."""
+        return min(self.blocks_us, default=float("nan"))
+
+
+@dataclass
+class Row:
+    """A workload measured."""
+
+    workload: Workload
+    runs: dict[str, Measured]
+    cost: Cost
+
+    def best_peer(self, which: str = "median_us") -> tuple[str, float] | None:
+        """Return the fastest peer whose results are ours, and its time, or None without any."""
+        times = {
+            name: getattr(found, which)
+            for name, found in self.runs.items()
+            if name != OURS and found.blocks_us
+        }  # fmt: skip
+        return min(times.items(), key=lambda item: item[1]) if times else None
+
+    def ratio(self, which: str = "median_us") -> float | None:
+        """Return how many times faster than the best peer we are."""
+        best = self.best_peer(which)
+        return best[1] / getattr(self.runs[OURS], which) if best else None
+
+
+class Worker:
+    """A process that answers requests; see worker.py."""
+
+    def __init__(self, run: str, workload: str, threads: int) -> None:
+        environment = os.environ | dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", run, workload],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment,
+            text=True, bufsize=1,
+        )  # fmt: skip
+        self._output = self._process.stdout
+        # As many processors as threads, before the library is imported: JAX counts processors, not settings.
+        os.sched_setaffinity(self._process.pid, sorted(os.sched_getaffinity(0))[:threads])
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def ask(self, limit_s: float | None = None, **request: Any) -> dict[str, Any]:
+        """Return the answer to a request, {"error": ...} if the process ended or took too long."""
+        assert self._process.stdin is not None and self._output is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+        except BrokenPipeError:
+            return {"error": self._last_words()}
+        ready, _, _ = select.select([self._output], [], [], limit_s)
+        if not ready:
+            self.close()
+            return {"error": f"no answer within {limit_s:g} s"}
+        line = self._output.readline()
+        return json.loads(line) if line else {"error": self._last_words()}  # type: ignore[no-any-return]
+
+    def _last_words(self) -> str:
+        assert self._process.stderr is not None
+        lines = self._process.stderr.read().strip().splitlines()
+        return f"the process ended: {lines[-1] if lines else 'without a word'}"
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def measure(workload: Workload, settings: Settings) -> Row:
+    """Run a workload in all libraries.
+
+    Raises:
+        RuntimeError: if tracejit itself fails.
+    """
+    names = [
+        name
+        for name in workload.runs
+        if name == OURS or (settings.peers and (settings.compilers or name != "torch compile"))
+    ]
+    runs = {name: Measured() for name in names}
+    workers = {}
+    try:
+        results: dict[str, dict[str, np.ndarray]] = {}
+        for name in names:
+            worker = Worker(name, workload.name, settings.threads)
+            answer = worker.ask(settings.limit_s, do="first")
+            if "error" in answer:
+                worker.close()
+                if name == OURS:
+                    raise RuntimeError(f"{workload.name}: {answer['error']}")
+                runs[name].note = answer["error"]
+                continue
+            results[name] = _load(answer["results"])
+            runs[name].first_s = answer["first_s"]
+            runs[name].grown_bytes = -answer["before_bytes"]
+            runs[name].note = differences(results[name], results[OURS], workload.tolerance)
+            if runs[name].note:
+                worker.close()
+            else:
+                workers[name] = worker
+        cost = Cost(**workers[OURS].ask(do="cost"))
+        for _ in range(settings.rounds):
+            for name, worker in workers.items():
+                answer = worker.ask(do="measure", seconds=settings.block_s)
+                if "error" in answer:
+                    runs[name].note = answer["error"]
+                    continue
+                runs[name].blocks_us.append(answer["step_ns"] / 1e3)
+        for name, worker in workers.items():
+            peak = worker.ask(do="memory").get("peak_bytes", 0)
+            runs[name].memory_bytes = peak
+            runs[name].grown_bytes += peak
+    finally:
+        for worker in workers.values():
+            worker.close()
+    return Row(workload, runs, cost)
+
+
+def machine_rates(threads: int) -> Rates:
+    """Return what the machine can do with a number of threads."""
+    with Worker("rates", "", threads) as worker:
+        return Rates(**worker.ask(do="rates"))
+
+
+def best_rates(found: Sequence[Rates]) -> Rates:
+    """Return the best of several measurements."""
+    kinds = found[0].flops_per_s
+    return Rates(
+        {kind: max(rates.flops_per_s[kind] for rates in found) for kind in kinds},
+        max(rates.bytes_per_s for rates in found),
+    )
+
+
+def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance: float) -> str:
+    """Return in words where results differ by more than a share of the largest magnitude, or nothing."""
+    if set(found) != set(expected):
+        return f"results differ: {sorted(set(found) ^ set(expected))} are not in both"
+    for name, want in expected.items():
+        have = found[name]
+        if have.shape != want.shape:
+            return f"results differ: {name} is {have.shape}, ours {want.shape}"
+        scale = float(np.abs(want).max(initial=0.0))
+        error = float(np.abs(have.astype(np.float64) - want).max(initial=0.0))
+        if not error <= tolerance * scale:  # NaN is a difference too
+            return f"results differ: {name} by {error:.1e} of {scale:.1e}"
+    return ""
+
+
+def _load(path: str) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        arrays = dict(file)
+    Path(path).unlink()
+    return arrays
