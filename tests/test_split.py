@@ -138,6 +138,15 @@ def test_an_output_twice_and_an_input_as_output():
     np.testing.assert_array_equal(outputs[2], array)
 
 
+@pytest.mark.parametrize("save", [True, False])
+def test_no_gradient_flows_where_it_is_stopped(save):
+    array = np.arange(6.0).reshape(2, 3)
+    graph = graph_of(lambda b, x: b.mul(x, b.stop_gradient(b.square(x))), F)
+    _, [ct], parts = run(graph, [array], [np.ones((2, 3))], save)
+    np.testing.assert_array_equal(ct, array**2)
+    assert "stop_gradient" in ops(parts.forward) and (save or "stop_gradient" in ops(parts.adjoint))
+
+
 def test_the_graph_is_left_as_it_was():
     graph = graph_of(lambda b, x: b.sum(b.tanh(b.mul(x, x)), axes=(0,), keepdims=False), F)
     before = str(graph)

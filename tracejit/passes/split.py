@@ -48,7 +48,7 @@ def split(graph: Graph, save: bool = True) -> Split:
         else:
             by_input.append(None)
     joint.outputs = outputs + results
-    joint = simplify(joint)
+    joint = simplify(joint, keep_stops=True)
     return _cut(joint, len(inputs), len(outputs), by_output, by_input, save)
 
 
@@ -95,4 +95,4 @@ def _graph(joint: Graph, inputs: list[Value], nodes: list[Node], outputs: list[V
             )  # fmt: skip
             mapping.update(zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True))
     part.outputs = [mapping[v] for v in outputs]
-    return simplify(part)
+    return simplify(part, keep_stops=True)  # a part may be differentiated again
