@@ -2,10 +2,11 @@
 """What emitted kernels use to touch memory: typed pointers, numbers passed as integers, and folds.
 
 Note [aliasing]
-LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all written operands
-of a kernel are disjoint from each other and from all that is read, and says so through metadata: every load from
-a read operand is in one alias scope, each written operand is in a scope of its own, and an access is noalias with all
-scopes but its own. That replaces run-time overlap checks, which LLVM gives up on beyond a few pointers.
+LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all
+written operands of a kernel are disjoint from each other and from all that is read, and says so through
+metadata: every load from a read operand is in one alias scope, each written operand is in a scope of its own,
+and an access is noalias with all scopes but its own. That replaces run-time overlap checks, which LLVM gives up
+on beyond a few pointers.
 """
 
 import operator
@@ -61,20 +62,25 @@ class _SetItem(AbstractTemplate):  # type: ignore[misc]
         return None
 
 
-def _annotate(module: Any, instruction: Any, scope: int) -> None:
+def annotate(module: Any, instruction: Any, scope: int) -> None:
     """Mark an access as in `scope` and disjoint from all other scopes (Note [aliasing])."""
-    domain = module.add_metadata(["tracejit"])
-    scopes = [module.add_metadata([f"scope {i}", domain]) for i in range(_WRITE_SCOPES + 1)]
-    own = scopes.pop(scope)
-    instruction.set_metadata("alias.scope", module.add_metadata([own]))
-    instruction.set_metadata("noalias", module.add_metadata(scopes))
+    # Kept with the module: to make the lists for every access takes longer than the rest of a small kernel.
+    known = module.__dict__.setdefault("tracejit_scopes", {})
+    if scope not in known:
+        domain = module.add_metadata(["tracejit"])
+        scopes = [module.add_metadata([f"scope {i}", domain]) for i in range(_WRITE_SCOPES + 1)]
+        own = scopes.pop(scope)
+        known[scope] = module.add_metadata([own]), module.add_metadata(scopes)
+    inside, outside = known[scope]
+    instruction.set_metadata("alias.scope", inside)
+    instruction.set_metadata("noalias", outside)
 
 
 @lower_builtin(operator.getitem, Pointer, types.intp)
 def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     loaded = builder.load(builder.gep(args[0], [args[1]]))
-    _annotate(builder.module, loaded, kind.scope)
+    annotate(builder.module, loaded, kind.scope)
     return context.data_model_manager[kind.dtype].from_data(builder, loaded)
 
 
@@ -82,7 +88,7 @@ def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     value = context.data_model_manager[kind.dtype].as_data(builder, args[2])
-    _annotate(builder.module, builder.store(value, builder.gep(args[0], [args[1]])), kind.scope)
+    annotate(builder.module, builder.store(value, builder.gep(args[0], [args[1]])), kind.scope)
     return context.get_dummy_value()
 
 

@@ -8,23 +8,30 @@ output[0]: 4x5 float32
 """
 
 
-def gemm_b929eed1cd63(args):
-    gemm_f32(
-        args[0],
-        args[1],
-        args[2],
-        args[3],
-        args[4],
-        args[5],
-        args[6],
-        args[7],
-        args[8],
-        args[9],
-        args[10],
-        args[11],
-        args[12],
-        args[13],
-    )
+def product_1a8cd8d737a7(args):
+    batch = args[0]
+    m = args[1]
+    n = args[2]
+    k = args[3]
+    x_row = args[4]
+    x_column = args[5]
+    x_batch = args[6]
+    y_row = args[7]
+    y_batch = args[8]
+    x = read_f32(args[9])
+    y = read_f32(args[10])
+    out = write_f32(args[11], 0)
+    for b in range(batch):
+        for i in range(0, m, 8):
+            rows = rows_8(i, m)
+            tile = zero_f32x16(rows)
+            at_x = b * x_batch
+            at_y = b * y_batch
+            for p in range(k):
+                tile = add_outer_f32x16(tile, x, at_x, rows, x_row, load_first_f32x16(y, at_y, n))
+                at_x += x_column
+                at_y += y_row
+            store_tile_first_f32x16(out, b * m * n, rows, n, tile, n)
 
 
 def add_tanh_b5dc16ee29a6(args):
@@ -46,6 +53,6 @@ def add_tanh_b5dc16ee29a6(args):
 
 def forward(memory):
     # matmul
-    gemm_b929eed1cd63([symbol('sgemm'), 1, 4, 5, 3, 0, 3, 0, 0, 5, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
+    product_1a8cd8d737a7([1, 4, 5, 3, 3, 1, 0, 5, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
     # add, tanh
     add_tanh_b5dc16ee29a6([4, 5, memory('arena', 0, 'float32'), 5, memory('input[2]', 0, 'float32'), memory('output[0]', 0, 'float32'), 5])

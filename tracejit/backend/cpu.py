@@ -22,7 +22,7 @@ from numba.core import types
 from tracejit import config
 from tracejit.codegen.names import DTYPES, SUFFIXES
 from tracejit.errors import CodegenError
-from tracejit.kernels import blas, executor, pointers, scalar
+from tracejit.kernels import blas, executor, pointers, scalar, vectors
 from tracejit.ops import Layout
 from tracejit.passes.plan import ALIGNMENT
 from tracejit.program import Kernel, Number, Pointer, Program, Symbol
@@ -83,6 +83,7 @@ def namespace() -> dict[str, Any]:
         names[suffix] = bool if dtype.kind == "b" else dtype.type
     names.update(pointers.FUNCTIONS)
     names.update(scalar.FUNCTIONS)
+    names.update(vectors.FUNCTIONS)
     for file in _HAND_WRITTEN:
         module = importlib.import_module(f"tracejit.kernels.{file}")
         for name, function in vars(module).items():

@@ -23,6 +23,8 @@ _HAND_WRITTEN = {
     "add_along_axis": "gather", "argmax": "search", "argmin": "search", "cumsum": "scan", "matmul": "gemm",
     "gemm": "gemm",
 }  # fmt: skip
+_LANES = (2, 4, 8, 16, 32)
+_TILE_ROWS = (2, 4, 6, 8, 16)
 
 
 class Memory:
@@ -39,6 +41,12 @@ class Memory:
         if not 0 <= at < self._elements.size:
             raise CodegenError(f"emitted code accesses element {at} of {self._elements.size}")
         return at
+
+    def span(self, index: Any, length: int) -> np.ndarray:
+        """Return a view of `length` neighbours."""
+        at = self._at(index)
+        self._at(index + length - 1)
+        return self._elements[at : at + length]
 
     def __getitem__(self, index: Any) -> Any:
         return self._elements[self._at(index)]
@@ -107,7 +115,45 @@ def namespace() -> dict[str, Any]:
         names[function] = _hand_written(file, function)
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
+        for lanes in _LANES:
+            names |= {
+                f"{name}_{suffix}x{lanes}": function for name, function in _vectors(suffix, lanes).items()
+            }
+    for count in _TILE_ROWS:
+        names[f"rows_{count}"] = lambda i, m, count=count: [min(i + r, m - 1) for r in range(count)]
     return names
+
+
+def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return what tracejit.kernels.vectors defines, by arrays of `lanes` numbers."""
+
+    def load_first(x: Memory, at: int, width: int) -> np.ndarray:
+        vector = np.zeros(lanes, DTYPES[suffix])
+        vector[:width] = x.span(at, width)
+        return vector
+
+    def store_tile_first(
+        out: Memory, at: int, rows: list[int], stride: int, tile: list[np.ndarray], width: int
+    ) -> None:
+        for row, vector in reversed(list(zip(rows, tile, strict=True))):
+            out.span(at + row * stride, width)[:] = vector[:width]
+
+    return {
+        "load": lambda x, at: load_first(x, at, lanes),
+        "load_first": load_first,
+        "load_tile_first": lambda x, at, rows, stride, width: [
+            load_first(x, at + row * stride, width) for row in rows
+        ],
+        "zero": lambda rows: [np.zeros(lanes, DTYPES[suffix]) for _ in rows],
+        "add_outer": lambda tile, x, at, rows, stride, vector: [
+            x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
+        ],
+        "transpose": lambda tile: list(np.stack(tile).T),
+        "store_tile": lambda out, at, rows, stride, tile: store_tile_first(
+            out, at, rows, stride, tile, lanes
+        ),
+        "store_tile_first": store_tile_first,
+    }
 
 
 def _conversion(dtype: np.dtype) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.codegen import gemm
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, emit_nest, named
 from tracejit.ir import Where
@@ -23,7 +24,7 @@ def emit(plan: Plan, inputs: Sequence[Aval]) -> Program:
 def _row(launch: Launch, plan: Plan) -> Row:
     arguments: list[Argument] = []
     if isinstance(launch, KernelLaunch):
-        kernel = _adapter(launch)
+        kernel = _kernel(launch)
         if launch.symbol is not None:
             arguments.append(Symbol(launch.symbol))
         arguments += launch.numbers
@@ -41,6 +42,15 @@ def _row(launch: Launch, plan: Plan) -> Row:
 
 def _pointer(access: Access, plan: Plan) -> Pointer:
     return Pointer(plan.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
+
+
+def _kernel(launch: KernelLaunch) -> Kernel:
+    dtype = launch.pointers[-1].dtype
+    if launch.name == "product":
+        return gemm.product(dtype, launch.numbers[gemm.PRODUCT_ARGUMENTS.index("n")])
+    if launch.name == "transpose":
+        return gemm.transpose(dtype)
+    return _adapter(launch)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:

@@ -7,7 +7,6 @@ arena, in which memory is reused as soon as its last reader has run.
 """
 
 from bisect import bisect_left, insort
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,10 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided
+from tracejit.passes import products
 from tracejit.passes.fuse import Fused, Loop, contiguous
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
+from tracejit.passes.products import Matrices
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
@@ -46,13 +47,13 @@ class NestLaunch(NamedTuple):
 
 
 class KernelLaunch(NamedTuple):
-    """A hand-written kernel to call: name(*numbers, *pointers)."""
+    """A kernel that is not made of a loop nest: name(*numbers, *pointers)."""
 
     name: str
     numbers: tuple[int, ...]
     pointers: tuple[Access, ...]  # strides are not used: the kernel knows its layout
     writes: int  # how many of the pointers, the last ones, are written
-    node: Node
+    node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
 
     @property
@@ -61,7 +62,7 @@ class KernelLaunch(NamedTuple):
 
     @property
     def nodes(self) -> list[Node]:
-        return [self.node]
+        return [] if self.node is None else [self.node]
 
 
 Launch = NestLaunch | KernelLaunch
@@ -89,6 +90,7 @@ class _Planner:
         self.launches: list[Launch] = []
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
+        self.turned: dict[tuple[Matrices, int, int, int], Value] = {}  # copies of matrices, by rows
 
     def run(self) -> Plan:
         for i, value in enumerate(self.graph.inputs):
@@ -235,7 +237,7 @@ class _Planner:
             self.copy((root, Layout(layout.offset, piece.shape, (0,) * extra + own)), target)
 
     def contract(self, node: Node) -> None:
-        """Launch a matrix product, with transposes and batch strides as numbers where BLAS can take them."""
+        """Launch a matrix product, by tiles or by BLAS."""
         x, y = node.inputs
         out = node.output
         if out.dtype.kind != "f":
@@ -246,29 +248,77 @@ class _Planner:
             pointers = (self.contiguous(x), self.contiguous(y), Access(out, 0, (), out.dtype))
             self.launches.append(KernelLaunch(emit.name, tuple(numbers), pointers, 1, node))
             return
+        if out.aval.size == 0:
+            return
         batch = out.shape[:-2]
-        left, left_numbers = self.matrix(x, batch)
-        right, right_numbers = self.matrix(y, batch)
-        m, n = out.shape[-2:]
         count = int(np.prod(batch, dtype=np.int64))
-        suffix = "f32" if out.dtype == np.float32 else "f64"
-        numbers = (count, m, n, x.shape[-1], *left_numbers, *right_numbers)
-        pointers = (left, right, Access(out, 0, (), out.dtype))
-        self.launches.append(
-            KernelLaunch("gemm", numbers, pointers, 1, node, symbol="sgemm" if suffix == "f32" else "dgemm")
-        )
+        (m, n), k = out.shape[-2:], x.shape[-1]
+        left, right = self.matrices(x, batch), self.matrices(y, batch)
+        if m == 1:
+            left = left._replace(row=left.batch)
+        if right.batch == 0 and left.batch == m * left.row:
+            count, m = 1, count * m  # all the rows are those of one matrix
+        if products.by_blas(m, n, k):
+            self.launch_blas(node, (count, m, n, k), left, right)
+        elif n == 1 and left.row == 1:
+            # A tile of out' = y' x' has many columns, that of out = x y one.
+            self.launch_tiles(node, (count, n, m, k), right.turned, left.turned)
+        else:
+            self.launch_tiles(node, (count, m, n, k), left, right)
 
-    def matrix(self, value: Value, batch: tuple[int, ...]) -> tuple[Access, tuple[int, int, int]]:
-        """Return access to a stack of matrices and (transposed, leading stride, batch stride)."""
+    def launch_tiles(self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices) -> None:
+        count, _, n, k = sizes
+        if n > 1 and y.column != 1:
+            y = self.by_rows(y, count, k, n)
+        numbers = (*sizes, x.row, x.column, x.batch, y.row, y.batch)
+        pointers = (x.access, y.access, Access(node.output, 0, (), node.output.dtype))
+        self.launches.append(KernelLaunch("product", numbers, pointers, 1, node))
+
+    def launch_blas(self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices) -> None:
+        """Launch a product by BLAS, which takes transposes and batch strides as numbers."""
+        count, m, n, k = sizes
+        numbers = list(sizes)
+        pointers = []
+        for matrices, rows, columns in ((x, m, k), (y, k, n)):
+            flags = matrices.leading(rows, columns)
+            if flags is None:
+                matrices = self.by_rows(matrices, count, rows, columns)
+                flags = (0, columns)
+            numbers += (*flags, matrices.batch)
+            pointers.append(matrices.access)
+        pointers.append(Access(node.output, 0, (), node.output.dtype))
+        symbol = "sgemm" if node.output.dtype == np.float32 else "dgemm"
+        self.launches.append(KernelLaunch("gemm", tuple(numbers), tuple(pointers), 1, node, symbol))
+
+    def matrices(self, value: Value, batch: tuple[int, ...]) -> Matrices:
+        """Return how the matrices of `value`, broadcast to batch axes, lie in memory."""
         root, layout = self.fused.view(value)
-        found = _as_matrices(layout, batch)
-        if found is None:
+        strides = products.strides(layout, batch)
+        if strides is None:
             value = self.spread(value, batch)
             access = self.contiguous(value)
-            found = _as_matrices(contiguous(value.shape), batch)
-            assert found is not None
-            return access, found
-        return Access(root, layout.offset, (), value.dtype), found
+            strides = products.strides(contiguous(value.shape), batch)
+            assert strides is not None
+            return Matrices(access, *strides)
+        return Matrices(Access(root, layout.offset, (), value.dtype), *strides)
+
+    def by_rows(self, matrices: Matrices, count: int, rows: int, columns: int) -> Matrices:
+        """Return copies of matrices that lie by rows."""
+        count = count if matrices.batch else 1
+        key = (matrices, count, rows, columns)
+        target = self.turned.get(key)
+        if target is None:
+            source, row, column, batch = matrices
+            target = self.turned[key] = Value(Aval((count, rows, columns), None, source.dtype), None)
+            if row == 1:
+                written = Access(target, 0, (), source.dtype)
+                numbers = (count, columns, rows, column, batch)
+                self.launches.append(KernelLaunch("transpose", numbers, (source, written), 1, None))
+            else:
+                layout = Layout(source.offset, target.shape, (batch, row, column))
+                self.copy((source.root, layout), (target, contiguous(target.shape)))
+        copied = Access(target, 0, (), target.dtype)
+        return Matrices(copied, columns, 1, rows * columns if matrices.batch else 0)
 
     def spread(self, value: Value, batch: tuple[int, ...]) -> Value:
         """Return a value whose view is `value` broadcast to the batch axes."""
@@ -283,32 +333,6 @@ class _Planner:
         ]
         self.fused.views[spread] = (root, Layout(layout.offset, shape, tuple(strides)))
         return spread
-
-
-def _as_matrices(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """Return (transposed, leading stride, batch stride) of a layout that BLAS can read, else None."""
-    rows, columns = layout.shape[-2:]
-    if 0 in layout.shape:
-        return 0, max(columns, 1), 0  # nothing is read, whatever the strides of an empty slice are
-    by_row, by_column = layout.strides[-2:]
-    if (by_column == 1 or columns <= 1) and (by_row >= max(columns, 1) or rows <= 1):
-        transposed, leading = 0, by_row if rows > 1 else max(columns, 1)
-    elif (by_row == 1 or rows <= 1) and (by_column >= max(rows, 1) or columns <= 1):
-        transposed, leading = 1, by_column if columns > 1 else max(rows, 1)
-    else:
-        return None
-    extra = len(batch) - (len(layout.shape) - 2)
-    strides = (0,) * extra + tuple(
-        0 if extent == 1 else stride
-        for extent, stride in zip(layout.shape[:-2], layout.strides[:-2], strict=True)
-    )
-    walk = [(extent, stride) for extent, stride in zip(batch, strides, strict=True) if extent != 1]
-    if not walk:
-        return transposed, leading, 0
-    for (_, outer), (extent, inner) in pairwise(walk):
-        if outer != inner * extent:
-            return None
-    return transposed, leading, walk[-1][1]
 
 
 class Arena:

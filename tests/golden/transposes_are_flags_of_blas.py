@@ -1,4 +1,4 @@
-"""transposes_are_flags_of_gemm
+"""transposes_are_flags_of_blas
 
 1 launches of 1 kernels; arena 0 bytes.
 input[0]: 3x4 float32

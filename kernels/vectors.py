@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tiles of matrices in vector registers, for kernels in which LLVM must not be left to find them.
+
+A matrix product keeps a tile of its result in registers over a whole loop; LLVM does not make that of scalar loops
+(7 GFLOP/s where a tile runs at 160). A tile is a tuple of vectors, one for each of its rows. The functions are named by
+dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register of the CPU, and takes several then:
+
+    rows_8(i, m)                                numbers of 8 rows from i on; beyond the last, m - 1, the last again
+    load_f32x16(x, at)                          a vector of neighbours
+    zero_f32x16(rows)                           a tile of zeros
+    add_outer_f32x16(tile, x, at, rows, stride, vector)      to each row r: x[at + rows[r] * stride] * vector
+    store_tile_f32x16(out, at, rows, stride, tile)           from the last row to the first
+    transpose_f32x16(tile)                      of as many rows as lanes
+    load_first_f32x16(x, at, width), load_tile_first_f32x16(x, at, rows, stride, width),
+    store_tile_first_f32x16(out, at, rows, stride, tile, width)
+                                                of the first `width` lanes; the others are 0 and touch no memory
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+from numba.core.typing import signature
+from numba.extending import intrinsic, register_model
+
+from .pointers import DTYPES, Pointer, annotate
+
+_LANES = {"f32": (4, 8, 16, 32), "f64": (2, 4, 8, 16)}
+_ROWS = (2, 4, 6, 8, 16)
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """Some numbers of a dtype."""
+
+    def __init__(self, dtype: types.Type, lanes: int) -> None:
+        self.dtype = dtype
+        self.lanes = lanes
+        super().__init__(f"Vector({dtype}, {lanes})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Vector) -> None:
+        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_data_type(), kind.lanes))
+
+
+def _rows(count: int) -> Any:
+    @intrinsic
+    def rows(typing_context: Any, first: Any, height: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            word = args[0].type
+            last = builder.sub(args[1], word(1))
+            numbers = [builder.add(args[0], word(row)) for row in range(count)]
+            clamped = [builder.select(builder.icmp_signed("<", row, last), row, last) for row in numbers]
+            return context.make_tuple(builder, sig.return_type, clamped)
+
+        return signature(types.UniTuple(types.intp, count), types.intp, types.intp), codegen
+
+    return rows
+
+
+class _Maker:
+    """Makes the functions of vectors of one dtype and number of lanes."""
+
+    def __init__(self, suffix: str, lanes: int) -> None:
+        self.dtype = DTYPES[suffix]
+        self.lanes = lanes
+        self.vector = Vector(self.dtype, lanes)
+        self.llvm = ir.VectorType(ir.FloatType() if suffix == "f32" else ir.DoubleType(), lanes)
+        self.mangled = f"v{lanes}{suffix}"
+        self.align = ir.Constant(ir.IntType(32), 4 if suffix == "f32" else 8)
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "load": self.load(), "load_first": self.load_first(), "load_tile_first": self.load_tile_first(),
+            "zero": self.zero(), "add_outer": self.add_outer(), "transpose": self.transpose(),
+            "store_tile": self.store_tile(), "store_tile_first": self.store_tile_first(),
+        }  # fmt: skip
+
+    def tile(self, rows: Any) -> Any:
+        return types.UniTuple(self.vector, rows.count)
+
+    def owns(self, pointer: Any) -> bool:
+        return isinstance(pointer, Pointer) and pointer.dtype == self.dtype
+
+    def splat(self, builder: Any, number: Any, kind: Any) -> Any:
+        """Return a vector with a number in all lanes."""
+        undefined = ir.Constant(kind, ir.Undefined)
+        first = builder.insert_element(undefined, number, ir.IntType(32)(0))
+        return builder.shuffle_vector(
+            first, undefined, ir.VectorType(ir.IntType(32), self.lanes)([0] * self.lanes)
+        )
+
+    def mask(self, builder: Any, width: Any) -> Any:
+        """Return the mask of the first `width` lanes."""
+        kind = ir.VectorType(ir.IntType(32), self.lanes)
+        limit = self.splat(builder, builder.trunc(width, ir.IntType(32)), kind)
+        return builder.icmp_signed("<", kind(list(range(self.lanes))), limit)
+
+    def address(self, builder: Any, pointer: Any, at: Any) -> Any:
+        return builder.bitcast(builder.gep(pointer, [at]), self.llvm.as_pointer())
+
+    def read(self, builder: Any, pointer: Any, at: Any, mask: Any, scope: int) -> Any:
+        place = self.address(builder, pointer, at)
+        if mask is None:
+            loaded = builder.load(place, align=self.align.constant)
+        else:
+            kind = ir.FunctionType(self.llvm, [place.type, self.align.type, mask.type, self.llvm])
+            name = f"llvm.masked.load.{self.mangled}.p0"
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            loaded = builder.call(function, [place, self.align, mask, self.llvm(None)])
+        annotate(builder.module, loaded, scope)
+        return loaded
+
+    def write(self, builder: Any, pointer: Any, at: Any, vector: Any, mask: Any, scope: int) -> None:
+        place = self.address(builder, pointer, at)
+        if mask is None:
+            stored = builder.store(vector, place, align=self.align.constant)
+        else:
+            kind = ir.FunctionType(ir.VoidType(), [self.llvm, place.type, self.align.type, mask.type])
+            name = f"llvm.masked.store.{self.mangled}.p0"
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            stored = builder.call(function, [vector, place, self.align, mask])
+        annotate(builder.module, stored, scope)
+
+    def load(self) -> Any:
+        @intrinsic
+        def load(typing_context: Any, pointer: Any, at: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                return self.read(builder, *args, None, pointer.scope)
+
+            return (signature(self.vector, pointer, types.intp), codegen) if self.owns(pointer) else None
+
+        return load
+
+    def load_first(self) -> Any:
+        @intrinsic
+        def load_first(typing_context: Any, pointer: Any, at: Any, width: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                return self.read(builder, *args[:2], self.mask(builder, args[2]), pointer.scope)
+
+            typed = signature(self.vector, pointer, types.intp, types.intp)
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return load_first
+
+    def zero(self) -> Any:
+        @intrinsic
+        def zero(typing_context: Any, rows: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                return context.make_tuple(builder, sig.return_type, [self.llvm(None)] * rows.count)
+
+            return signature(self.tile(rows), rows), codegen
+
+        return zero
+
+    def load_tile_first(self) -> Any:
+        @intrinsic
+        def load_tile_first(
+            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, width: Any
+        ) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                mask = self.mask(builder, args[4])
+                places = _places(builder, *args[1:4])
+                vectors = [self.read(builder, args[0], place, mask, pointer.scope) for place in places]
+                return context.make_tuple(builder, sig.return_type, vectors)
+
+            typed = signature(self.tile(rows), pointer, types.intp, rows, types.intp, types.intp)
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return load_tile_first
+
+    def store_tile(self) -> Any:
+        @intrinsic
+        def store_tile(typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                self.write_tile(builder, *args, None, pointer.scope)
+                return context.get_dummy_value()
+
+            typed = signature(types.none, pointer, types.intp, rows, types.intp, self.tile(rows))
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return store_tile
+
+    def store_tile_first(self) -> Any:
+        @intrinsic
+        def store_tile_first(
+            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any, width: Any
+        ) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                self.write_tile(builder, *args[:5], self.mask(builder, args[5]), pointer.scope)
+                return context.get_dummy_value()
+
+            typed = signature(types.none, pointer, types.intp, rows, types.intp, self.tile(rows), types.intp)
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return store_tile_first
+
+    def write_tile(
+        self, builder: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any, mask: Any, scope: int
+    ) -> None:
+        """Store the rows of a tile, the last one first."""
+        vectors = cgutils.unpack_tuple(builder, tile)
+        places = _places(builder, at, rows, stride)
+        for place, vector in reversed(list(zip(places, vectors, strict=True))):
+            self.write(builder, pointer, place, vector, mask, scope)
+
+    def add_outer(self) -> Any:
+        @intrinsic
+        def add_outer(
+            typing_context: Any, tile: Any, pointer: Any, at: Any, rows: Any, stride: Any, vector: Any
+        ) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                tile, numbers, at, rows, stride, vector = args
+                kind = ir.FunctionType(self.llvm, [self.llvm] * 3)
+                fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.{self.mangled}")
+                sums = []
+                for place, before in zip(
+                    _places(builder, at, rows, stride), cgutils.unpack_tuple(builder, tile), strict=True
+                ):
+                    number = builder.load(builder.gep(numbers, [place]))
+                    annotate(builder.module, number, pointer.scope)
+                    sums.append(builder.call(fma, [self.splat(builder, number, self.llvm), vector, before]))
+                _keep_rolled(builder)
+                return context.make_tuple(builder, sig.return_type, sums)
+
+            whole = self.tile(rows)
+            typed = signature(whole, whole, pointer, types.intp, rows, types.intp, self.vector)
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return add_outer
+
+    def transpose(self) -> Any:
+        @intrinsic
+        def transpose(typing_context: Any, tile: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                vectors = cgutils.unpack_tuple(builder, args[0])
+                half = self.lanes // 2
+                kind = ir.VectorType(ir.IntType(32), self.lanes)
+                # Interleaving the first half of the rows with the second, log2(lanes) times.
+                low, high = (
+                    kind([i // 2 + start + self.lanes * (i % 2) for i in range(self.lanes)])
+                    for start in (0, half)
+                )
+                for _ in range(self.lanes.bit_length() - 1):
+                    vectors = [
+                        builder.shuffle_vector(
+                            vectors[i // 2], vectors[i // 2 + half], high if i % 2 else low
+                        )
+                        for i in range(self.lanes)
+                    ]
+                return context.make_tuple(builder, sig.return_type, vectors)
+
+            return (signature(tile, tile), codegen) if tile.count == self.lanes else None
+
+        return transpose
+
+
+def _keep_rolled(builder: Any) -> None:
+    """Keep LLVM from unrolling the loop around: twice as many addresses no longer fit into registers."""
+    nothing = builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+    set.add(nothing.attributes, "noduplicate")  # llvmlite knows fewer attributes than LLVM
+    set.add(nothing.attributes, "nounwind")
+
+
+def _places(builder: Any, at: Any, rows: Any, stride: Any) -> list[Any]:
+    return [builder.add(at, builder.mul(row, stride)) for row in cgutils.unpack_tuple(builder, rows)]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {f"rows_{count}": _rows(count) for count in _ROWS}
+FUNCTIONS.update({
+    f"{name}_{suffix}x{lanes}": function
+    for suffix, widths in _LANES.items()
+    for lanes in widths
+    for name, function in _Maker(suffix, lanes).functions().items()
+})  # fmt: skip

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of matrix products: kernels that keep a tile of the result in vector registers.
+
+Note [register tile]
+With 512-bit vectors a tile is 8 rows by 2 vectors. Each step along k then takes 2 loads of y and 8 numbers of x for 16
+multiplications of vectors, which keep the CPU busy. x is read number by number and so may lie in any way; y and the
+result lie by rows. Nothing is packed. For float32 the product is
+
+    for b in range(batch):
+        for i in range(0, m, 8):
+            rows = rows_8(i, m)
+            for j_next in range(0, n, 32):
+                j = min(j_next, n - 32)
+                tile = zero_f32x32(rows)
+                at_x = b * x_batch
+                at_y = b * y_batch + j
+                for p in range(k):
+                    tile = add_outer_f32x32(tile, x, at_x, rows, x_row, load_f32x32(y, at_y))
+                    at_x += x_column
+                    at_y += y_row
+                store_tile_f32x32(out, b * m * n + j, rows, n, tile)
+
+What the tile does not divide is computed twice and stored twice, alike: the last tile of rows repeats the last row, the
+last tile of columns begins early. If n is less than two vectors, a tile of one or two vectors stands for all columns,
+and only their lanes are loaded and stored. That is another kernel, because to load so takes the place of a
+multiplication.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.nest import INDENT, NAME, named
+from tracejit.codegen.target import vector_bytes
+from tracejit.program import Kernel
+
+_TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
+
+PRODUCT_ARGUMENTS = ("batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch")
+TRANSPOSE_ARGUMENTS = ("batch", "m", "n", "x_row", "x_batch")
+
+
+def product(dtype: np.dtype, n: int) -> Kernel:
+    """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
+
+    Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y and out. The strides count elements; columns of y are
+    neighbours, and out is contiguous. There are three kernels: for n of at most one vector, less than two, and more.
+    """
+    height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, whole=n >= 2 * lanes)
+
+
+def transpose(dtype: np.dtype) -> Kernel:
+    """Return the kernel that transposes matrices of a dtype: out[b] (n, m) = x[b] (m, n) transposed.
+
+    Its arguments are TRANSPOSE_ARGUMENTS, then pointers to x and out. Columns of x are neighbours, and out is
+    contiguous.
+    """
+    return _transpose(SUFFIXES[dtype], vector_bytes() // dtype.itemsize)
+
+
+@cache
+def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
+    """Return the kernel whose tiles are `height` rows by `lanes` columns, all of them in use if `whole`."""
+    kind = f"{suffix}x{lanes}"
+    load, store, width = ("load", "store_tile", "") if whole else ("load_first", "store_tile_first", ", n")
+    start = " + j" if whole else ""
+    tile = [
+        f"tile = zero_{kind}(rows)",
+        "at_x = b * x_batch",
+        f"at_y = b * y_batch{start}",
+        "for p in range(k):",
+        f"    tile = add_outer_{kind}(tile, x, at_x, rows, x_row, {load}_{kind}(y, at_y{width}))",
+        "    at_x += x_column",
+        "    at_y += y_row",
+        f"{store}_{kind}(out, b * m * n{start}, rows, n, tile{width})",
+    ]
+    if whole:
+        tile = [
+            f"for j_next in range(0, n, {lanes}):",
+            f"    j = min(j_next, n - {lanes})",
+            *_indent(1, tile),
+        ]
+    tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *_indent(1, tile)]
+    return _kernel(
+        [*_header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *_indent(1, tiles)],
+        "product",
+    )
+
+
+@cache
+def _transpose(suffix: str, lanes: int) -> Kernel:
+    kind = f"{suffix}x{lanes}"
+    # Columns beyond the last repeat its place. store_tile begins with them, so that the true last column stays.
+    lines = [
+        *_header(TRANSPOSE_ARGUMENTS, suffix, ("x",)),
+        "for b in range(batch):",
+        f"    for j in range(0, n, {lanes}):",
+        f"        columns = rows_{lanes}(j, n)",
+        f"        width = min({lanes}, n - j)",
+        f"        for i in range(0, m, {lanes}):",
+        f"            rows = rows_{lanes}(i, m)",
+        f"            height = min({lanes}, m - i)",
+        f"            tile = load_tile_first_{kind}(x, b * x_batch + j, rows, x_row, width)",
+        f"            store_tile_first_{kind}(out, b * m * n + i, columns, m, transpose_{kind}(tile), height)",
+    ]
+    return _kernel(lines, "transpose")
+
+
+def _header(names: tuple[str, ...], suffix: str, operands: tuple[str, ...]) -> list[str]:
+    numbers = [f"{name} = args[{i}]" for i, name in enumerate(names)]
+    pointers = [f"{name} = read_{suffix}(args[{len(names) + i}])" for i, name in enumerate(operands)]
+    return [*numbers, *pointers, f"out = write_{suffix}(args[{len(names) + len(operands)}], 0)"]
+
+
+def _indent(depth: int, lines: list[str]) -> list[str]:
+    return [INDENT * depth + line for line in lines]
+
+
+def _kernel(lines: list[str], stem: str) -> Kernel:
+    return named("\n".join([f"def {NAME}(args):", *_indent(1, lines)]) + "\n", stem)
