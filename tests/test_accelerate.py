@@ -1,33 +1,65 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlaccelerate: replays equal the uncompiled function, whatever is passed, kept, changed or raised."""
 
+# ruff: noqa: PLW0108 - a lambda has the line that messages name, and dlfeval(fun) evaluates fun by itself
+
+import collections
 import copy
+import dataclasses
 import functools
 import gc
+import math
 import pickle
 import re
+import threading
 import warnings
 import weakref
+from itertools import zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit import (
     ArgumentError,
     CacheError,
+    DimsError,
+    GradientError,
     OutputsDifferWarning,
+    TraceError,
     clear_cache,
     config,
     dlaccelerate,
     dlarray,
     dlfeval,
     dlgradient,
+    replay,
+    trace,
     tree,
 )
 from tracejit.backend import python
+
+
+def interpreted(program, title, layouts=()):
+    """Return what runs a program without Numba, with a launch() that checks its inputs as the compiled one does."""
+    run = python.PythonExecutable(program, title)
+
+    def launch(inputs, outputs):
+        for i, (array, aval, layout) in enumerate(zip_longest(inputs, program.inputs, layouts)):
+            if layout is None:
+                fits = array.flags.c_contiguous and array.flags.aligned
+            else:
+                fits = array.strides == tuple(s * array.itemsize for s in layout.strides)
+            if not fits or array.shape != aval.shape or array.dtype != aval.dtype:
+                return i + 1
+        for out, result in zip(outputs, run(inputs), strict=True):
+            out[...] = result
+        return 0
+
+    run.launch = launch
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +67,7 @@ def python_backend(monkeypatch):
     """Nothing compiles, except in the class that asks for it."""
     monkeypatch.setattr(config.settings, "backend", "python")
     monkeypatch.setattr(config.settings, "verify", True)
+    monkeypatch.setattr(replay, "executable", interpreted)
 
 
 def vector(*numbers):
@@ -761,6 +794,7 @@ def programs(draw):
         }
 
     program.__qualname__ = " ".join(f"{name}{place}" for name, place in zip(names, places, strict=True))
+    note(program.__qualname__)
     return program
 
 
@@ -802,7 +836,7 @@ def assert_equal(result, expected, dtype):
 
 
 class TestRandomPrograms:
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(programs(), st.sampled_from([np.float64, np.float64, np.float32]), st.data())
     def test_replays_equal_the_function(self, program, dtype, data):
         accelerated = dlaccelerate(program)
@@ -812,7 +846,8 @@ class TestRandomPrograms:
                 before = [params["w"].copy(), x.copy()]
                 expected = dlfeval(program, params, x)
                 assert_equal(accelerated(params, x), expected, dtype)
-                result = accelerated(params, x)
+                assert_equal(accelerated(params, x), expected, dtype)
+                result = accelerated(params, x)  # by the generated call path
                 assert_equal(result, expected, dtype)
                 for array, copied in zip((params["w"], x), before, strict=True):
                     np.testing.assert_array_equal(array, copied)
@@ -820,7 +855,7 @@ class TestRandomPrograms:
                 for i, out in enumerate(outs):
                     assert not any(np.shares_memory(out, other) for other in (params["w"], x, *outs[:i]))
 
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     @given(programs(), st.data())
     def test_gradients_through_a_call(self, program, data):
         """The call is one op of the evaluation around it; its first and second derivatives are the function's."""
@@ -844,3 +879,477 @@ class TestRandomPrograms:
             params, x = data.draw(arguments((2, 2), np.float64))
             expected = dlfeval(outer(program), params, x)
             assert_equal(dlfeval(outer(accelerated), params, x), expected, np.float64)
+
+
+def escaping(kept):
+    def fun(x):
+        kept.append(x * 2)
+        kept.append(x)
+        return x + 1
+
+    return fun
+
+
+class TestValuesThatSteerPython:
+    @pytest.mark.parametrize(
+        ("fun", "what"),
+        [
+            (lambda x: x if x.sum() > 0 else -x, r"bool\(\)"),
+            (lambda x: x if (x > 0).all() and x[0] else -x, r"bool\(\)"),
+            (lambda x: not x[0], r"bool\(\)"),
+            (lambda x: sorted(x), r"bool\(\)"),
+            (lambda x: max(x[0], x[1]), r"bool\(\)"),
+            (lambda x: x[0] in [x[1]], r"bool\(\)"),
+            (lambda x: 3.0 in x, "in"),
+            (lambda x: x * float(x[0]), r"float\(\)"),
+            (lambda x: math.exp(x[0]), r"float\(\)"),
+            (lambda x: complex(x[0]), r"complex\(\)"),
+            (lambda x: range(int(x[0])), r"int\(\)"),
+            (lambda x: range(x.astype(int)[0]), "index"),
+            (lambda x: [0, 1, 2][x.astype(int)[0]], "index"),
+            (lambda x: x[: x.astype(int)[0]], "index"),
+            (lambda x: np.tile(x, x.astype(int)[0]), "index"),
+            (lambda x: x.reshape(x.astype(int)[0], -1), "conversion to an ndarray"),
+            (lambda x: x[0].item(), r"item\(\)"),
+            (lambda x: x.item(1), r"item\(\)"),
+            (lambda x: x.tolist(), r"tolist\(\)"),
+            (lambda x: f"{x[0]:.3f}", r"format\(\)"),
+            (lambda x: np.asarray(x), "conversion to an ndarray"),
+            (lambda x: np.array([x[0], 1.0]), "conversion to an ndarray"),
+            (lambda x: np.vectorize(lambda v: v)(x), "conversion to an ndarray"),
+            (lambda x: np.arange(3.0)[x.astype(int)], "conversion to an ndarray"),
+            (lambda x: np.from_dlpack(x), r"__dlpack__\(\)"),
+            (lambda x: x + np.arctan(tj.extractdata(x)), "extractdata"),
+            (lambda x: x[x > 0], "indexing with a boolean mask"),
+            (lambda x: np.nonzero(x), "nonzero"),
+            (lambda x: np.allclose(x, 1.0), "np.allclose"),
+            (lambda x: np.array_equal(x, x), "np.array_equal"),
+        ],
+    )
+    def test_an_error_names_the_place(self, fun, what):
+        accelerated = dlaccelerate(fun)
+        place = f"{re.escape(__file__)}:{fun.__code__.co_firstlineno}"
+        with pytest.raises(TraceError, match=rf"^{what} at {place} needs the value of a traced "):
+            accelerated(vector(1, 2))
+        assert accelerated.occupancy == 0.0 and trace.recorder() is None
+
+    def test_while(self):
+        def fun(x):
+            while x[0] < 10:
+                x = x * 2
+            return x
+
+        with pytest.raises(TraceError, match=r"bool\(\) at"):
+            dlaccelerate(fun)(vector(1))
+
+    def test_also_of_what_is_computed_or_an_integer(self):
+        for fun in (
+            lambda x, n: x if n > 0 else -x,
+            lambda x, n: x if dlgradient((x**2).sum(), x)[0] > 0 else -x,
+        ):
+            with pytest.raises(TraceError, match=r"bool\(\) at"):
+                dlaccelerate(fun)(vector(1), np.array(3))
+
+    def test_sizes_and_arrays_outside_the_trace_are_fine(self):
+        flag = dlarray(1.0)
+
+        def fun(x):
+            y = sum([part * len(x) for part in x]) if flag and x.ndim == 2 and x.shape[1] else x
+            first, *_ = x
+            return [y, first, x * x.size, x is None, repr(x)[-6:]]
+
+        accelerated = dlaccelerate(fun)
+        for shape in ((2, 3), (3,)):
+            for _ in range(3):
+                expected = dlfeval(fun, np.ones(shape))
+                found = accelerated(np.ones(shape))
+                assert [r.tolist() for r in found[:3]] == [r.tolist() for r in expected[:3]]
+                assert found[3:] == [False, "traced"]
+
+    def test_masks_that_keep_the_size(self):
+        def fun(x):
+            x[x > 1] = 0.0
+            return np.where(x < 0, -x, x), x
+
+        accelerated = dlaccelerate(fun)
+        for numbers in ((1, 2, -3), (5, -6, 7), (-1, -1, -1)):
+            expected = dlfeval(fun, vector(*numbers))
+            assert [r.tolist() for r in accelerated(vector(*numbers))] == [r.tolist() for r in expected]
+
+    def test_functions_of_numpy_that_are_not_supported(self):
+        for fun in (np.sort, np.unique, np.fft.fft, np.add.accumulate):
+            with pytest.raises(ArgumentError, match=r"np\..*: not supported on dlarrays"):
+                dlaccelerate(fun)(vector(1, 2))
+
+
+class TestErrors:
+    def test_leave_the_cache_as_it_was(self):
+        fail = True
+
+        @dlaccelerate
+        def fun(x):
+            if fail:
+                raise KeyError("no")
+            return x * 2
+
+        for _ in range(2):
+            with pytest.raises(KeyError, match="no"):
+                fun(vector(1))
+            assert fun.occupancy == 0.0 and fun.stats.traces == 0 and trace.recorder() is None
+        fail = False
+        assert fun(vector(1)).item() == 2.0 and fun.occupancy == 2.0
+        fail = True
+        assert fun(vector(1)).item() == 2.0  # replayed
+        with pytest.raises(KeyError):
+            fun(vector(1, 2))
+        assert fun(vector(1)).item() == 2.0 and fun.occupancy == 2.0
+
+    def test_inside_dlfeval_leave_it_open(self):
+        @dlaccelerate
+        def fun(x):
+            raise KeyError("no")
+
+        def outer(x):
+            with pytest.raises(KeyError):
+                fun(x)
+            return dlgradient((x * x).sum(), x)
+
+        assert dlfeval(outer, vector(3)).item() == 6.0
+
+    def test_of_an_op_name_the_sizes(self):
+        with pytest.raises(DimsError, match="add: operands of sizes 2 and 3 do not align"):
+            dlaccelerate(lambda x, y: x + y)(vector(1, 2), vector(1, 2, 3))
+
+    def test_dlgradient_of_a_constant(self):
+        w = vector(1)
+        with pytest.raises(GradientError, match="y is an untraced scalar dlarray float64"):
+            dlaccelerate(lambda x: dlgradient(dlarray(1.0), x))(vector(1))
+        with pytest.raises(GradientError, match="x is an untraced 1 dlarray float64"):
+            dlaccelerate(lambda x: dlgradient((x * w).sum(), w))(vector(1))
+
+    def test_iterators_as_results(self):
+        for fun in (
+            lambda x: (a for a in x),
+            lambda x: [map(abs, x)],
+            lambda x: {"k": zip(x, x, strict=True)},
+        ):
+            with pytest.raises(ArgumentError, match=r"the result holds a .* could be run through only once"):
+                dlaccelerate(fun)(vector(1, 2))
+
+    def test_escaped_arrays(self):
+        kept = []
+        fun = dlaccelerate(escaping(kept))
+        place = f"{re.escape(__file__)}:{escaping.__code__.co_firstlineno + 2}"
+        for run in (fun, lambda x: dlfeval(lambda x: fun(x), x)):
+            fun.clear_cache()
+            kept.clear()
+            run(vector(1))
+            made, argument = kept
+            uses = [
+                lambda x: x + 1, lambda x: x[0], lambda x: x.sum(), lambda x: float(x[0]), lambda x: x.tolist(), fun,
+                dlaccelerate(lambda x: 1), lambda x: dlaccelerate(lambda y: x * y)(vector(1)),
+                lambda x: dlaccelerate(lambda y: x)(vector(1)), lambda x: dlfeval(lambda y: y, x), tj.extractdata,
+            ]  # fmt: skip
+            for use in uses:
+                with pytest.raises(TraceError, match=rf"made at {place} while escaping.*is used after"):
+                    use(made)
+                with pytest.raises(
+                    TraceError, match=r"made at the call's arguments while escaping.* is used after"
+                ):
+                    use(argument)
+            assert "of a trace that has ended" in repr(made)
+            fun(vector(1))
+            fun(vector(1))
+            assert len(kept) == 2  # a replay makes none
+            for _ in range(2):  # also where a call path exists
+                with pytest.raises(TraceError, match="is used after that evaluation ended"):
+                    fun(argument)
+
+    def test_a_traced_array_of_the_evaluation_around(self):
+        def outer(x):
+            return dlaccelerate(lambda y: y * x)(vector(2))
+
+        with pytest.raises(
+            TraceError, match=r"an array of 1 float64 that .*outer is recording is used inside .*lambda>"
+        ):
+            dlfeval(outer, vector(1))
+        assert dlaccelerate(outer)(vector(3)).item() == 6.0  # traced through: one trace
+
+
+class TestWithin:
+    """Called inside somebody else's dlfeval."""
+
+    def test_some_outputs_used(self):
+        fun = dlaccelerate(lambda x, n: {"a": x * n, "n": n + 1, "big": x > 0, "b": [x**2, "text", None]})
+
+        def outer(x, n):
+            out = fun(x, n)
+            assert out["n"].dtype.kind == "i" and out["b"][1:] == ["text", None]
+            return dlgradient(out["b"][0].sum(), x), dlgradient((out["a"] * out["n"]).sum(), x), out["big"]
+
+        for _ in range(3):
+            first, second, big = dlfeval(outer, vector(3), np.array([2]))
+            assert first.tolist() == [6.0] and second.tolist() == [6.0] and big.tolist() == [True]
+        assert fun.hit_rate == pytest.approx(200 / 3) and fun.occupancy == 2.0
+
+    def test_without_floats(self):
+        fun = dlaccelerate(lambda n: (n * 2, n > 1))
+        double, large = dlfeval(lambda n: fun(n), np.array([1, 2]))
+        assert double.tolist() == [2, 4] and large.tolist() == [False, True]
+
+    def test_no_arrays_at_all(self):
+        fun = dlaccelerate(lambda k: {"k": k})
+        assert dlfeval(lambda x: fun(3), vector(1)) == fun(3) == {"k": 3}
+
+    def test_untraced_arguments(self):
+        fun = dlaccelerate(lambda x, w: (x * w).sum())
+
+        def outer(w):
+            return dlgradient(fun(np.array([1.0, 2.0]), w) * fun(vector(1, 1), w), w)
+
+        assert dlfeval(outer, vector(3, 4)).tolist() == [18.0, 25.0]
+
+    def test_an_argument_and_result_at_once(self):
+        fun = dlaccelerate(lambda x: (x, x * 2))
+        assert dlfeval(lambda x: dlgradient(sum(fun(x)).sum(), x), vector(1)).item() == 3.0
+
+    def test_the_same_array_twice(self):
+        fun = dlaccelerate(lambda a, b: dlgradient((a**2 * b).sum(), a))  # 2 a b
+        assert fun(vector(3), vector(3)).item() == 18.0
+        for _ in range(2):
+            assert dlfeval(lambda x: dlgradient(fun(x, x).sum(), x), vector(3)).item() == 12.0
+
+    def test_formats(self):
+        fun = dlaccelerate(lambda x: (x.T, tj.stripdims(x), x.sum(axis=0)))
+        x = dlarray(np.arange(6.0).reshape(2, 3), "CB")
+        for run in (fun, fun, fun, lambda x: dlfeval(lambda x: fun(x), x)):
+            assert [out.format for out in run(x)] == ["BC", None, "B"]
+        assert dlfeval(lambda x: dlgradient(fun(x)[0].sum(), x), x).format == "CB"
+
+    @pytest.mark.parametrize("order", [1, 2, 3, 4])
+    def test_higher_derivatives(self, order):
+        fun = dlaccelerate(lambda x: dlgradient(np.exp(2 * x).sum(), x))
+        stopped = dlaccelerate(lambda x: x * tj.stop_gradient(x**2))
+
+        def outer(x):
+            y, flat = fun(x), stopped(x)
+            for _ in range(order):
+                y, flat = dlgradient(y.sum(), x), dlgradient(flat.sum(), x)
+            return y, flat
+
+        y, flat = dlfeval(outer, vector(0.5))
+        assert y.item() == pytest.approx(2 ** (order + 1) * np.exp(1.0))
+        assert flat.item() == (0.25 if order == 1 else 0.0)
+
+    def test_zero_and_missing_gradients(self):
+        fun = dlaccelerate(lambda x, y: x * 2)
+        grads = dlfeval(lambda x, y: dlgradient(fun(x, y).sum(), x, y), vector(1), vector(1))
+        assert [g.tolist() for g in grads] == [[2.0], [0.0]]
+        flat = dlaccelerate(np.sign)
+        assert dlfeval(lambda x: dlgradient(flat(x).sum(), x), vector(3)).tolist() == [0.0]
+
+    def test_float32_stays(self):
+        fun = dlaccelerate(lambda x: (x * 2).astype(np.float64))
+        grad = dlfeval(lambda x: dlgradient(fun(x).sum(), x), dlarray(np.ones(2, np.float32)))
+        assert grad.dtype == np.float32 and grad.tolist() == [2.0, 2.0]
+
+    def test_strided_arguments(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        x = np.arange(12.0).reshape(3, 4)[::-1, ::2]
+        for _ in range(2):
+            grad = dlfeval(lambda x: dlgradient((fun(x.T).T * fun(x)).sum(), x), x)
+            assert grad.tolist() == (8 * x).tolist()
+
+    def test_recursion(self):
+        @dlaccelerate
+        def power(x, n):
+            return x * power(x, n - 1) if n else x * 0 + 1
+
+        assert [power(vector(2), 5).item() for _ in range(2)] == [32.0, 32.0] and power.occupancy == 2.0
+        assert dlfeval(lambda x: dlgradient(power(x, 3).sum(), x), vector(2)).item() == 12.0
+
+    def test_dlfeval_inside(self):
+        fun = dlaccelerate(lambda x: dlfeval(lambda a: dlgradient((a**3).sum(), a), x * 1))
+        assert [fun(vector(2)).item() for _ in range(3)] == [12.0] * 3
+        assert dlfeval(lambda x: dlgradient(fun(x).sum(), x), vector(2)).item() == 12.0
+
+    def test_a_call_inside_a_call_inside_dlfeval(self):
+        inner = dlaccelerate(lambda x: x**2)
+        outer = dlaccelerate(lambda x: inner(x) * 3)
+        for _ in range(2):
+            assert dlfeval(lambda x: dlgradient(outer(x).sum(), x), vector(2)).item() == 12.0
+        assert inner.stats.calls == 0
+
+    def test_direct_and_within_share_a_trace(self):
+        fun = dlaccelerate(lambda x: x**2)
+        fun(vector(2))
+        dlfeval(lambda x: dlgradient(fun(x).sum(), x), vector(2))
+        assert fun(vector(3)).item() == 9.0 and fun.occupancy == 2.0 and fun.stats.hits == 2
+
+    def test_as_what_dlfeval_evaluates(self):
+        fun = dlaccelerate(lambda x, k=1: {"g": dlgradient((x**2).sum(), x), "k": k})
+        for _ in range(2):
+            assert dlfeval(fun, vector(3), k=2)["g"].item() == 6.0
+        assert fun.hit_rate == 50.0
+
+    def test_a_kept_trace_keeps_no_evaluation(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        recorders = []
+
+        def outer(x):
+            recorders.append(weakref.ref(trace.recorder()))
+            return fun(x) * np.ones(5)
+
+        dlfeval(outer, vector(1))
+        gc.collect()
+        assert fun.occupancy == 2.0 and recorders[0]() is None
+
+
+@dataclasses.dataclass
+class State:
+    w: object
+    name: str = "state"
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class TestContainers:
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda x: x, lambda x: [x], lambda x: (x,), lambda x: {"a": x}, lambda x: Pair(x, [x, None]),
+            lambda x: State(x), lambda x: {"b": [x, {"c": (x, 1.5, "s")}], "a": None}, lambda x: [[], {}, (), x],
+            lambda x: collections.OrderedDict(z=x, a=x), lambda x: {3: x, "a": x, None: x}, lambda x: [x] * 30,
+            lambda x: {"it's": x, 'a "b"': 0.0, "\n": -0.0, "nan": math.nan}, lambda x: {True: x, 1.5: x},
+        ],
+    )  # fmt: skip
+    def test_in_and_out(self, make):
+        accelerated = dlaccelerate(lambda given_: tree.map(lambda leaf: leaf * 2, given_))
+        double = lambda leaf: leaf._data * 2 if isinstance(leaf, dlarray) else leaf * 2
+        for n in range(4):
+            given_ = make(vector(n, 1))
+            result = accelerated(given_)
+            expected = tree.map(double, given_)
+            assert repr(tree.map(lambda r: getattr(r, "_data", r), result)) == repr(expected)
+        assert accelerated.hit_rate == 75.0
+
+    @pytest.mark.parametrize(
+        "constant",
+        [
+            None,
+            3,
+            2.5,
+            True,
+            "text",
+            np.float32(2),
+            [],
+            {},
+            (1, [2]),
+            {"b": 1, "a": None},
+            len,
+            np.dtype("f4"),
+            slice(1),
+        ],
+    )
+    def test_constants_as_results(self, constant):
+        accelerated = dlaccelerate(lambda x: constant)
+        for _ in range(4):
+            result = accelerated(vector(1))
+            assert result == constant and type(result) is type(constant)
+        assert dlfeval(lambda x: accelerated(x), vector(1)) == constant
+
+    def test_values_as_arguments(self):
+        accelerated = dlaccelerate(lambda x, k: k)
+        values = [0, 1, True, 1.0, 0.0, -0.0, math.nan, math.inf, "1", b"1", 1j, np.float32(1), np.int64(1), None, len,
+                  np.dtype("f4"), (), frozenset([1])]  # fmt: skip
+        for _ in range(4):
+            for value in values:
+                assert repr(accelerated(vector(1), value)) == repr(value)
+        assert accelerated.hit_rate == 75.0 and accelerated.stats.traces == len(values)
+
+    def test_other_arguments_than_a_call_path_expects(self):
+        accelerated = dlaccelerate(lambda d, s=None: tree.map(lambda leaf: leaf * 2, [d, s]))
+        x = vector(1)
+        calls = [
+            ({"a": x},), ({"b": x},), ({"a": x, "b": x},), (collections.OrderedDict(a=x),), ([x],), ((x,),), (x,),
+            ({"a": np.ones(1)},), ({"a": np.ones(1, np.float32)},), ({"a": np.ones(2)},), ({"a": dlarray([1.0], "C")},),
+            ({"a": np.array(1)},), ({"a": 1.0},), ({"a": None},), (State(x),), (State(x, "other"),), (State(1.0),),
+            (Pair(x, x),), (Pair(x, 1),), ({"a": np.ones(4)[::2]},), ({"a": np.ones((1, 1))},), ({"a": [x]},), (x, x),
+            ([x, x],), (x, 1),
+        ]  # fmt: skip
+        for _ in range(3):
+            for call in calls:
+                for _ in range(3):
+                    expected = dlfeval(accelerated.function, *call)
+                    assert repr(accelerated(*call)) == repr(expected)
+        assert accelerated.stats.traces == len(calls) - 1  # an ndarray is like a dlarray
+
+    def test_containers_are_new_each_time(self):
+        accelerated = dlaccelerate(lambda x, p: {"list": [x], "p": p})
+        given_ = {"k": vector(1)}
+        for _ in range(4):
+            result = accelerated(vector(1), given_)
+            assert len(result["list"]) == 1 and list(result["p"]) == ["k"] and result["p"] is not given_
+            result["list"].append(1)
+            result["p"]["other"] = 1
+        assert list(given_) == ["k"]
+
+    def test_arguments_changed_inside_stay(self):
+        def fun(params, x):
+            params["w"] = params["w"] * 2
+            params["new"] = x
+            x += 1
+            return params, x
+
+        params, x = {"w": vector(1)}, np.ones(1)
+        accelerated = dlaccelerate(fun)
+        for _ in range(4):
+            result, plus = accelerated(params, x)
+            assert [result["w"].item(), plus.item(), result["new"].item()] == [2.0, 2.0, 1.0]
+            assert list(params) == ["w"] and params["w"].item() == x.item() == 1.0
+
+
+class TestThreads:
+    def test_many_at_once(self):
+        fun = dlaccelerate(lambda x, k: (x * k, dlgradient((x**2).sum() * k, x)), cache_size=3)
+        run_in_threads(fun)
+        assert fun.stats.calls == 8 * 12 and fun.occupancy <= 100.0
+
+    def test_that_record_apart(self):
+        fun = dlaccelerate(lambda x: dlgradient(np.sin(x).sum(), x))
+        results = {}
+
+        def work(n):
+            results[n] = dlfeval(lambda x: dlgradient(fun(x).sum() * n, x), vector(*[0.5] * n)).tolist()
+
+        in_threads(work, 4)
+        assert results == {n: pytest.approx([-n * math.sin(0.5)] * n) for n in range(1, 5)}
+
+
+def in_threads(work, count):
+    failed = []
+
+    def run(n):
+        try:
+            work(n)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(1, count + 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def run_in_threads(fun):
+    def work(n):
+        for i in range(12):
+            size = (n + i) % 4 + 1
+            x = np.full(size, float(n))
+            y, grad = fun(dlarray(x), 2.0)
+            assert y.tolist() == [2.0 * n] * size and grad.tolist() == [4.0 * n] * size
+
+    in_threads(work, 8)

@@ -21,6 +21,7 @@ from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep  # which calls us
 _EXAMPLES = _PACKAGE + "examples" + os.sep  # where a wheel puts them: a user's code all the same
 _is_internal: dict[str, bool] = {}  # by file name
 
@@ -40,14 +41,14 @@ def register_array_class(cls: type) -> None:
 
 
 def user_location() -> Where:
-    """Return the file and line of the innermost frame outside this package."""
+    """Return the file and line of the innermost frame outside this package and NumPy."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         internal = _is_internal.get(file)
         if internal is None:
             path = os.path.abspath(file)
-            internal = path.startswith(_PACKAGE) and not path.startswith(_EXAMPLES)
+            internal = path.startswith((_PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
             _is_internal[file] = internal
         if not internal:
             return (file, frame.f_lineno)
