@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Settings from the environment."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tracejit import ArgumentError, config, dlaccelerate
+
+
+def test_defaults():
+    assert config.from_environment({}) == config.Settings() == config.Settings("cpu", False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "expected"),
+    [
+        ("TRACEJIT_BACKEND", "python", "backend", "python"),
+        ("TRACEJIT_BACKEND", "cpu", "backend", "cpu"),
+        ("TRACEJIT_VERIFY", "1", "verify", True),
+        ("TRACEJIT_VERIFY", "0", "verify", False),
+        ("TRACEJIT_FLUSH_DENORMALS", "0", "flush_denormals", False),
+        ("TRACEJIT_FLUSH_DENORMALS", "1", "flush_denormals", True),
+    ],
+)
+def test_values(name, value, field, expected):
+    assert getattr(config.from_environment({name: value, "OTHER": "x"}), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "valid"),
+    [
+        ("TRACEJIT_BACKEND", "gpu", "'cpu', 'python'"),
+        ("TRACEJIT_BACKEND", "", "'cpu', 'python'"),
+        ("TRACEJIT_BACKEND", "CPU", "'cpu', 'python'"),
+        ("TRACEJIT_VERIFY", "yes", "'0', '1'"),
+        ("TRACEJIT_FLUSH_DENORMALS", "2", "'0', '1'"),
+    ],
+)
+def test_values_that_are_not_valid(name, value, valid):
+    with pytest.raises(ArgumentError, match=f"^{name}='{value}' is not valid; use one of {valid}.$"):
+        config.from_environment({name: value})
+
+
+def test_read_at_import():
+    environment = {**os.environ, "TRACEJIT_BACKEND": "python", "TRACEJIT_VERIFY": "1"}
+    code = (
+        "import sys, tracejit as tj; f = tj.dlaccelerate(lambda x: x * 2); f([1.0]); x = tj.dlarray([1.0]); f(x); "
+        "print(f(x).tolist(), tj.config.settings.verify, 'numba' in sys.modules)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "[2.0] True False\n"
+
+
+def test_a_setting_changed_later_counts_for_what_is_built_later(monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "python")
+    fun = dlaccelerate(lambda x: x + 1)
+    fun(np.ones(1))
+    assert fun(np.ones(1)).tolist() == [2.0]
+    with pytest.raises(AttributeError):
+        config.settings.unknown = 1

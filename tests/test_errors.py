@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tree of errors, and messages of the door that every array passes."""
+
+import builtins
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import ArgumentError, TraceError, dlarray, dlfeval, errors
+
+TREE = {
+    "TraceJitError": ("Exception",),
+    "DimsError": ("TraceJitError", "ValueError"),
+    "BoundsError": ("DimsError", "IndexError"),
+    "DTypeError": ("TraceJitError", "TypeError"),
+    "ArgumentError": ("TraceJitError", "TypeError"),
+    "TraceError": ("TraceJitError", "RuntimeError"),
+    "GradientError": ("TraceJitError", "RuntimeError"),
+    "CodegenError": ("TraceJitError", "RuntimeError"),
+    "CacheError": ("TraceJitError", "RuntimeError"),
+    "TraceJitWarning": ("UserWarning",),
+    "OutputsDifferWarning": ("TraceJitWarning",),
+}
+
+
+def test_the_tree():
+    found = {name: cls for name, cls in vars(errors).items() if inspect.isclass(cls)}
+    assert {name: tuple(base.__name__ for base in cls.__bases__) for name, cls in found.items()} == TREE
+    for name, cls in found.items():
+        assert getattr(tj, name) is cls and name in tj.__all__ and cls.__doc__
+
+
+def test_the_drawing_shows_the_tree():
+    for name, bases in TREE.items():
+        natives = [base for base in bases if hasattr(builtins, base)]
+        drawn = rf"(?m)^[ │├└─]*{name}(?! ?\w)" if not natives else rf"(?m)^[ │├└─]*{name} \({natives[0]}\)"
+        assert re.search(drawn, errors.__doc__), name
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "builtin", "text"),
+    [
+        (
+            lambda x: dlarray({1, 2}),
+            errors.ArgumentError,
+            TypeError,
+            "dlarray: expected an array, a number or a",
+        ),
+        (
+            lambda x: dlarray([[1], [1, 2]]),
+            errors.ArgumentError,
+            TypeError,
+            "dlarray: cannot make an array of list",
+        ),
+        (
+            lambda x: dlarray("text"),
+            errors.DTypeError,
+            TypeError,
+            "dlarray: data of type <U4 is not supported",
+        ),
+        (
+            lambda x: dlarray([1j]),
+            errors.DTypeError,
+            TypeError,
+            "dlarray: data of type complex128 is not supported",
+        ),
+        (
+            lambda x: dlarray([x, x]),
+            errors.ArgumentError,
+            TypeError,
+            "a list that holds traced dlarrays would lose",
+        ),
+        (
+            lambda x: tj.add(x, [[x], [1]]),
+            errors.ArgumentError,
+            TypeError,
+            "add: a list that holds traced dlarrays",
+        ),
+        (lambda x: x + None, errors.ArgumentError, TypeError, "add: expected an array, a number"),
+        (
+            lambda x: tj.add(x, [1, 2, 3]),
+            errors.DimsError,
+            ValueError,
+            "add: operands of sizes 2 and 3 do not align",
+        ),
+        (lambda x: x[5], errors.BoundsError, IndexError, "index 5 is out of range"),
+        (lambda x: dlarray(x, "CC"), errors.DimsError, ValueError, "has the label 'C' 2 times"),
+    ],
+)
+def test_errors_are_builtin_errors_as_well(make, error, builtin, text):
+    with pytest.raises(error, match=text) as caught:
+        dlfeval(make, np.ones(2))
+    assert isinstance(caught.value, builtin) and isinstance(caught.value, errors.TraceJitError)
+    assert type(caught.value) is error and str(caught.value).endswith(".")
+
+
+class TestPlaces:
+    def test_unknown(self):
+        from tracejit.trace import describe_location
+
+        assert describe_location(None) == "an unknown place" and describe_location(("a.py", 3)) == "a.py:3"
+
+    def test_an_array_made_by_numpy_on_our_behalf(self):
+        kept = []
+        dlfeval(lambda x: kept.append(np.linalg.norm(x)), np.ones(2))
+        with pytest.raises(
+            TraceError, match=rf"made at {re.escape(__file__)}:\d+ while .*lambda> was evaluated"
+        ):
+            kept[0] + 1
+
+    def test_an_object_that_is_no_array_although_it_says_so(self):
+        class Broken:
+            def __array__(self, dtype=None, copy=None):
+                raise RuntimeError("no data")
+
+        with pytest.raises(ArgumentError, match="dlarray: cannot make an array of Broken: no data"):
+            dlarray(Broken())
