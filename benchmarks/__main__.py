@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     settings = Settings(
         threads=args.threads,
         rounds=args.repeats or (3 if args.quick else 7),
-        block_s=0.03 if args.quick else 0.1,
+        turn_s=0.05 if args.quick else 0.1,
         compilers=not args.quick,
         peers=not args.ours,
     )

@@ -2,6 +2,7 @@
 """Measured rows as tables, and as JSON."""
 
 import importlib.metadata
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,10 +24,10 @@ def text(rows: Sequence[Row], rates: Rates, settings: Settings) -> str:
             ["workload", OURS, "min", *PEERS, "ratio", "of min", "roofline", "over it", "target"],
             [_times(row, rates) for row in rows],
         ),
-        "Microseconds for one step, median of the rounds. ratio: the fastest peer's median over ours; of min: the "
-        "same of the minima. roofline: what the step's floating-point operations or its bytes, whichever takes "
-        "longer, need at the rates of a large product and a large copy. A variant of a peer that is faster than "
-        "the peer itself stands in the peer's column.",
+        "Microseconds for one step, median and minimum of parts of 10 ms or one step. ratio: the fastest peer's "
+        "median over ours; of min: the same of the minima. roofline: what the step's floating-point operations or "
+        "its bytes, whichever takes longer, need at the rates of a large product and a large copy. The fastest "
+        "variant of a peer stands in its column.",
     ]
     for which, label in (("median_us", "medians"), ("min_us", "minima")):
         mean = geometric_mean(rows, which)
@@ -75,7 +76,7 @@ def geometric_mean(rows: Sequence[Row], which: str) -> float | None:
 
 
 def environment() -> dict[str, str]:
-    """Return versions, and what the machine is called."""
+    """Return versions, what the machine is called, and how busy it was in the last minute."""
     found = {"python": platform.python_version()}
     for name in LIBRARIES:
         try:
@@ -86,6 +87,7 @@ def environment() -> dict[str, str]:
     return found | {
         "cpu": names[0].partition(": ")[2] if names else platform.processor(),
         "processors": str(len(names)),
+        "load": f"{os.getloadavg()[0]:.1f}",
     }
 
 
@@ -109,7 +111,7 @@ def as_json(rows: Sequence[Row], rates: Rates, settings: Settings) -> dict[str, 
                 "runs": {
                     name: asdict(found) | {"median_us": found.median_us, "min_us": found.min_us}
                     for name, found in row.runs.items()
-                    if found.blocks_us
+                    if found.parts_us
                 },
                 "notes": {name: found.note for name, found in row.runs.items() if found.note},
             }
@@ -123,7 +125,7 @@ def _of(row: Row, peer: str) -> Measured | None:
     variants = [
         found
         for name, found in row.runs.items()
-        if found.blocks_us and (name == peer or (peer == "jax" and name.startswith("jax ")))
+        if found.parts_us and (name == peer or (peer == "jax" and name.startswith("jax ")))
     ]
     return min(variants, key=lambda found: found.median_us, default=None)
 

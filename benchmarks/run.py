@@ -28,7 +28,7 @@ class Settings:
 
     threads     of each library
     rounds      how many times each way to run a workload has its turn
-    block_s     how long a turn is measured
+    turn_s      how long a turn is measured
     limit_s     how long a first call may take before that way is given up
     compilers   whether torch.compile runs too
     peers       whether other libraries run
@@ -36,7 +36,7 @@ class Settings:
 
     threads: int = 2
     rounds: int = 7
-    block_s: float = 0.1
+    turn_s: float = 0.1
     limit_s: float = 120.0
     compilers: bool = True
     peers: bool = True
@@ -47,20 +47,20 @@ class Measured:
     """What one way to run a workload took."""
 
     first_s: float = 0.0
-    blocks_us: list[float] = field(default_factory=list)
+    parts_us: list[float] = field(default_factory=list)
     memory_bytes: int = 0  # the largest
     grown_bytes: int = 0  # by how much the first call and later ones raised it
     note: str = ""
 
     @property
     def median_us(self) -> float:
-        """Median of the turns."""
-        return median(self.blocks_us) if self.blocks_us else float("nan")
+        """Median of the parts of all turns."""
+        return median(self.parts_us) if self.parts_us else float("nan")
 
     @property
     def min_us(self) -> float:
-        """Fastest turn."""
-        return min(self.blocks_us, default=float("nan"))
+        """Fastest part of a turn."""
+        return min(self.parts_us, default=float("nan"))
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Row:
         times = {
             name: getattr(found, which)
             for name, found in self.runs.items()
-            if name != OURS and found.blocks_us
+            if name != OURS and found.parts_us
         }  # fmt: skip
         return min(times.items(), key=lambda item: item[1]) if times else None
 
@@ -159,7 +159,7 @@ def measure(workload: Workload, settings: Settings) -> Row:
                     raise RuntimeError(f"{workload.name}: {answer['error']}")
                 runs[name].note = answer["error"]
                 continue
-            results[name] = _load(answer["results"])
+            results[name] = taken(answer["results"])
             runs[name].first_s = answer["first_s"]
             runs[name].grown_bytes = -answer["before_bytes"]
             runs[name].note = differences(results[name], results[OURS], workload.tolerance)
@@ -170,11 +170,11 @@ def measure(workload: Workload, settings: Settings) -> Row:
         cost = Cost(**workers[OURS].ask(do="cost"))
         for _ in range(settings.rounds):
             for name, worker in workers.items():
-                answer = worker.ask(do="measure", seconds=settings.block_s)
+                answer = worker.ask(do="measure", seconds=settings.turn_s)
                 if "error" in answer:
                     runs[name].note = answer["error"]
                     continue
-                runs[name].blocks_us.append(answer["step_ns"] / 1e3)
+                runs[name].parts_us += [step_ns / 1e3 for step_ns in answer["steps_ns"]]
         for name, worker in workers.items():
             peak = worker.ask(do="memory").get("peak_bytes", 0)
             runs[name].memory_bytes = peak
@@ -215,7 +215,8 @@ def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
     return ""
 
 
-def _load(path: str) -> dict[str, np.ndarray]:
+def taken(path: str) -> dict[str, np.ndarray]:
+    """Return the arrays that a worker left in a file, and remove the file."""
     with np.load(path) as file:
         arrays = dict(file)
     Path(path).unlink()

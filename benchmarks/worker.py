@@ -4,7 +4,7 @@
 Requests come as lines of JSON on stdin, and each is answered by one line on stdout:
 
 {"do": "first"}                     time and results of the first compiled step
-{"do": "measure", "seconds": s}     time of one step, the mean over a block of about so many seconds
+{"do": "measure", "seconds": s}     times of one step: means over the parts of a turn of about so many seconds
 {"do": "cost"}                      floating-point operations and bytes of a step (of tracejit only)
 {"do": "rates"}                     what the machine can do
 {"do": "memory"}                    the largest memory so far
@@ -26,6 +26,7 @@ import numpy as np
 from benchmarks.workload import Workload
 
 SEED = 0
+PARTS = 10  # of a turn; the fastest part is short enough to escape what else the machine does
 
 
 class Session:
@@ -35,7 +36,7 @@ class Session:
         self._run = run
         self._workload = workload
         self._job: Any = None
-        self._count = 0
+        self._count = self._parts = 0
 
     def first(self) -> dict[str, Any]:
         """Make the job and run its first step; results are written to a file."""
@@ -53,23 +54,28 @@ class Session:
         return {"first_s": first_s, "results": file.name, "before_bytes": before}
 
     def measure(self, seconds: float) -> dict[str, Any]:
-        """Time a block of steps, after a warm-up: threads of other workers spin on for a while."""
+        """Time a turn in parts, after a warm-up: threads of other workers spin on for a while."""
         run = self._job.run
+        part_s = seconds / PARTS
         if not self._count:
             started = time.perf_counter()
             run(1)
             single_s = time.perf_counter() - started
-            if single_s < seconds:
-                tries = max(1, min(100, int(0.2 * seconds / single_s)))
+            if single_s < part_s:
+                tries = max(1, min(100, int(part_s / single_s)))
                 started = time.perf_counter()
                 run(tries)
                 single_s = (time.perf_counter() - started) / tries
-            self._count = max(1, round(seconds / single_s))
-        if self._count > 1:
-            run(max(1, self._count // 3))
-        started_ns = time.perf_counter_ns()
-        run(self._count)
-        return {"step_ns": (time.perf_counter_ns() - started_ns) / self._count, "count": self._count}
+            self._count = max(1, round(part_s / single_s))
+            self._parts = max(1, min(PARTS, round(seconds / single_s)))
+        if self._parts > 1:
+            run(self._count * max(1, self._parts // 3))
+        steps_ns = []
+        for _ in range(self._parts):
+            started_ns = time.perf_counter_ns()
+            run(self._count)
+            steps_ns.append((time.perf_counter_ns() - started_ns) / self._count)
+        return {"steps_ns": steps_ns, "count": self._count}
 
     def cost(self) -> dict[str, Any]:
         """Return what a step of ours does at least."""

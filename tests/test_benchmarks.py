@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmarks run: a tiny workload of ours in this process, without Numba and without peers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks import report
+from benchmarks.__main__ import main
+from benchmarks.cost import Cost, Rates, cost, record, roofline_us
+from benchmarks.nested import leaves, mapped
+from benchmarks.run import OURS, Measured, Row, Settings, differences, taken
+from benchmarks.worker import Session
+from benchmarks.workloads import BY_NAME, SWEEP, TABLE
+from benchmarks.workloads.mlp import mlp
+from tracejit import config
+
+TINY = mlp((3, 4, 2), 5, name="tiny")
+
+
+@pytest.fixture(autouse=True)
+def _without_numba(monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "python")
+
+
+def test_a_workload_runs_and_is_measured() -> None:
+    session = Session(OURS, TINY)
+    first = session.answer({"do": "first"})
+    results = taken(first["results"])
+    assert set(results) == {"loss", *(f"gradient[{layer}].{name}" for layer in (0, 1) for name in "bw")}
+    assert 0 < results["loss"] < 5
+    assert all(np.abs(array).max() > 0 for array in results.values())
+    measured = session.answer({"do": "measure", "seconds": 0.01})
+    assert measured["count"] >= 1
+    assert min(measured["steps_ns"]) > 0
+    products = 2 * (3 * 5 * 3 * 4 - 5 * 3 * 4) + 3 * 2 * 5 * 4 * 2  # the input has no gradient
+    assert session.answer({"do": "cost"})["flops"] > products
+    row = Row(
+        TINY,
+        {OURS: Measured(first["first_s"], [n / 1e3 for n in measured["steps_ns"]])},
+        Cost(10, 4, "float32"),
+    )
+    printed = report.text([row], Rates({"float32": 1e9}, 1e9), Settings())
+    assert printed.splitlines()[1].startswith("MLP 3-4-2, batch 5")
+
+
+@pytest.mark.parametrize("workload", [w for w in TABLE if w.name in ("calls", "sizes")], ids=lambda w: w.name)
+def test_other_kinds_run(workload) -> None:
+    small = replace(TINY, kind="sizes") if workload.kind == "sizes" else workload
+    session = Session(OURS, small)
+    assert taken(session.answer({"do": "first"})["results"])
+    assert session.answer({"do": "measure", "seconds": 0.0})["count"] == 1
+
+
+def test_the_cost_of_a_product() -> None:
+    import tracejit as tj
+
+    x = tj.dlarray(np.ones((4, 8), np.float32))
+    found = cost(record(tj.dlaccelerate(lambda x: x @ x.T), x))
+    assert found == Cost(2 * 4 * 4 * 8, 4 * (32 + 16), "float32")
+    assert roofline_us(found, Rates({"float32": 256e6}, 1e12)) == pytest.approx(1)
+
+
+def test_results_that_differ_are_named() -> None:
+    expected = {"loss": np.float64(2), "gradient": np.array([1.0, 3.0])}
+    assert differences(expected, expected, 0) == ""
+    wrong = expected | {"gradient": np.array([1.0, 3.1])}
+    assert differences(wrong, expected, 0.01) == "results differ: gradient by 1.0e-01 of 3.0e+00"
+    assert differences(expected | {"loss": np.float64("nan")}, expected, 0.01)
+    assert differences({"loss": np.float64(2)}, expected, 0.01)
+    assert differences(expected | {"gradient": np.ones(3)}, expected, 0.01)
+
+
+def test_the_ratio_is_to_the_fastest_peer() -> None:
+    runs = {
+        OURS: Measured(0, [2.0, 1.0, 3.0]),
+        "jax": Measured(0, [8.0, 9.0]),
+        "torch": Measured(0, [7.0, 30.0]),
+    }
+    runs["torch compile"] = Measured(note="results differ")
+    row = Row(TINY, runs, Cost(1, 1, "float32"))
+    assert row.best_peer() == ("jax", 8.5)
+    assert row.ratio() == 8.5 / 2
+    assert row.ratio("min_us") == 7
+    assert report.geometric_mean([row, row], "min_us") == pytest.approx(7)
+
+
+def test_names_are_unique() -> None:
+    assert len(BY_NAME) == len(TABLE) + len(SWEEP)
+
+
+def test_containers() -> None:
+    tree = {"b": [1, 2], "a": (3,)}
+    assert leaves(tree, "x") == {"x.a[0]": 3, "x.b[0]": 1, "x.b[1]": 2}
+    assert mapped(str, tree) == {"b": ["1", "2"], "a": ("3",)}
+
+
+def test_an_unknown_name_is_an_error(capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "no workload is called nothing" in capsys.readouterr().err
