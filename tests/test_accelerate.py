@@ -1375,8 +1375,11 @@ class TestCompiled:
         raw = np.zeros(3 * 8 + 1, np.uint8)
         unaligned = raw[1:].view(np.float64)
         unaligned[...] = base[:3]
-        arrays = [base[:3], base[::2][:3], base[::-1][:3], np.broadcast_to(base[1], (3,)), unaligned,
-                  base[:3].astype(">f8"), base[:0], base[:0:2], np.asarray(base[:3], dtype=np.dtype("f8", metadata={"a": 1}))]  # fmt: skip
+        tagged = np.dtype("f8", metadata={"a": 1})
+        arrays = [
+            base[:3], base[::2][:3], base[::-1][:3], np.broadcast_to(base[1], (3,)), unaligned,
+            base[:3].astype(">f8"), base[:0], base[:0:2], np.asarray(base[:3], dtype=tagged),
+        ]  # fmt: skip
         for _ in range(3):
             for array in arrays:
                 before = array.copy()
