@@ -23,7 +23,7 @@ _HAND_WRITTEN = {
     "add_along_axis": "gather", "argmax": "search", "argmin": "search", "cumsum": "scan", "matmul": "gemm",
     "gemm": "gemm",
 }  # fmt: skip
-_LANES = (2, 4, 8, 16, 32)
+_LANES = (2, 4, 8, 16, 32, 64)
 _TILE_ROWS = (2, 4, 6, 8, 16)
 
 

@@ -47,7 +47,8 @@ def _pointer(access: Access, plan: Plan) -> Pointer:
 def _kernel(launch: KernelLaunch) -> Kernel:
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":
-        return gemm.product(dtype, launch.numbers[gemm.PRODUCT_ARGUMENTS.index("n")])
+        _, m, n, *_ = launch.numbers
+        return gemm.product(dtype, m, n)
     if launch.name == "transpose":
         return gemm.transpose(dtype)
     return _adapter(launch)

@@ -4,7 +4,7 @@
 Note [register tile]
 With 512-bit vectors a tile is 8 rows by 2 vectors. Each step along k then takes 2 loads of y and 8 numbers of x for 16
 multiplications of vectors, which keep the CPU busy. x is read number by number and so may lie in any way; y and the
-result lie by rows. Nothing is packed. For float32 the product is
+result lie by rows. Nothing is packed. The kernel for float32 is, without its arguments,
 
     for b in range(batch):
         for i in range(0, m, 8):
@@ -23,7 +23,7 @@ result lie by rows. Nothing is packed. For float32 the product is
 What the tile does not divide is computed twice and stored twice, alike: the last tile of rows repeats the last row, the
 last tile of columns begins early. If n is less than two vectors, a tile of one or two vectors stands for all columns,
 and only their lanes are loaded and stored. That is another kernel, because to load so takes the place of a
-multiplication.
+multiplication. And for few rows, of which a tile of 8 would compute most twice, there is one of 2 rows by 4 vectors.
 """
 
 from functools import cache
@@ -41,13 +41,16 @@ PRODUCT_ARGUMENTS = ("batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_
 TRANSPOSE_ARGUMENTS = ("batch", "m", "n", "x_row", "x_batch")
 
 
-def product(dtype: np.dtype, n: int) -> Kernel:
+def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
 
     Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y and out. The strides count elements; columns of y are
-    neighbours, and out is contiguous. There are three kernels: for n of at most one vector, less than two, and more.
+    neighbours, and out is contiguous. There are four kernels: for n of at most one vector, less than two, and more; and
+    for m of at most 4.
     """
     height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    if m <= 4 and n >= 4 * lanes:
+        return _product(SUFFIXES[dtype], 2, 4 * lanes, whole=True)
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, whole=n >= 2 * lanes)
 
 

@@ -258,21 +258,19 @@ class _Planner:
             left = left._replace(row=left.batch)
         if right.batch == 0 and left.batch == m * left.row:
             count, m = 1, count * m  # all the rows are those of one matrix
-        if products.by_blas(m, n, k):
-            self.launch_blas(node, (count, m, n, k), left, right)
-        elif n == 1 and left.row == 1:
+        sizes = (count, m, n, k)
+        if n == 1 and left.row == 1:
             # A tile of out' = y' x' has many columns, that of out = x y one.
-            self.launch_tiles(node, (count, n, m, k), right.turned, left.turned)
+            left, right, sizes = right.turned, left.turned, (count, n, m, k)
+        _, m, n, _ = sizes
+        by_rows = right.column == 1 or n == 1 or k == 0
+        if products.by_blas(m, n, k, by_rows, out.dtype.itemsize):
+            self.launch_blas(node, sizes, left, right)
         else:
-            self.launch_tiles(node, (count, m, n, k), left, right)
-
-    def launch_tiles(self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices) -> None:
-        count, _, n, k = sizes
-        if n > 1 and y.column != 1:
-            y = self.by_rows(y, count, k, n)
-        numbers = (*sizes, x.row, x.column, x.batch, y.row, y.batch)
-        pointers = (x.access, y.access, Access(node.output, 0, (), node.output.dtype))
-        self.launches.append(KernelLaunch("product", numbers, pointers, 1, node))
+            right = right if by_rows else self.by_rows(right, count, k, n)
+            numbers = (*sizes, left.row, left.column, left.batch, right.row, right.batch)
+            pointers = (left.access, right.access, Access(out, 0, (), out.dtype))
+            self.launches.append(KernelLaunch("product", numbers, pointers, 1, node))
 
     def launch_blas(self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices) -> None:
         """Launch a product by BLAS, which takes transposes and batch strides as numbers."""

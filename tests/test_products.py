@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Matrix products of all sizes and layouts, by our kernels and by BLAS, as Python and compiled."""
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tracejit.aval import Aval
+from tracejit.backend.cpu import CpuExecutable, compiled
+from tracejit.backend.python import PythonExecutable
+from tracejit.codegen import gemm, target
+from tracejit.errors import CodegenError
+from tracejit.ir import Builder, Graph
+from tracejit.ops.op import Layout
+from tracejit.passes import products
+from tracejit.pipeline import build
+from tracejit.program import Kernel, Program
+
+RNG = np.random.default_rng(0)
+EDGES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33, 40, 64, 65)
+# A sample of all triples of edges, in which each edge occurs in each place.
+SIZES = sorted({
+    (m, n, k)
+    for start, step in ((0, 1), (5, 7), (11, 3))
+    for i in range(len(EDGES))
+    for m, n, k in [(EDGES[i], EDGES[(start + step * i) % 19], EDGES[(3 * start + 5 * i + 2) % 19])]
+})  # fmt: skip
+
+
+def layout_of(array: np.ndarray) -> Layout:
+    return Layout(0, array.shape, tuple(stride // array.itemsize for stride in array.strides))
+
+
+def program_of(x: np.ndarray, y: np.ndarray) -> Program:
+    """Return the program of x @ y, for arrays that lie as these do."""
+    graph = Graph()
+    b = Builder(graph)
+    graph.outputs = [b.matmul(*[b.input(Aval(a.shape, None, a.dtype)) for a in (x, y)])]
+    return build(graph, [layout_of(x), layout_of(y)])
+
+
+def by_python(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return PythonExecutable(program_of(x, y))([x, y])[0]
+
+
+def by_numba(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return CpuExecutable(program_of(x, y), [layout_of(x), layout_of(y)])([x, y])[0]
+
+
+def kernels(program: Program) -> list[str]:
+    return [row.kernel.name.partition("_")[0] for row in program.rows]
+
+
+def matrices(shape: Sequence[int], dtype: str, lie: str) -> np.ndarray:
+    """Return random matrices that lie by rows, by columns, in wider rows, or apart."""
+    *batch, rows, columns = shape
+    if lie == "rows":
+        whole = np.empty(shape, dtype)
+    elif lie == "columns":
+        whole = np.empty((*batch, columns, rows), dtype).swapaxes(-1, -2)
+    elif lie == "wide":
+        whole = np.full((*batch, rows, columns + 5), np.nan, dtype)[..., 2 : columns + 2]
+    elif lie == "wide columns":
+        whole = np.full((*batch, columns, rows + 5), np.nan, dtype)[..., 2 : rows + 2].swapaxes(-1, -2)
+    else:
+        whole = np.full((*batch, 2 * rows, 3 * columns), np.nan, dtype)[..., ::2, ::-3]
+    whole[...] = RNG.uniform(-1, 1, shape)
+    return whole
+
+
+LIES = ("rows", "columns", "wide", "wide columns", "apart")
+
+
+def check(run: Callable[..., np.ndarray], x: np.ndarray, y: np.ndarray) -> None:
+    """Check a product against float64: the error of each element is at most k roundings of its largest sum."""
+    found = run(x, y)
+    wide = np.float64 if x.dtype == np.float32 else np.longdouble
+    expected = np.matmul(x.astype(wide), y.astype(wide))
+    bound = np.matmul(np.abs(x).astype(wide), np.abs(y).astype(wide))
+    assert found.dtype == x.dtype
+    assert found.shape == expected.shape
+    assert np.all(np.abs(found - expected) <= (x.shape[-1] + 1) * np.finfo(x.dtype).eps * bound)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sizes_around_the_edges_of_tiles(dtype: str) -> None:
+    assert len(SIZES) > 50
+    for m, n, k in SIZES:
+        check(by_numba, matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_sizes_around_the_edges_of_tiles_without_numba(
+    dtype: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
+    for m, n, k in SIZES[:: 1 if width == 64 else 3]:
+        k = min(k, 9)  # the edges are those of m and n
+        check(by_python, matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "columns"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [16, 32])
+def test_vectors_narrower_than_those_of_the_machine(
+    dtype: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
+    for m, n, k in ((1, 40, 3), (5, 1, 4), (7, 3, 9), (13, 7, 2), (17, 33, 11)):
+        check(by_numba, matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "columns"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("blas", [False, True])
+def test_operands_however_they_lie(dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    for x_lies, y_lies in itertools.product(LIES, LIES):
+        for m, n, k in ((9, 34, 5), (1, 20, 6), (3, 1, 7), (18, 4, 17), (2, 3, 1)):
+            x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
+            assert kernels(program_of(x, y))[-1] == ("gemm" if blas else "product")
+            check(by_numba, x, y)
+
+
+BATCHES = (
+    ((3,), (3,)), ((3,), (1,)), ((1,), (4,)), ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((), (2, 2)),
+    ((0,), (1,)), ((2, 3), ()),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("run", [by_python, by_numba])
+@pytest.mark.parametrize("blas", [False, True])
+def test_batches(run: Callable[..., np.ndarray], blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    for (left, right), lies in itertools.product(BATCHES, ("rows", "columns", "wide", "apart")):
+        for m, n, k in ((3, 5, 2), (1, 5, 4), (5, 1, 3)):
+            check(run, matrices((*left, m, k), "float64", lies), matrices((*right, k, n), "float64", lies))
+    same = np.broadcast_to(matrices((4, 5), "float64", "rows"), (3, 4, 5))
+    check(run, same, same.swapaxes(1, 2))
+
+
+def test_rows_of_a_batch_are_rows_of_one_matrix() -> None:
+    x, y = matrices((7, 3, 5), "float32", "rows"), matrices((5, 4), "float32", "rows")
+    (row,) = program_of(x, y).rows
+    assert row.arguments[:4] == (1, 21, 4, 5)
+
+
+def test_one_column_by_columns_is_a_row() -> None:
+    x, y = matrices((40, 6), "float32", "columns"), matrices((6, 1), "float32", "rows")
+    (row,) = program_of(x, y).rows
+    assert row.arguments[:4] == (1, 1, 40, 6)
+    check(by_numba, x, y)
+
+
+@pytest.mark.parametrize("run", [by_python, by_numba])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_not_finite_stays_in_its_row_and_column(run: Callable[..., np.ndarray], dtype: str) -> None:
+    for m, n, k in ((11, 37, 4), (11, 5, 4), (11, 20, 4), (2, 70, 4)):
+        for bad in (np.nan, np.inf):
+            x, y = np.ones((m, k), dtype), np.ones((k, n), dtype)
+            x[m - 1, 2] = bad
+            found = run(x, y)
+            assert np.all(found[: m - 1] == k)
+            np.testing.assert_array_equal(found[m - 1], np.full(n, bad))
+            x[m - 1, 2] = 1
+            y[1, n - 1] = bad
+            found = run(x, y)
+            assert np.all(found[:, : n - 1] == k)
+            np.testing.assert_array_equal(found[:, n - 1], np.full(m, bad))
+            y[1, n - 1] = np.inf
+            x[0, 1] = 0
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_array_equal(run(x, y), x @ y)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nothing_beside_the_result_is_written(dtype: str) -> None:
+    for m, n, k in ((9, 3, 2), (3, 20, 2), (17, 33, 2), (1, 65, 2), (1, 1, 1)):
+        x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
+        place = np.full(m * n + 200, 7, dtype)
+        out = place[100 : 100 + m * n]
+        launch(gemm.product(x.dtype, m, n), (1, m, n, k, k, 1, 0, n, 0), x, y, out)
+        np.testing.assert_allclose(out.reshape(m, n), x @ y, rtol=1e-5, atol=1e-5)
+        assert np.all(place[:100] == 7)
+        assert np.all(place[100 + m * n :] == 7)
+        place[...] = 7
+        launch(gemm.transpose(x.dtype), (1, m, n, n, 0), x @ y, out)
+        np.testing.assert_array_equal(out.reshape(n, m), (x @ y).T)
+        assert np.all(place[:100] == 7)
+        assert np.all(place[100 + m * n :] == 7)
+
+
+def launch(kernel: Kernel, numbers: Sequence[int], *arrays: np.ndarray) -> None:
+    """Run a compiled kernel on arrays."""
+    arguments = np.array([*numbers, *[array.ctypes.data for array in arrays]], np.intp)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address(kernel))(arguments.ctypes.data)
+
+
+def test_few_kernels_serve_all_sizes() -> None:
+    sizes = [(m, n, k) for m in (5, 6, 9, 30) for n in range(1, 70, 3) for k in (0, 1, 5)]
+    before = {
+        kernel.name for m, n, k in sizes for kernel in program_of(np.ones((m, k)), np.ones((k, n))).kernels
+    }
+    assert len(before) == 3  # one vector, two, and more
+    few = {program_of(np.ones((m, 3)), np.ones((3, 99))).kernels[0].name for m in (1, 2, 3, 4)}
+    assert len(few) == 1
+    turned = {
+        kernel.name
+        for m, n, k in sizes
+        for kernel in program_of(np.ones((m, k)), matrices((k, n), "float64", "columns")).kernels
+    }
+    assert len(turned - before) == 1
+
+
+def test_other_sizes_compile_nothing() -> None:
+    def run(m: int, n: int, k: int) -> None:
+        check(by_numba, matrices((m, k), "float32", "rows"), matrices((k, n), "float32", "columns"))
+
+    for n in (7, 19, 45):
+        run(20, n, 3)
+    count = len(compiled)
+    for m, n, k in ((8, 3, 300), (129, 16, 4), (20, 31, 7), (30, 32, 2), (64, 200, 11)):
+        run(m, n, k)
+    assert len(compiled) == count
+
+
+def test_who_multiplies() -> None:
+    def chosen(m: int, n: int, k: int, lies: str = "rows") -> list[str]:
+        x, y = np.empty((m, k), np.float32), np.empty((n, k), np.float32)
+        return kernels(program_of(x, y.reshape(k, n) if lies == "rows" else y.T))
+
+    assert chosen(128, 128, 64) == ["product"]
+    assert chosen(128, 512, 784) == ["gemm"]
+    assert chosen(128, 128, 64, "columns") == ["transpose", "product"]
+    assert chosen(4, 128, 128, "columns") == ["gemm"]  # to turn y takes longer than to multiply
+    assert chosen(4, 20, 20, "columns") == ["transpose", "product"]
+    assert chosen(8, 128, 128, "columns") == ["transpose", "product"]
+    assert chosen(4, 128, 128) == ["product"]
+
+
+def test_a_factor_is_turned_once() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x, y, w = (b.input(Aval(shape, None, np.dtype(np.float32))) for shape in ((20, 6), (30, 6), (5, 6)))
+    turned = b.transpose(w, axes=(1, 0))
+    graph.outputs = [b.matmul(x, turned), b.matmul(y, turned)]
+    assert kernels(build(graph)) == ["transpose", "product", "product"]
+
+
+def test_the_python_backend_checks_the_bounds_of_vectors() -> None:
+    x, y = np.ones((9, 3), np.float32), np.ones((3, 40), np.float32)
+    executable = PythonExecutable(program_of(x, y))
+    with pytest.raises(CodegenError, match="emitted code accesses element"):
+        executable([x, np.ones((2, 40), np.float32)])
+    with pytest.raises(CodegenError, match="emitted code accesses element"):
+        executable([x, np.ones((3, 39), np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("baseline", "found", "width"),
+    [
+        (["X86_V2"], ["X86_V3", "X86_V4"], 64),
+        (["SSE", "SSE2"], ["AVX2", "FMA3", "AVX512F", "AVX512_SKX"], 64),
+        (["SSE"], ["AVX2", "FMA3"], 32),
+        (["X86_V2", "X86_V3"], [], 32),
+        (["SSE"], ["AVX", "FMA3"], 16),
+        (["NEON", "ASIMD"], [], 16),
+    ],
+)
+def test_width_of_vectors(
+    baseline: list[str], found: list[str], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = {"SIMD Extensions": {"baseline": baseline, "found": found}}
+    monkeypatch.setattr(np, "show_config", lambda mode: features)
+    assert target.vector_bytes.__wrapped__() == width
