@@ -180,6 +180,11 @@ def test_a_softmax_of_rows_is_one_loop() -> None:
     assert len(program.rows) == 1
 
 
+def test_what_a_row_stores_for_itself_takes_the_memory_of_one_row() -> None:
+    program, _ = run(lambda b, x: softmax(b, x, 1), normal(40, 8))
+    assert program.arena_bytes == 8 * 8
+
+
 def test_a_softmax_of_columns_computes_the_same() -> None:
     _, (columns,) = run(lambda b, x: softmax(b, x, 0), normal(4, 5))
     _, (rows,) = run(lambda b, x: softmax(b, x, 1), np.ascontiguousarray(normal(4, 5).T))

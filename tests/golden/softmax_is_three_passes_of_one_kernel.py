@@ -6,7 +6,7 @@ output[0]: 3x4 float32
 """
 
 
-def max_sub_div_6c5161964f62(args):
+def max_sub_div_f696b07897a3(args):
     n0 = args[0]
     n1 = args[1]
     p0 = read_f32(args[2])
@@ -14,8 +14,7 @@ def max_sub_div_6c5161964f62(args):
     o0 = write_f32(args[4], 0)
     o0_0 = args[5]
     o1 = write_f32(args[6], 1)
-    o1_0 = args[7]
-    c0 = number_f32(args[8])
+    c0 = number_f32(args[7])
     for i0 in range(n0):
         v0 = c0
         for i1 in range(n1):
@@ -26,14 +25,14 @@ def max_sub_div_6c5161964f62(args):
             v3 = p0[i0 * p0_0 + i1]
             v4 = v3 - v0
             v5 = exp_f32(v4)
-            o1[i0 * o1_0 + i1] = v5
+            o1[i1] = v5
             v2 = fold_sum_f32(v2, v5)
         for i1 in range(n1):
-            v6 = o1[i0 * o1_0 + i1]
+            v6 = o1[i1]
             v7 = v6 / v2
             o0[i0 * o0_0 + i1] = v7
 
 
 def forward(memory):
     # max, sub, exp, sum, div
-    max_sub_div_6c5161964f62([3, 4, memory('input[0]', 0, 'float32'), 4, memory('output[0]', 0, 'float32'), 4, memory('arena', 0, 'float32'), 4, f32(float('-inf'))])
+    max_sub_div_f696b07897a3([3, 4, memory('input[0]', 0, 'float32'), 4, memory('output[0]', 0, 'float32'), 4, memory('arena', 0, 'float32'), f32(float('-inf'))])
