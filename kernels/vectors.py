@@ -28,7 +28,7 @@ from numba.extending import intrinsic, register_model
 from .pointers import DTYPES, Pointer, annotate
 
 _LANES = {"f32": (4, 8, 16, 32, 64), "f64": (2, 4, 8, 16, 32)}
-_ROWS = (2, 4, 6, 8, 16)
+_ROWS = (2, 3, 4, 6, 8, 16)
 
 
 class Vector(types.Type):  # type: ignore[misc]

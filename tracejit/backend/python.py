@@ -24,7 +24,7 @@ _HAND_WRITTEN = {
     "gemm": "gemm",
 }  # fmt: skip
 _LANES = (2, 4, 8, 16, 32, 64)
-_TILE_ROWS = (2, 4, 6, 8, 16)
+_TILE_ROWS = (2, 3, 4, 6, 8, 16)
 
 
 class Memory:

@@ -23,7 +23,8 @@ result lie by rows. Nothing is packed. The kernel for float32 is, without its ar
 What the tile does not divide is computed twice and stored twice, alike: the last tile of rows repeats the last row, the
 last tile of columns begins early. If n is less than two vectors, a tile of one or two vectors stands for all columns,
 and only their lanes are loaded and stored. That is another kernel, because to load so takes the place of a
-multiplication. And for few rows, of which a tile of 8 would compute most twice, there is one of 2 rows by 4 vectors.
+multiplication. For few rows, of which a tile of 8 would compute the last again and again, there is a kernel with tiles of
+4 rows by 4 vectors.
 """
 
 from functools import cache
@@ -46,11 +47,11 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
 
     Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y and out. The strides count elements; columns of y are
     neighbours, and out is contiguous. There are four kernels: for n of at most one vector, less than two, and more; and
-    for m of at most 4.
+    for m of at most half a tile.
     """
     height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
-    if m <= 4 and n >= 4 * lanes:
-        return _product(SUFFIXES[dtype], 2, 4 * lanes, whole=True)
+    if m <= height // 2 and n >= 4 * lanes:
+        return _product(SUFFIXES[dtype], height // 2, 4 * lanes, whole=True)
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, whole=n >= 2 * lanes)
 
 

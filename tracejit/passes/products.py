@@ -2,22 +2,23 @@
 """How the operands of a matrix product lie in memory, and who multiplies them.
 
 Note [who multiplies]
-Measured on two cores with AVX-512, float32, in us: our kernels on one core, OpenBLAS on one and on two (idle) cores.
+Least times in us (benchmarks/bench_products.py) on two cores with AVX-512, float32: our kernels on one core, OpenBLAS
+on one, and on two where nothing else runs.
 
-    (m, k) (k, n)             ours   BLAS on 1   on 2
-    (32, 32) (32, 32)         0.35      0.37     0.35
-    (128, 64) (64, 128)       10.6      15.2     14
-    (64, 128) (128, 128)      11.2      15.8     19
-    (128, 128) (128, 128)     19.9      28.2     18
-    (160, 160) (160, 160)     43        51       34
-    (256, 256) (256, 256)    166       196      110
-    (512, 512) (512, 512)   1567      1692      900
+    (m, k) (k, n)             ours   BLAS on 1   BLAS on 2
+    (32, 32) (32, 32)         0.40      0.42        0.44
+    (64, 128) (128, 128)      14.1      18.7        23.7
+    (128, 128) (128, 128)     27.7      33.6        33
+    (160, 160) (160, 160)     52        61          55
+    (256, 256) (256, 256)    192       229         134
+    (128, 784) (784, 512)   1028       808         506
 
-So BLAS takes over where its second core pays, at 4 million multiplications. Below, it pays little and only if no other
-process is busy: OpenBLAS waits for its threads by spinning.
+So BLAS takes over where its second core pays, at 4 million multiplications. It is a bet on idle cores: OpenBLAS waits
+for its threads by spinning, and beside one busy process (256, 256) (256, 256) took it 13000 us, us 260.
 
 A right factor that lies by columns is turned first. For few rows that costs more than the product itself, and BLAS,
-which reads it as it lies, is faster: at (4, 128) (128, 128) 1.4 against 5.4, at (16, 128) (128, 128) 7.9 against 7.1.
+which reads it as it lies, is faster: at (4, 128) (128, 128) 1.3 against 6.3; but at (16, 128) (128, 128) 7.9 against
+7.1.
 """
 
 from itertools import pairwise

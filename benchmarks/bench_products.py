@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""GFLOP/s of matrix products: kernels of tracejit beside OpenBLAS on one thread and on two.
+
+    python benchmarks/bench_products.py [--dtype float64] [--repeats 40] [--threads 1 2]
+
+Each line is a product (m, k) (k, n): plain (NN), with a left factor by columns (TN, as in x' ct) and with a right one
+by columns (NT, as in ct W', which is turned first). Times are the least and the median of the repeats, in us; the
+contenders take turns, so that what else the machine does meets them alike. The number of BLAS threads is fixed when
+BLAS is loaded, so there is a process for each.
+"""
+
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+SIZES = (
+    (128, 64, 64), (64, 128, 128), (64, 64, 64), (32, 4, 32), (32, 32, 32), (32, 32, 2), (128, 128, 10), (128, 10, 128),
+    (1000, 20, 20), (1000, 2, 20), (20, 1000, 20), (1000, 20, 1), (1, 128, 128), (4, 128, 128), (100, 100, 100),
+    (128, 128, 128), (160, 160, 160), (256, 256, 256), (128, 784, 512), (512, 512, 512),
+)  # fmt: skip
+
+Call = tuple[int, Sequence[int]]  # the address of a kernel, and its arguments
+
+
+def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]], list[np.ndarray]]:
+    """Return, by name, the kernels to launch for each way to multiply, and the arrays they work on."""
+    from tracejit.backend.cpu import _symbol_address, compiled
+    from tracejit.codegen import gemm
+    from tracejit.codegen.emit import _adapter
+    from tracejit.passes.lower import Access
+    from tracejit.passes.plan import KernelLaunch
+
+    kind = np.dtype(dtype)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((m, k)).astype(kind), rng.standard_normal((k, n)).astype(kind)
+    arrays = [
+        x,
+        np.ascontiguousarray(x.T),
+        y,
+        np.ascontiguousarray(y.T),
+        np.empty_like(y),
+        np.empty((m, n), kind),
+    ]
+    x_, xt, y_, yt, turned, out = [array.ctypes.data for array in arrays]
+    product, transpose = (compiled.address(f) for f in (gemm.product(kind, m, n), gemm.transpose(kind)))
+    pointer = Access(None, 0, (), kind)  # type: ignore[arg-type]
+    blas = compiled.address(_adapter(KernelLaunch("gemm", (0,) * 10, (pointer,) * 3, 1, None, "blas")))
+    routine = _symbol_address("sgemm" if kind.itemsize == 4 else "dgemm")
+    return {
+        "NN": [(product, (1, m, n, k, k, 1, 0, n, 0, x_, y_, out))],
+        "TN": [(product, (1, m, n, k, 1, m, 0, n, 0, xt, y_, out))],
+        "NT": [
+            (transpose, (1, n, k, k, 0, yt, turned)),
+            (product, (1, m, n, k, k, 1, 0, n, 0, x_, turned, out)),
+        ],
+        "NN blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 0, n, 0, x_, y_, out))],
+        "TN blas": [(blas, (routine, 1, m, n, k, 1, m, 0, 0, n, 0, xt, y_, out))],
+        "NT blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 1, k, 0, x_, yt, out))],
+    }, arrays
+
+
+def measure(m: int, k: int, n: int, dtype: str, repeats: int) -> dict[str, tuple[float, float]]:
+    """Return the least and the median time of each way, in us."""
+    run = looped()
+    named, arrays = calls_of(m, k, n, dtype)
+    count = max(1, int(2e7 / max(2 * m * n * k, 1e4)))
+    times: dict[str, list[float]] = {name: [] for name in named}
+    for _ in range(repeats):
+        for name, calls in named.items():
+            total = 0.0
+            for address, arguments in calls:
+                words = np.array(arguments, np.intp)
+                started = time.perf_counter_ns()
+                run(address, words.ctypes.data, count)
+                total += (time.perf_counter_ns() - started) / count / 1000
+            times[name].append(total)
+    del arrays
+    return {name: (min(found), float(np.median(found))) for name, found in times.items()}
+
+
+_LOOPED = []
+
+
+def looped() -> ctypes._CFuncPtr:  # type: ignore[name-defined]
+    """Return a compiled function (address, arguments, count) that calls a kernel `count` times."""
+    if not _LOOPED:
+        import numba
+        from numba.core import types
+        from tracejit.kernels.executor import _call
+
+        def loop(address: int, arguments: int, count: int) -> None:
+            for _ in range(count):
+                _call(address, arguments)
+
+        kind = types.void(types.intp, types.CPointer(types.intp), types.intp)
+        callback = numba.cfunc(kind)(loop)
+        signature = ctypes.CFUNCTYPE(None, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_ssize_t)
+        _LOOPED.extend([signature(callback.address), callback])
+    return _LOOPED[0]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
+    parser.add_argument("--repeats", type=int, default=40)
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2], help="numbers of BLAS threads")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        for threads in arguments.threads:
+            print(
+                f"OpenBLAS on {threads} thread(s), {arguments.dtype}; us least (median) GFLOP/s", flush=True
+            )
+            command = [
+                sys.executable,
+                __file__,
+                "--dtype",
+                arguments.dtype,
+                "--repeats",
+                str(arguments.repeats),
+            ]
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads)}
+            subprocess.run([*command, "--threads"], env=environment, check=True)
+        return
+    for m, k, n in SIZES:
+        found = measure(m, k, n, arguments.dtype, arguments.repeats)
+        parts = []
+        for name, (least, median) in found.items():
+            parts.append(f"{name} {least:8.2f} ({median:8.2f}) {2 * m * n * k / least / 1000:5.0f}")
+        print(f"({m}, {k}) ({k}, {n})".ljust(24), " | ".join(parts), flush=True)
+
+
+if __name__ == "__main__":
+    main()
