@@ -7,6 +7,7 @@ from tracejit import config
 from tracejit.codegen.emit import emit
 from tracejit.ir import Graph, verify
 from tracejit.ops.op import Layout
+from tracejit.passes.chop import chop
 from tracejit.passes.fuse import fuse
 from tracejit.passes.plan import plan
 from tracejit.passes.regroup import regroup
@@ -32,5 +33,6 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
     }  # fmt: skip
     fused = fuse(simplified, strided)
     regroup(simplified, fused)
+    chop(fused)
     planned = plan(simplified, fused)
     return emit(planned, [value.aval for value in graph.inputs])

@@ -211,7 +211,7 @@ class _Emitter:
                 rows.append(f"{self.names[line.result]} = {self.init(line.node)}")
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
-        if split == depth:
+        if split == depth or not inner:
             rows += inner
             return
         rows += hoisted.pop(split, [])

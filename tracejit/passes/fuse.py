@@ -26,7 +26,6 @@ from tracejit.ops import Kind
 from tracejit.ops.op import Layout, Strided
 
 AxisMap = tuple[int, ...]
-MAX_NODES = 96  # compile time grows by about 4 ms for each op of a kernel
 
 
 class Loop:
@@ -205,17 +204,15 @@ class _Fuser:
             return None
         first = loops[0]
         for other in loops[1:]:
-            if (
-                other.domain != first.domain
-                or (first.split is not None and other.split is not None and first.split != other.split)
-                or len(first.nodes) + len(other.nodes) > MAX_NODES
+            if other.domain != first.domain or (
+                first.split is not None and other.split is not None and first.split != other.split
             ):
                 return None
         loops.sort(key=lambda loop: -len(loop.nodes))
         for other in loops[1:]:
             self.fused.merge(loops[0], other)
             del self.loops[other]
-        return loops[0] if len(loops[0].nodes) < MAX_NODES else None
+        return loops[0]
 
     def place(
         self, loop: Loop, shape: tuple[int, ...], inputs: list[tuple[Value, AxisMap]]

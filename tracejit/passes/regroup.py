@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import Scalar
-from tracejit.passes.fuse import MAX_NODES, AxisMap, Fused, Loop, Step
+from tracejit.passes.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.lower import CHEAP
 
 _RECIPE_COST = 4
@@ -98,11 +98,7 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
         ]
         keys = [(step.depth, step.domain, root) for root in dict.fromkeys(roots)]
         target = next((first[key] for key in keys if key in first), None)
-        if (
-            target is not None
-            and target.split == step.split
-            and len(target.nodes) + len(step.nodes) <= MAX_NODES
-        ):
+        if target is not None and target.split == step.split:
             fused.merge(target, step)
             gone.add(step)
             changed[target] = None
@@ -172,7 +168,7 @@ def _may_sink(
     fused: Fused, loop: Loop, target: Loop, found: list[tuple[Value, _Use, Step]], others: int | None
 ) -> bool:
     """Return whether `loop` can become part of `target`, its first reader."""
-    if target is loop or loop.accumulates or len(target.nodes) + len(loop.nodes) > MAX_NODES:
+    if target is loop or loop.accumulates:
         return False
     if others is not None and others <= target.depth:
         return False
@@ -260,7 +256,7 @@ def _accepts(
     """Return whether a reader can compute `value` itself without loading more than one array in its place."""
     if use.node.inputs[use.position] is not value or not _reads_as_it_lies(fused, loop, value, use):
         return False
-    if not isinstance(use.step, Loop) or len(use.step.nodes) + len(recipe) > MAX_NODES:
+    if not isinstance(use.step, Loop):
         return False
     made = {node.output for node in recipe}
     leaves = {fused.view(v)[0] for node in recipe for v in node.inputs if v not in made}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Long chains are cut where equal pieces make equal kernels."""
+
+import random
+from unittest import mock
+
+import numpy as np
+import pytest
+from graphs import assert_same, random_case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import program_of
+
+import tracejit as tj
+from tracejit.backend.python import PythonExecutable
+from tracejit.ir import evaluate
+from tracejit.passes import chop
+from tracejit.pipeline import build
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(1, 2), (2, 5), (4, 9)]))
+def test_cutting_anywhere_keeps_the_meaning(seed, sizes):
+    maker = random_case(random.Random(seed), 20, ("float64", "float32"))
+    if maker is None:
+        return
+    with mock.patch.multiple(chop, SMALLEST=sizes[0], LARGEST=sizes[1]):
+        program = build(maker.graph)
+    assert_same(maker, PythonExecutable(program)(maker.arrays), evaluate(maker.graph, maker.arrays))
+
+
+def softmax_like(x):
+    shifted = x - x.max(axis=1, keepdims=True)
+    y = tj.exp(shifted) / tj.exp(shifted).sum(axis=1, keepdims=True)
+    return (y * tj.log(y + 1)).sum(axis=1), y.sum(axis=0), (y * y).sum()
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (1, 3), (2, 4), (3, 7)])
+def test_rows_may_be_cut_between_their_passes(sizes):
+    with mock.patch.multiple(chop, SMALLEST=sizes[0], LARGEST=sizes[1]):
+        program_of(softmax_like, np.linspace(-1.0, 2.0, 12).reshape(3, 4))
+
+
+def pendulum(theta, q, p, steps, h=0.05):
+    def rate(q, p):
+        return p, -theta[0] * tj.sin(q) - theta[1] * p
+
+    loss = 0.0
+    for _ in range(steps):
+        k1, l1 = rate(q, p)
+        k2, l2 = rate(q + h / 2 * k1, p + h / 2 * l1)
+        q, p = q + h * k2, p + h * l2
+        loss = loss + (q * q).sum()
+    return loss, tj.dlgradient(loss, theta)
+
+
+def kernels(steps):
+    theta, q, p = np.array([1.0, 0.1]), np.linspace(0.0, 1.0, 3), np.zeros(3)
+    program = program_of(lambda *args: pendulum(*args, steps), theta, q, p)
+    return {kernel.name for kernel in program.kernels}
+
+
+def test_a_longer_loop_needs_the_kernels_of_a_shorter_one():
+    """The pieces at the ends differ; those between are the same however many there are."""
+    shorter, longer = kernels(35), kernels(60)
+    assert len(longer) == len(shorter)
+    assert len(longer - shorter) <= 2
+
+
+def test_pieces_have_the_sizes_allowed():
+    for count in (97, 100, 119, 120, 121, 500, 1000):
+        with tj.trace.Recorder("chain") as recorder:
+            x = recorder.input(tj.dlarray(np.ones(2)))
+            for i in range(count):
+                x = tj.sin(x) if i % 7 else x * 0.3
+        pieces = chop.cut(recorder.graph.nodes)
+        assert sum(map(len, pieces)) == count
+        assert [node for piece in pieces for node in piece] == recorder.graph.nodes
+        assert all(chop.SMALLEST <= len(piece) <= chop.LARGEST for piece in pieces)
