@@ -23,8 +23,8 @@ result lie by rows. Nothing is packed. The kernel for float32 is, without its ar
 What the tile does not divide is computed twice and stored twice, alike: the last tile of rows repeats the last row, the
 last tile of columns begins early. If n is less than two vectors, a tile of one or two vectors stands for all columns,
 and only their lanes are loaded and stored. That is another kernel, because to load so takes the place of a
-multiplication. For few rows, of which a tile of 8 would compute the last again and again, there is a kernel with tiles of
-4 rows by 4 vectors.
+multiplication. For few rows, of which a tile of 8 would compute the last again and again, there is a kernel with tiles
+of 4 rows by 4 vectors.
 """
 
 from functools import cache
