@@ -15,6 +15,7 @@ from tracejit.aval import Aval
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops.op import Layout
+from tracejit.passes.chop import chop
 from tracejit.passes.fuse import Fused, Loop, fuse
 from tracejit.passes.plan import ALIGNMENT, Arena, NestLaunch, plan
 from tracejit.passes.regroup import regroup
@@ -398,6 +399,8 @@ def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
     counts = {}
     for length in (40, 400, 1600):
         _, fused = grouped(graph_of(chain, normal(3)))
+        assert [type(step) for step in fused.steps] == [Loop]
+        chop(fused)
         assert all(isinstance(step, Loop) and len(step.nodes) <= 96 for step in fused.steps)
         counts[length] = len(fused.steps)
     assert counts == {40: 1, 400: 9, 1600: 34}
