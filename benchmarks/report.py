@@ -42,8 +42,8 @@ def text(rows: Sequence[Row], rates: Rates, settings: Settings) -> str:
             ],
             [_first_calls(row) for row in rows],
         ),
-        "s: start of the first call until one step has run compiled. MB: by how much it and all later steps raised "
-        "the peak memory of the process over what the imported library and the data take.",
+        "s: start of the first call until one step has run compiled. MB: peak memory of the process, the library and "
+        "for tracejit the compiler included.",
     ]
     notes = [
         f"{row.workload.name}, {name}: {found.note}"
@@ -155,7 +155,7 @@ def _first_calls(row: Row) -> list[str]:
     return [
         row.workload.title,
         *seconds,
-        *(f"{found.grown_bytes / 1e6:.0f}" if found else "-" for found in runs),
+        *(f"{found.memory_bytes / 1e6:.0f}" if found else "-" for found in runs),
     ]
 
 

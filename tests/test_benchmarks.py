@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import report
+from benchmarks import internals, report
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.nested import leaves, mapped
@@ -84,6 +84,16 @@ def test_the_ratio_is_to_the_fastest_peer() -> None:
     assert row.ratio() == 8.5 / 2
     assert row.ratio("min_us") == 7
     assert report.geometric_mean([row, row], "min_us") == pytest.approx(7)
+
+
+def test_recording_building_and_calling_are_timed() -> None:
+    assert [row[0] for row in internals.recording((10,), 1)] == ["10"]
+    (row,) = internals.building((40,))
+    assert int(row[0]) > 20
+    *stages, rest, total = map(float, row[1:])
+    assert min(stages) >= 0
+    assert sum(stages) + rest == pytest.approx(total, abs=1)
+    assert internals.calling((2,))[0][2] == "nan"  # without a compiled program there is none to launch
 
 
 def test_names_are_unique() -> None:
