@@ -105,7 +105,9 @@ def test_program_of_a_layer(format, case):
     program = program_of(step, tj.dlarray(x, format), weights, bias, rtol=1e-10)
     if format in ("BC", "CB"):  # three products, one loop before the adjoint and none for transposes
         assert sum(row.note == "matmul" for row in program.rows) == 3
-        assert sum(row.note != "transpose" for row in program.rows) <= 5  # a small right factor is turned first
+        assert (
+            sum(row.note != "transpose" for row in program.rows) <= 5
+        )  # a small right factor is turned first
 
 
 def test_labels_of_weights_and_shapes_of_bias_do_not_matter(case):

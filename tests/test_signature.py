@@ -182,15 +182,10 @@ class TestValues:
         fun = make()
         assert same(fun, fun) and not same(fun, make())
 
-    def test_the_order_of_keys_makes_no_difference(self):
+    def test_the_order_of_keys_counts(self):
         x = np.zeros(3)
-        assert same({"a": x, "b": 1}, {"b": 1, "a": x}) and not same({"a": x, "b": 1}, {"a": 1, "b": x})
-        accelerated = dlaccelerate(lambda d: {k: v * 2 for k, v in d.items()})
-        for given_, again in (("ab", "ab"), ("ba", "ab")):
-            result = accelerated({k: np.array([float(ord(k))]) for k in given_})
-            assert {k: v.item() for k, v in result.items()} == {"a": 194.0, "b": 196.0} and list(result) == [
-                *again
-            ]
+        assert same({"a": x, "b": 1}, {"a": x, "b": 1}) and not same({"a": x, "b": 1}, {"b": 1, "a": x})
+        assert not same({"a": x, "b": 1}, {"a": 1, "b": x})
 
     def test_objects_that_compare_by_value(self):
         class Config:

@@ -16,13 +16,13 @@ import numpy as np
 
 from tracejit import trace, tree
 from tracejit.array import dlarray
-from tracejit.callpath import MISS, generate
+from tracejit.callpath import MISS
+from tracejit.compare import first_difference
 from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning
 from tracejit.evaluate import dlfeval
-from tracejit.ir import Graph
-from tracejit.ops import Op
-from tracejit.replay import Replay, call_op
-from tracejit.signature import Call, Key, ValuePart, differences, layouts, read
+from tracejit.explain import describe, leaf_names, why_missed
+from tracejit.signature import Call, Key, read
+from tracejit.traces import ArrayLeaf, Trace
 
 CHECK_MODES = ("none", "tolerance")
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
@@ -45,75 +45,6 @@ class Stats:
     programs: int
     kernels: int
     build_ns: int
-
-
-class _Trace:
-    """One recording: its graph, and how outputs are put together again."""
-
-    def __init__(self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key) -> None:
-        self.graph = graph
-        # For each leaf of the result: the format of an array (the next output of the graph), or the constant itself.
-        self.results = results
-        self.treedef = treedef
-        self.title = title
-        self.key = key
-        self.replay = Replay(graph, title, layouts(key))
-        self.used = 0  # the call that used it last
-        self._op: tuple[Op, list[Replay]] | None = None
-        self._lock = threading.Lock()
-
-    def assemble(self, arrays: list[Any]) -> Any:
-        """Return the function's result, given the arrays among its leaves."""
-        each = iter(arrays)
-        leaves = [
-            next(each) if type(leaf) is _ArrayLeaf else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-            for leaf in self.results
-        ]
-        return tree.unflatten(self.treedef, leaves)
-
-    @property
-    def formats(self) -> list[str | None]:
-        """The formats of the arrays of the result."""
-        return [leaf.format for leaf in self.results if type(leaf) is _ArrayLeaf]
-
-    def run(self, arrays: list[dlarray]) -> Any:
-        """Return the result of a replay."""
-        outputs = self.replay([a._data for a in arrays])
-        wrap = dlarray._wrap
-        made = [wrap(data, format, None) for data, format in zip(outputs, self.formats, strict=True)]
-        return self.assemble(made)
-
-    def call_path(self) -> Callable[[Any], Any] | None:
-        """Return the generated call path, or None where there can be none."""
-        launch = self.replay.launch
-        if launch is None:
-            return None
-        outputs = list(zip(self.replay.program.outputs, self.formats, strict=True))
-        return generate(
-            self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is _ArrayLeaf, launch
-        )
-
-    def op(self) -> Op:
-        """Return the trace as one op for an outer evaluation."""
-        with self._lock:
-            if self._op is None:
-                self._op = call_op(self.title, self.graph, self.formats)
-        return self._op[0]
-
-    def replays(self) -> list[Replay]:
-        """Return the programs that this trace has been run by, or its own if it has not been run yet."""
-        if self._op is None:
-            return [self.replay]
-        return [*self._op[1], *([self.replay] if self.replay.is_built else [])]
-
-
-class _ArrayLeaf:
-    """Stands for an array among the leaves of a result."""
-
-    __slots__ = ("format",)
-
-    def __init__(self, format: str | None) -> None:
-        self.format = format
 
 
 @final
@@ -162,9 +93,9 @@ class AcceleratedFunction:
         self._name = _name(function)
         self._slot = f"_accelerated_{self._name}"  # of an instance's __dict__, if this is a method
         self._lock = threading.RLock()
-        self._traces: dict[Key, _Trace] = {}
-        self._fast: tuple[tuple[Callable[[Any], Any], _Trace], ...] = ()  # call paths, latest first
-        self._last_trace: _Trace | None = None
+        self._traces: dict[Key, Trace] = {}
+        self._fast: tuple[tuple[Callable[[Any], Any], Trace], ...] = ()  # call paths, latest first
+        self._last_trace: Trace | None = None
         # The key, those that there were, and whether its trace had been evicted.
         self._last_miss: tuple[Key, list[Key], bool] | None = None
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
@@ -276,7 +207,7 @@ class AcceleratedFunction:
                         self._calls += 1
                         self._count_hit(known)
                     return result
-        call = read(self._name, (args, kwargs), self._path)
+        call = read(self._name, (args, kwargs), self._leaf_name)
         for array in call.arrays:
             trace.check_open(array)
         if recorder is not None:
@@ -306,7 +237,7 @@ class AcceleratedFunction:
             if self._last_miss is not None:
                 return self._explain_miss(*self._last_miss)
             if self._last_trace is not None:
-                described = self._describe(self._last_trace.key)
+                described = describe(self._function, self._last_trace.key)
                 return f"{self._name}: hit. The call was replayed from the trace for {described}."
         return f"{self._name} has not been called since its cache was cleared."
 
@@ -381,7 +312,7 @@ class AcceleratedFunction:
         for name, value in settings.items():
             setattr(self, name, value)
 
-    def _find(self, call: Call) -> _Trace | None:
+    def _find(self, call: Call) -> Trace | None:
         """Return the trace for a call, counting a hit or a miss."""
         with self._lock:
             self._calls += 1
@@ -392,13 +323,13 @@ class AcceleratedFunction:
             self._count_hit(found)
             return found
 
-    def _count_hit(self, found: _Trace) -> None:
+    def _count_hit(self, found: Trace) -> None:
         self._hits += 1
         found.used = self._calls
         self._last_trace = found
         self._last_miss = None
 
-    def _remember(self, found: _Trace) -> None:
+    def _remember(self, found: Trace) -> None:
         """Try the call path of a trace first at the next call."""
         with self._lock:
             others = tuple(pair for pair in self._fast if pair[1] is not found)
@@ -410,7 +341,7 @@ class AcceleratedFunction:
                 pair = (path, found)
             self._fast = (pair, *others[: _CALL_PATHS - 1])
 
-    def _record(self, call: Call) -> tuple[_Trace, Any]:
+    def _record(self, call: Call) -> tuple[Trace, Any]:
         """Run the function on a new trace, keep the trace, and return both it and the result."""
         with trace.Recorder(self._name, accelerating=True) as recorder:
             inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
@@ -431,14 +362,14 @@ class AcceleratedFunction:
                     continue
                 trace.check_open(leaf)
                 recorder.graph.outputs.append(recorder.value(leaf))
-                results.append(_ArrayLeaf(leaf._format))
+                results.append(ArrayLeaf(leaf._format))
                 data = leaf._data
                 own = leaf._value is not None and data.base is None and id(data) not in held
                 if not own or not data.flags.c_contiguous:
                     data = data.copy()
                 held.add(id(data))
                 arrays.append(dlarray._wrap(data, leaf._format, None))
-        made = _Trace(recorder.graph, results, treedef, self._name, call.key)
+        made = Trace(recorder.graph, results, treedef, self._name, call.key)
         with self._lock:
             self._recorded += 1
             made.used = self._calls
@@ -454,7 +385,7 @@ class AcceleratedFunction:
         if found is None:
             found, _ = self._record(call._replace(leaves=_untraced(call.leaves)))
         outputs = trace.apply_op(found.op(), call.arrays, {})
-        count = sum(1 for leaf in found.results if type(leaf) is _ArrayLeaf)
+        count = sum(1 for leaf in found.results if type(leaf) is ArrayLeaf)
         result = found.assemble(list(outputs[:count]))
         if known and self._check_mode == "tolerance":
             self._check(call, result, stacklevel=4)
@@ -464,15 +395,8 @@ class AcceleratedFunction:
         """Warn if the underlying function gives other outputs than a replay gave."""
         args, kwargs = tree.unflatten(call.treedef, _untraced(call.leaves))
         with trace.suspended():
-            expected, expected_tree = tree.flatten(dlfeval(self._function, *args, **kwargs))
-        actual, actual_tree = tree.flatten(result)
-        found = tree.difference(actual_tree, expected_tree, "output")
-        if found is None:
-            names = tree.paths(actual_tree, "output")
-            for name, mine, theirs in zip(names, actual, expected, strict=True):
-                found = _difference(name, mine, theirs, self._check_tolerance)
-                if found is not None:
-                    break
+            expected = dlfeval(self._function, *args, **kwargs)
+        found = first_difference(result, expected, self._check_tolerance)
         if found is not None:
             warnings.warn(
                 f"Accelerated outputs differ from underlying function outputs. {self._name}: {found}. Values that "
@@ -501,66 +425,20 @@ class AcceleratedFunction:
         bound = self._signature.bind(*args, **kwargs)
         return bound.args, bound.kwargs
 
-    def _path(self, number: int, treedef: tree.TreeDef) -> str:
-        return self._paths(treedef.structure)[number]
-
-    def _paths(self, structure: Any) -> list[str]:
-        """Return the name of each leaf of a call's arguments, in terms of the function's parameters."""
-        try:
-            parameters = list(inspect.signature(self._function).parameters.values())
-        except (TypeError, ValueError):
-            parameters = []
-        names = []
-        for path in tree.paths(tree.TreeDef(structure, [], 0), ""):
-            kind, _, rest = path[1:].partition("]")
-            position, _, deeper = rest[1:].partition("]")
-            if kind == "1":
-                names.append(position.strip("'") + deeper)
-                continue
-            at = int(position)
-            if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
-                names.append(parameters[at].name + deeper)
-            else:
-                names.append(f"argument {at + 1}{deeper}")
-        return names
-
-    def _describe(self, key: Key) -> str:
-        names = self._paths(key.structure)
-        parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
-        if len(parts) > 12:
-            parts = [*parts[:11], f"and {len(parts) - 11} more"]
-        return ", ".join(parts) or "no arguments"
+    def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
+        return leaf_names(self._function, treedef.structure)[number]
 
     def _explain_miss(self, key: Key, known: list[Key], evicted: bool) -> str:
+        described = describe(self._function, key)
         if key not in self._traces:
-            return f"{self._name}: miss. The function raised an error for {self._describe(key)}, and no trace was kept."
-        head = f"{self._name}: miss. A new trace was recorded for {self._describe(key)}"
+            return f"{self._name}: miss. The function raised an error for {described}, and no trace was kept."
+        head = f"{self._name}: miss. A new trace was recorded for {described}"
         if evicted:
             return (
                 f"{head}, because the trace that there was had been evicted: more than cache_size "
                 f"({self._cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
             )
-        if not known:
-            return f"{head}, because there was none yet."
-        compared = [(old, differences(old, key)) for old in reversed(known)]
-        alike = [(old, places) for old, places in compared if places]
-        if not alike:
-            mine, latest = (tree.TreeDef(k.structure, [], 0) for k in (key, known[-1]))
-            place = tree.difference(latest, mine, "(args, kwargs)")
-            return f"{head}, because the containers are others: compared with the latest trace, {place}."
-        old, places = min(alike, key=lambda pair: len(pair[1]))
-        names = self._paths(key.structure)
-        reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
-        note = ""
-        if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
-            note = " A number that changes from call to call costs a trace each time: pass it as a dlarray."
-        return f"{head}, because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
-
-
-def _is_number(part: Any) -> bool:
-    return (
-        type(part) is ValuePart and part.kind is not bool and issubclass(part.kind, (int, float, np.number))
-    )
+        return f"{head}, {why_missed(self._function, key, known)}"
 
 
 def _check_function(function: Any) -> None:
@@ -592,34 +470,6 @@ def _untraced(leaves: list[Any]) -> list[Any]:
     return [
         dlarray._wrap(leaf._data, leaf._format, None) if type(leaf) is dlarray else leaf for leaf in leaves
     ]
-
-
-def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
-    """Return how two leaves of an output differ by more than `tolerance`, or None."""
-    if type(mine) is dlarray and type(theirs) is dlarray:
-        if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
-            return f"{name} is {trace.describe(mine)}, expected {trace.describe(theirs)}"
-        mine, theirs = mine._data, theirs._data
-    elif mine is theirs:
-        return None
-    a, b = np.asarray(mine), np.asarray(theirs)
-    alike = type(mine) is type(theirs) and a.shape == b.shape
-    if not alike or a.dtype.kind not in "fiub":
-        return None if alike and np.array_equal(a, b) else f"{name} is {mine!r}, expected {theirs!r}"
-    if a.dtype.kind != "f":
-        a, b = a.astype(np.float64), b.astype(np.float64)
-    with np.errstate(all="ignore"):
-        gap = np.abs(a - b)
-        close = np.isfinite(gap) & ((gap <= tolerance) | (gap <= tolerance * np.abs(b)))
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) | close
-    if same.all():
-        return None
-    worst = np.unravel_index(np.argmax(np.where(same, -1, np.nan_to_num(gap, nan=np.inf))), gap.shape)
-    place = f"[{', '.join(map(str, worst))}]" if worst else ""
-    return (
-        f"{name}{place} is {np.asarray(mine)[worst]!s}, expected {np.asarray(theirs)[worst]!s} ({(~same).sum()} of "
-        f"{same.size} elements differ by more than {tolerance:g})"
-    )
 
 
 @overload

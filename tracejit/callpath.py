@@ -13,9 +13,9 @@ For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the
         if type(args) is not tuple or len(args) != 2:
             return MISS
         a0, a1 = args
-        if type(a0) is not dict or len(a0) != 1:
+        if type(a0) is not dict or [*a0] != k0:
             return MISS
-        a2 = a0['w']
+        a2, = a0.values()
         if type(a2) is dlarray:
             if a2._format != None or a2._value is not None:
                 return MISS
@@ -35,7 +35,6 @@ For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the
         return (r0, {'w': r1})
 """
 
-import dataclasses
 import linecache
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -84,6 +83,7 @@ class _Generator:
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
+        self.orders: Iterator[Any] = iter(())
 
     def run(
         self,
@@ -94,6 +94,7 @@ class _Generator:
         is_output: Callable[[Any], bool],
     ) -> Callable[[Any], Any] | None:
         arrays: list[str] = []
+        self.orders = iter(key.orders)
         if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
             return None
         for i, (aval, _) in enumerate(outputs):
@@ -109,8 +110,7 @@ class _Generator:
         number = count()
         leaves = iter([f"r{next(number)}" if is_output(leaf) else self.given(leaf) for leaf in results])
         self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
-        text = "def replay(args):\n    try:\n" + "".join(f"        {line}\n" for line in self.lines)
-        text += "    except KeyError:\n        return MISS\n"
+        text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
         file = f"<tracejit call path {id(self):x}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.names)
@@ -141,21 +141,21 @@ class _Generator:
             self.miss_if(f"{source} is not None")
             return True
         kind_name = kind.__name__ if kind in (tuple, list, dict, OrderedDict) else self.constant(kind)
-        if dataclasses.is_dataclass(kind):
-            self.miss_if(f"type({source}) is not {kind_name}")
-        else:
-            self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {len(children)}")
         variables = [next(self.variables) for _ in children]
-        if names is None or issubclass(kind, tuple):
+        if kind is dict or kind is OrderedDict:
+            order = next(self.orders) or names
+            self.miss_if(f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(order))}")
+            if order:
+                places = dict(zip(names, variables, strict=True))
+                self.line(f"{', '.join(places[name] for name in order)}, = {source}.values()")
+        elif names is None or issubclass(kind, tuple):
+            self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {len(children)}")
             if variables:
                 self.line(f"{', '.join(variables)}, = {source}")
         else:
+            self.miss_if(f"type({source}) is not {kind_name}")
             for variable, name in zip(variables, names, strict=True):
-                if dataclasses.is_dataclass(kind):
-                    self.line(f"{variable} = {source}.{name}")
-                else:
-                    text = repr(name) if type(name) in (str, int) else self.constant(name)
-                    self.line(f"{variable} = {source}[{text}]")
+                self.line(f"{variable} = {source}.{name}")
         return all(
             self.take_apart(child, variable, parts, arrays)
             for child, variable in zip(children, variables, strict=True)

@@ -26,11 +26,15 @@ class Replay:
         graph: the graph; its constants are not written afterwards.
         title: heads the emitted module.
         layouts: where the elements of each input lie.
+        function: name of the function in the emitted module that launches the kernels.
     """
 
-    def __init__(self, graph: Graph, title: str, layouts: Sequence[Layout | None] = ()) -> None:
+    def __init__(
+        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward"
+    ) -> None:
         self.graph = graph
         self.title = title
+        self._function = function
         self._layouts = layouts
         self._lock = threading.RLock()
         self._executable: Any = None
@@ -69,7 +73,7 @@ class Replay:
 
     def source(self) -> str:
         """Return the emitted module."""
-        return module_source(self.program, self.title)
+        return module_source(self.program, self.title, self._function)
 
 
 @contextmanager
@@ -106,7 +110,8 @@ def call_op(title: str, graph: Graph, formats: Sequence[str | None]) -> tuple[Op
     Also returns the replays that the op runs: forward and adjoint.
     """
     parts = split(graph)
-    forward, adjoint = Replay(parts.forward, f"{title}, forward"), Replay(parts.adjoint, f"{title}, adjoint")
+    forward = Replay(parts.forward, f"{title}, forward")
+    adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint")
     outputs = len(parts.by_output)
     lazy: list[Op] = []
 
@@ -120,12 +125,12 @@ def call_op(title: str, graph: Graph, formats: Sequence[str | None]) -> tuple[Op
         if any(extra is not None for extra in cts[outputs:]):
             # A derivative of the adjoint that flows through saved values: they are outputs like the others.
             return _recomputing_vjp(b, node, cts, title, parts.forward)
-        saved = node.outputs[outputs:]
+        saved = [node.outputs[i] for i in parts.saved]
         arguments = [*node.inputs, *saved, *_cotangents(b, node, cts[:outputs], parts.by_output)]
         results = b.apply(adjoint_op(), arguments, {}) if parts.adjoint.outputs else ()
         return [None if i is None else results[i] for i in parts.by_input]
 
-    saved_formats = (None,) * parts.saved
+    saved_formats = (None,) * (len(parts.forward.outputs) - outputs)
     return _graph_op(title, forward, (*formats, *saved_formats), vjp), [forward, adjoint]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What selects a cached trace: the signature of a call's arguments.
 
-An array counts by size, format, dtype and memory layout, never by its values; containers by their structure
-(the order of a dict's keys does not matter); everything else by type and value, NaN equal to NaN.
+An array counts by size, format, dtype and memory layout, never by its values; containers by their structure,
+dicts with the order of their keys; everything else by type and value, NaN equal to NaN.
 """
 
 import math
@@ -46,10 +46,14 @@ class ValuePart(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The key of a call."""
+    """The key of a call: the containers, what stands in them, and the order of the keys of dicts.
+
+    A function can run over a dict, so that its keys' order decides what it does (None: they are sorted).
+    """
 
     structure: Any
     parts: tuple[ArrayPart | ValuePart, ...]
+    orders: tuple[Any, ...] = ()
 
 
 class Call(NamedTuple):
@@ -92,7 +96,7 @@ def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) 
                 data = leaf._data
         parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
         arrays.append(leaf)
-    return Call(Key(treedef.structure, tuple(parts)), leaves, arrays, treedef)
+    return Call(Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef)
 
 
 def _array(

@@ -70,8 +70,8 @@ def _adapter(launch: KernelLaunch) -> Kernel:
     return named(f"def {NAME}(args):\n    {function}(\n{lines}    )\n", launch.name)
 
 
-def module_source(program: Program, title: str) -> str:
-    """Return a program as the text of a Python module: its kernels, then forward(), which launches them.
+def module_source(program: Program, title: str, function: str = "forward") -> str:
+    """Return a program as the text of a Python module: its kernels, then `function`, which launches them.
 
     The text runs as it is in a namespace that defines the functions it names (tracejit.backend.python does so).
     """
@@ -84,7 +84,7 @@ def module_source(program: Program, title: str) -> str:
     ]
     parts += ["\n" + kernel.text for kernel in program.kernels]
     body = [_launch_line(row) for row in program.rows] or ["    pass\n"]
-    parts.append("\ndef forward(memory):\n" + "".join(body))
+    parts.append(f"\ndef {function}(memory):\n" + "".join(body))
     return "\n".join(parts)
 
 

@@ -221,7 +221,9 @@ class _Lowering:
         for d, stride in zip(axes, contiguous(shape).strides, strict=True):
             strides[d] = stride
         number = self.write_numbers[value] = len(self.writes)
-        self.writes.append(Access(Value(Aval(shape, None, value.dtype), None), 0, tuple(strides), value.dtype))
+        self.writes.append(
+            Access(Value(Aval(shape, None, value.dtype), None), 0, tuple(strides), value.dtype)
+        )
         return number
 
     def operand(self, node: Node, position: int) -> Operand:

@@ -15,7 +15,9 @@ from tracejit.passes.simplify import simplify
 
 
 class Split(NamedTuple):
-    """forward: inputs -> outputs and saved values; adjoint: inputs, saved values, cotangents -> cotangents.
+    """forward: inputs -> outputs and further values; adjoint: inputs, saved values, cotangents -> cotangents.
+
+    `saved` says which outputs of the forward graph are the saved values.
 
     `by_output[i]` says whether output i has a cotangent, `by_input[i]` which output of the adjoint is the
     cotangent of input i (None: it has none).
@@ -23,7 +25,7 @@ class Split(NamedTuple):
 
     forward: Graph
     adjoint: Graph
-    saved: int
+    saved: list[int]
     by_output: list[bool]
     by_input: list[int | None]
 
@@ -75,9 +77,10 @@ def _cut(
         adjoint_nodes.append(node)
         needed.update(v for v in node.inputs if v not in known)
     adjoint_nodes.reverse()
-    forward = _graph(joint, inputs, joint.nodes, [*outputs, *saved])
+    all_outputs = [*outputs, *(v for v in saved if v not in outputs)]
+    forward = _graph(joint, inputs, joint.nodes, all_outputs)
     adjoint = _graph(joint, [*inputs, *saved, *cotangents], adjoint_nodes, results)
-    return Split(forward, adjoint, len(saved), by_output, by_input)
+    return Split(forward, adjoint, [all_outputs.index(v) for v in saved], by_output, by_input)
 
 
 def _graph(joint: Graph, inputs: list[Value], nodes: list[Node], outputs: list[Value]) -> Graph:
