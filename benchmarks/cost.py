@@ -63,7 +63,7 @@ def cost(graph: Graph) -> Cost:
     return Cost(flops, size_bytes, str(max(values, key=lambda value: value.aval.size).dtype))
 
 
-def rates(repeats: int = 3) -> Rates:
+def rates(repeats: int = 10) -> Rates:
     """Measure the machine: the best of a few repeats."""
     flops_per_s = {}
     for dtype in ("float32", "float64"):
