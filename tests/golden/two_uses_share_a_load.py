@@ -6,7 +6,7 @@ output[0]: 5 float32
 """
 
 
-def exp_mul_add_09060b2b5ebb(args):
+def exp_square_add_09060b2b5ebb(args):
     n0 = args[0]
     p0 = read_f32(args[1])
     o0 = write_f32(args[2], 0)
@@ -19,5 +19,5 @@ def exp_mul_add_09060b2b5ebb(args):
 
 
 def forward(memory):
-    # exp, mul, add
-    exp_mul_add_09060b2b5ebb([5, memory('input[0]', 0, 'float32'), memory('output[0]', 0, 'float32')])
+    # exp, square, add
+    exp_square_add_09060b2b5ebb([5, memory('input[0]', 0, 'float32'), memory('output[0]', 0, 'float32')])

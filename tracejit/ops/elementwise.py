@@ -288,7 +288,9 @@ def _numpy_cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
 def _erf(x: np.ndarray) -> np.ndarray:
     from scipy.special import erf  # only here: importing tracejit must not import SciPy
 
-    return np.asarray(erf(x), dtype=None if x.dtype.kind in "fc" else np.float64)
+    # SciPy computes small integers in float32.
+    result: np.ndarray = erf(x if x.dtype.kind in "fc" else x.astype(np.float64))
+    return result
 
 
 def _relu(x: np.ndarray) -> np.ndarray:

@@ -153,6 +153,8 @@ class _Simplifier:
                 return x
             if y.aval == aval and _is_scalar(x, 1.0):
                 return y
+            if x is y and aval.dtype.kind == "f":
+                return self.again("square", x)
         elif name == "div" or name == "sub":
             if same and _is_scalar(inputs[1], 1.0 if name == "div" else 0.0):
                 return x
