@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
-from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided
+from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided, contiguous
 
 Shape = tuple[int, ...]
 
@@ -30,7 +30,7 @@ def _infer_reshape(x: Aval, *, shape: Shape) -> Aval:
 def _layout_reshape(layout: Layout, *, shape: Shape) -> Layout | None:
     """Return the layout of a reshape without a copy, or None (Note [reshape without a copy])."""
     if 0 in shape:
-        return Layout(layout.offset, shape, _contiguous(shape))
+        return contiguous(shape)._replace(offset=layout.offset)
     blocks: list[list[int]] = []  # [extent, stride], innermost first
     for extent, stride in zip(reversed(layout.shape), reversed(layout.strides), strict=True):
         if extent == 1:
@@ -75,14 +75,6 @@ def _axes_reshape(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | No
         else:
             return None
     return tuple(axes) if all(extent == 1 for extent in shape[at:]) else None
-
-
-def _contiguous(shape: Shape) -> Shape:
-    """Return the strides of contiguous memory in C order."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 1, 0, -1):
-        strides[i - 1] = strides[i] * shape[i]
-    return tuple(strides)
 
 
 def _infer_transpose(x: Aval, *, axes: Shape) -> Aval:
@@ -171,7 +163,7 @@ def _layout_slice(layout: Layout, *, starts: Shape, stops: Shape, steps: Shape) 
     shape = tuple(map(len, map(range, starts, stops, steps)))
     if 0 in shape:
         # A load may be hoisted out of the empty loop, so it must not move backwards from where the array begins.
-        return Layout(layout.offset, shape, _contiguous(shape))
+        return contiguous(shape)._replace(offset=layout.offset)
     offset = layout.offset + sum(start * stride for start, stride in zip(starts, layout.strides, strict=True))
     strides = tuple(step * stride for step, stride in zip(steps, layout.strides, strict=True))
     return Layout(offset, shape, strides)

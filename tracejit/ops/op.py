@@ -60,6 +60,16 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
 
+def contiguous(shape: tuple[int, ...]) -> Layout:
+    """Return the layout of a contiguous array in C order."""
+    strides = []
+    stride = 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= extent
+    return Layout(0, shape, tuple(reversed(strides)))
+
+
 class Strided(NamedTuple):
     """Emission of a MOVE op that needs no copy: the layout of the result within the operand's memory.
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import Layout, Strided
+from tracejit.ops.op import Layout, Strided, contiguous
 
 AxisMap = tuple[int, ...]
 
@@ -96,16 +96,6 @@ class Fused:
         if found is None:
             found = self.sources[value] = (value, _own_axes(value.shape))
         return found
-
-
-def contiguous(shape: tuple[int, ...]) -> Layout:
-    """Return the layout of a contiguous array in C order."""
-    strides = []
-    stride = 1
-    for extent in reversed(shape):
-        strides.append(stride)
-        stride *= extent
-    return Layout(0, shape, tuple(reversed(strides)))
 
 
 def _own_axes(shape: tuple[int, ...]) -> AxisMap:

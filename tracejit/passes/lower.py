@@ -15,8 +15,8 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Layout, Scalar
-from tracejit.passes.fuse import Fused, Loop, contiguous
+from tracejit.ops.op import Layout, Scalar, contiguous
+from tracejit.passes.fuse import Fused, Loop
 
 CHEAP = 3  # values of ops that cost more are stored rather than computed again
 

@@ -15,9 +15,9 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes import products
-from tracejit.passes.fuse import Fused, Loop, contiguous
+from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
 from tracejit.passes.products import Matrices
 
