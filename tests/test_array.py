@@ -520,3 +520,28 @@ def test_public_names_shadow_no_module():
         assert type(getattr(tj, name)) is type(pkgutil), f"tracejit.{name} is not the module"
     for name in tj.__all__:
         assert not name.startswith("_") and hasattr(tj, name)
+
+
+@pytest.mark.parametrize("data", [np.ma.array([1.0, 2.0], mask=[0, 1]), np.array([[1.0]]).view(np.matrix)])
+def test_arrays_with_rules_of_their_own_are_refused(data):
+    with pytest.raises(tj.ArgumentError, match=f"dlarray: a {type(data).__name__} has rules of its own"):
+        tj.dlarray(data)
+
+
+def test_filling_an_ndarray_does_not_lose_the_derivative():
+    def filled(x):
+        buffer = np.zeros(3)
+        for i in range(3):
+            buffer[i] = x[i] ** 2
+        return tj.dlgradient((x * buffer).sum(), x)
+
+    with pytest.raises((tj.TraceError, ValueError)) as caught:
+        tj.dlfeval(filled, tj.dlarray([1.0, 2.0, 3.0]))
+    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
+    assert any("would lose its derivative" in str(error) for error in chain)
+
+
+def test_conversion_of_a_traced_array_says_what_to_do():
+    with pytest.raises(tj.TraceError, match=r"would lose its derivative without a word\. Use stack"):
+        tj.dlfeval(np.asarray, tj.dlarray([1.0]))
+    assert tj.dlfeval(lambda x: np.asarray(x > 0).tolist(), tj.dlarray([1.0])) == [True]

@@ -339,7 +339,7 @@ def test_messages(case):
     refused(
         DimsError, "crossentropy: an array of 3x4x5 has no labels, but crossentropy finds the classes", y=y
     )
-    refused(DimsError, r'mse: an array of 3x4x5 has no labels, but normalization_factor="batch-size" counts',
+    refused(DimsError, r'mse: an array of 3x4x5 has no labels, but the result is divided by the number of observations',
             tj.mse, y=y)  # fmt: skip
     refused(DimsError, r"crossentropy: y is of 3\(S\) x 4\(B\) x 5\(T\), without classes \(C\); label them",
             y=tj.dlarray(y, "SBT"))  # fmt: skip

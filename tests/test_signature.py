@@ -6,6 +6,7 @@ import enum
 import math
 import pickle
 from collections import OrderedDict, defaultdict, namedtuple
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import tracejit as tj
 from tracejit import ArgumentError, DTypeError, TraceJitError, config, dlaccelerate, dlarray
 from tracejit.signature import ArrayPart, layouts, read
 
@@ -293,3 +295,34 @@ def test_parts_as_text():
         "2(C) x 3(B) float64", "6x4 float64 with strides (1, 6)", "1.0", "nan", "'a'", "np.float32(1.0)",
     ]  # fmt: skip
     assert type(key(np.zeros(1)).parts[0]) is ArrayPart
+
+
+class Network:
+    """An object whose arrays may change; equal to itself only."""
+
+    def __init__(self):
+        self.w = tj.dlarray(1.0)
+
+
+class Callable(Network):
+    def __call__(self, x):
+        return self.w * x
+
+
+@pytest.mark.parametrize("make", [Network, Callable, lambda: np.random.default_rng(0)])
+def test_objects_that_may_change_unseen_are_refused(make):
+    scaled = tj.dlaccelerate(lambda thing, x: x * 2.0)
+    given_ = make()
+    with pytest.raises(
+        tj.ArgumentError, match=rf"thing is a {type(given_).__name__}, which is equal to itself only"
+    ):
+        scaled(given_, tj.dlarray([1.0]))
+    assert scaled.occupancy == 0
+
+
+@pytest.mark.parametrize("function", [np.tanh, len, Network, math, partial(pow, 2), ...])
+def test_functions_classes_and_modules_are_values(function):
+    same_ = tj.dlaccelerate(lambda thing, x: x * 2.0)
+    for _ in range(2):
+        same_(function, tj.dlarray([1.0]))
+    assert same_.stats.hits == 1

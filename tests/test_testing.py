@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, dlarray
+from tracejit import ArgumentError, config, dlarray
 from tracejit.ops import OPS
 from tracejit.testing import check_gradients
 
@@ -131,3 +131,10 @@ def test_names_the_argument():
 def test_errors(call, text):
     with pytest.raises(ArgumentError, match=text):
         call()
+
+
+def test_accelerated_functions_are_checked_by_differences(monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "python")
+    cube = tj.dlaccelerate(lambda x: (x**3).sum())
+    check_gradients(cube, tj.dlarray([1.0, 2.0]))
+    check_gradients(lambda x: cube(x) * 2.0, tj.dlarray([1.0, 2.0]))

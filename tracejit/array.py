@@ -158,6 +158,8 @@ class dlarray:
         return bool(self._single("bool()"))
 
     def __float__(self) -> float:
+        if self._value is not None and self._data.dtype.kind == "f" and trace.is_storing():
+            self._refuse_conversion("an element of an ndarray")
         return float(self._single("float()"))
 
     def __int__(self) -> int:
@@ -189,8 +191,18 @@ class dlarray:
         """Return the values as (nested lists of) Python numbers."""
         return trace.need_value(self, "tolist()").tolist()
 
+    def _refuse_conversion(self, target: str) -> None:
+        raise TraceError(
+            f"conversion of a traced {trace.describe(self)} to {target} at "
+            f"{trace.describe_location(trace.user_location())} would lose its derivative without a word. Use stack "
+            "or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, if "
+            "its value is meant to be a constant, extractdata."
+        )
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         data = trace.need_value(self, "conversion to an ndarray")
+        if self._value is not None and data.dtype.kind == "f":
+            self._refuse_conversion("an ndarray")
         if copy:
             return np.array(data, dtype)
         wanted = data.dtype if dtype is None else np.dtype(dtype)

@@ -161,6 +161,7 @@ def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any
         vjp=vjp or recomputing,
         emit=None,
         samples=(),
+        analytic=False,
     )
 
 

@@ -5,7 +5,9 @@ An array counts by size, format, dtype and memory layout, never by its values; c
 dicts with the order of their keys; everything else by type and value, NaN equal to NaN.
 """
 
+import functools
 import math
+import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +22,13 @@ from tracejit.ops import Layout
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
 _ATOMS = frozenset((int, bool, str, bytes))
 _INEXACT = (float, complex, np.inexact)
+
+
+# What has no value but itself and does not change.
+_KNOWN_BY_IDENTITY = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.EllipsisType, types.NotImplementedType,
+    functools.partial, np.ufunc, type,
+)  # fmt: skip
 
 
 class ArrayPart(NamedTuple):
@@ -126,7 +135,15 @@ def _value_part(
             "container (dict, list, tuple, named tuple, dataclass) nor hashable, so no trace can be found "
             "by it. Pass its arrays and numbers instead."
         ) from None
-    return ValuePart(type(leaf), leaf)
+    kind = type(leaf)
+    hashed_by: Any = kind.__hash__
+    if hashed_by is object.__hash__ and not isinstance(leaf, _KNOWN_BY_IDENTITY) and kind is not object:
+        raise ArgumentError(
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, which is equal to itself only, whatever "
+            "its attributes hold; a trace would keep what they held. Pass its arrays and numbers instead: in a "
+            "dict, a named tuple or a dataclass."
+        )
+    return ValuePart(kind, leaf)
 
 
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 `_format` and `_value`; the class itself is registered by tracejit.array, which stands above this module.
 """
 
+import dis
 import os
 import sys
 import threading
@@ -40,9 +41,9 @@ def register_array_class(cls: type) -> None:
     _array_class = cls
 
 
-def user_location() -> Where:
-    """Return the file and line of the innermost frame outside this package and NumPy."""
-    frame = sys._getframe(1)
+def _user_frame() -> Any:
+    """Return the innermost frame outside this package and NumPy, or None."""
+    frame: Any = sys._getframe(2)
     while frame is not None:
         file = frame.f_code.co_filename
         internal = _is_internal.get(file)
@@ -51,9 +52,21 @@ def user_location() -> Where:
             internal = path.startswith((_PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
             _is_internal[file] = internal
         if not internal:
-            return (file, frame.f_lineno)
-        frame = frame.f_back  # type: ignore[assignment]
+            return frame
+        frame = frame.f_back
     return None
+
+
+def user_location() -> Where:
+    """Return the file and line of the innermost frame outside this package and NumPy."""
+    frame = _user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_storing() -> bool:
+    """Return whether the user's code is at an assignment ``container[key] = value``."""
+    frame = _user_frame()
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
 
 
 def describe_location(where: Where) -> str:
@@ -179,6 +192,11 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
                 raise ArgumentError(
                     f"{where}: expected an array, a number or a (nested) list of numbers, not {x!r:.80}."
                 )
+    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+        raise ArgumentError(
+            f"{where}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; "
+            "pass np.asarray(x), or x.filled(value) of a masked array."
+        )
     native = check_dtype(where, x.dtype)
     return _array_class._wrap(np.asarray(x, dtype=native), None, None)
 
@@ -215,10 +233,23 @@ def need_value(array: Any, what: str) -> np.ndarray:
         raise TraceError(
             f"{what} at {place} needs the value of a traced {describe(array)} while {value.owner.name} is "
             "recorded for acceleration. A replay with other values would silently keep what this value "
-            "decides. Use where(condition, a, b) instead of if, keep the value an array, or leave this "
-            "part out of the accelerated function."
+            f"decides. {_advice(what)}"
         )
     return array._data  # type: ignore[no-any-return]
+
+
+def _advice(what: str) -> str:
+    if what == "bool()":
+        return (
+            "Use where(condition, a, b) instead of if, & and | instead of and and or, or leave this part out of "
+            "the accelerated function."
+        )
+    if what == "index":
+        return "Pass a number that Python needs as a plain int: each value has a trace of its own."
+    return (
+        "Keep the value an array (the functions of tracejit and NumPy instead of math, stack instead of filling an "
+        "ndarray), or return it and read it outside."
+    )
 
 
 def describe(array: Any) -> str:

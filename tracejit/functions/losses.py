@@ -442,7 +442,7 @@ def _divisor(pair: _Compared, normalization_factor: str) -> int:
     format = need_labels(
         pair.function,
         relabel(pair.y, pair.format),
-        f'normalization_factor="{normalization_factor}" counts the observations (B)',
+        "the result is divided by the number of observations (B)",
     )
     return pair.shape[format.index("B")] if "B" in format else 1
 
