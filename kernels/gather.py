@@ -2,15 +2,15 @@
 """Kernels that read and write at computed places along one axis.
 
 An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the
-end. A place outside the axis is never touched: reading it gives NaN, or `lowest` in an integer type; writing
-to it has no effect. `lowest` is 1 for a floating-point type, whose missing value is NaN.
+end. A place outside the axis is never touched, and fault[0] becomes 1: reading it gives NaN, or `lowest` in an
+integer type; writing to it has no effect. `lowest` is 1 for a floating-point type, whose missing value is NaN.
 """
 
 import math
 from typing import Any
 
 
-def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any) -> None:
+def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any, fault: Any) -> None:
     """y (outer, m, inner) = x at index (m)."""
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
@@ -24,12 +24,15 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
                 for i in range(inner):
                     y[at + i] = x[source + i]
             else:
+                fault[0] = 1
                 for i in range(inner):
                     y[at + i] = missing
             at += inner
 
 
-def scatter_add(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any) -> None:
+def scatter_add(
+    outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any, fault: Any
+) -> None:
     """y = x, to which each v (outer, m, inner) is added at index (m)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
@@ -43,10 +46,14 @@ def scatter_add(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: A
                 place = (o * n + k) * inner
                 for i in range(inner):
                     y[place + i] = y[place + i] + v[at + i]
+            else:
+                fault[0] = 1
             at += inner
 
 
-def put(outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any, v: Any, y: Any) -> None:
+def put(
+    outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any, v: Any, y: Any, fault: Any
+) -> None:
     """y = x, in which each v (outer, m, inner; one number if stride is 0) replaces what is at index (m)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
@@ -60,10 +67,14 @@ def put(outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any,
                 place = (o * n + k) * inner
                 for i in range(inner):
                     y[place + i] = v[(at + i) * stride]
+            else:
+                fault[0] = 1
             at += inner
 
 
-def take_along_axis(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any) -> None:
+def take_along_axis(
+    outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any, y: Any, fault: Any
+) -> None:
     """y (outer, m, inner) = x at index (outer, m, inner)."""
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
@@ -76,11 +87,14 @@ def take_along_axis(outer: int, n: int, inner: int, m: int, lowest: int, x: Any,
                 if 0 <= k < n:
                     y[at] = x[(o * n + k) * inner + i]
                 else:
+                    fault[0] = 1
                     y[at] = missing
                 at += 1
 
 
-def add_along_axis(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any) -> None:
+def add_along_axis(
+    outer: int, n: int, inner: int, m: int, x: Any, index: Any, v: Any, y: Any, fault: Any
+) -> None:
     """y = x, to which each v (outer, m, inner) is added at index (outer, m, inner)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
@@ -94,4 +108,6 @@ def add_along_axis(outer: int, n: int, inner: int, m: int, x: Any, index: Any, v
                 if 0 <= k < n:
                     place = (o * n + k) * inner + i
                     y[place] = y[place] + v[at]
+                else:
+                    fault[0] = 1
                 at += 1

@@ -1467,3 +1467,37 @@ class TestCompiled:
         fun = dlaccelerate(lambda x, k: (x * k, dlgradient((x**2).sum() * k, x)), cache_size=3)
         run_in_threads(fun)
         assert fun.stats.calls == 8 * 12
+
+
+class TestIndices:
+    @pytest.mark.parametrize("backend", ["python", "cpu"])
+    def test_a_place_out_of_range_is_an_error_in_a_replay_too(self, backend, monkeypatch):
+        monkeypatch.setattr(config.settings, "backend", backend)
+        taken = dlaccelerate(lambda a, i: (a[i] * 2, dlgradient((a[i] ** 2).sum(), a)))
+        a = vector(1.0, 2.0, 3.0)
+        for _ in range(3):
+            values, slope = taken(a, np.array([0, 1, 1]))
+            assert values.tolist() == [2.0, 4.0, 4.0] and slope.tolist() == [2.0, 8.0, 0.0]
+        for places in ([3, 0, 0], [0, -4, 0], [0, 0, 50_000_000]):
+            with pytest.raises(tj.BoundsError, match="an index is out of range in a replay of take at"):
+                taken(a, np.array(places))
+        assert taken(a, np.array([2, -3, 0]))[0].tolist() == [6.0, 2.0, 2.0]
+
+    def test_a_write_out_of_range_is_an_error_too(self):
+        def written(a, i, v):
+            a[i] = v
+            return a
+
+        put = dlaccelerate(written)
+        a = vector(1.0, 2.0)
+        for _ in range(2):
+            assert put(a, np.array([1]), vector(9.0)).tolist() == [1.0, 9.0]
+        with pytest.raises(tj.BoundsError, match=r"out of range in a replay of put"):
+            put(a, np.array([100_000]), vector(9.0))
+
+    def test_inside_an_evaluation(self):
+        taken = dlaccelerate(lambda a, i: (a[i] ** 2).sum())
+        value = dlfeval(lambda a, i: dlgradient(taken(a, i), a), vector(1.0, 2.0), np.array([1, 1]))
+        assert value.tolist() == [0.0, 8.0]
+        with pytest.raises(tj.BoundsError):
+            dlfeval(lambda a, i: dlgradient(taken(a, i), a), vector(1.0, 2.0), np.array([1, 2]))

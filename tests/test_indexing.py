@@ -38,7 +38,8 @@ def run_kernel(op, params, arrays, out):
     avals = [Aval(a.shape, None, a.dtype) for a in arrays]
     numbers = op.emit.numbers(Aval(out.shape, None, out.dtype), *avals, **params)
     result = np.zeros(out.size, out.dtype)
-    getattr(gather, op.emit.name)(*numbers, *[np.ascontiguousarray(a).ravel() for a in arrays], result)
+    fault = np.zeros(1, np.int64)
+    getattr(gather, op.emit.name)(*numbers, *[np.ascontiguousarray(a).ravel() for a in arrays], result, fault)
     return result.reshape(out.shape)
 
 

@@ -222,7 +222,7 @@ def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     assert isinstance(emit, KernelCall)
     numbers = emit.numbers(OPS[op].infer(*avals, **sample.params), *avals, **sample.params)
     assert all(type(number) is int for number in numbers)
-    assert function.__code__.co_argcount == len(numbers) + len(avals) + 1
+    assert function.__code__.co_argcount == len(numbers) + len(avals) + 1 + emit.checked
     assert name in namespace()
 
 

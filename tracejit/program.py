@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.errors import BoundsError
 from tracejit.ir import Where
 from tracejit.passes.plan import Place
 
@@ -54,15 +55,32 @@ class Row(NamedTuple):
 
 
 class Program(NamedTuple):
-    """Rows in order, and the memory that they work on."""
+    """Rows in order, and the memory that they work on.
+
+    If `checked` names operations, the program has one more output, an int64 that starts as 0 and is set if an index
+    of theirs was out of range.
+    """
 
     rows: list[Row]
     inputs: list[Aval]
     outputs: list[Aval]
     constants: list[np.ndarray]
     arena_bytes: int
+    checked: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in the order of first use."""
         return list(dict.fromkeys(row.kernel for row in self.rows))
+
+    def new_outputs(self) -> tuple[np.ndarray, ...]:
+        """Return memory for the outputs."""
+        return tuple([np.empty(aval.shape, aval.dtype) for aval in self.outputs])
+
+    def check(self, fault: np.ndarray) -> None:
+        """Raise a BoundsError if the further output says that an index was out of range."""
+        if fault:
+            raise BoundsError(
+                f"an index is out of range in a replay of {' or '.join(self.checked)}; places must lie in -n to "
+                "n - 1 for an axis of size n. Call the function with enabled = False to see which."
+            )

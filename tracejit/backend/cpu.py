@@ -168,7 +168,6 @@ class CpuExecutable:
 
     def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
-        self._outputs = [(aval.shape, aval.dtype) for aval in program.outputs]
         table = _Table(program)
         callback, run = _executor()
         checks = _checks(program, layouts)
@@ -193,8 +192,14 @@ class CpuExecutable:
             free.append(instance)
             return status
 
+        def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
+            fault = np.zeros((), np.int64)
+            status = launch(inputs, (*outputs, fault))
+            program.check(fault)
+            return status
+
         # A function rather than a method: this is the innermost call of a replay.
-        self.launch: Launch = launch
+        self.launch: Launch = launch_checked if program.checked else launch
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -202,7 +207,7 @@ class CpuExecutable:
         Raises:
             CodegenError: if an array is of another kind.
         """
-        outputs = tuple([np.empty(shape, dtype) for shape, dtype in self._outputs])
+        outputs = self.program.new_outputs()
         status = self.launch(tuple(inputs), outputs)
         if status:
             # Equal dtypes can be several objects; the executor knows the one that NumPy makes by name.

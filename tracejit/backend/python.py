@@ -66,9 +66,10 @@ class PythonExecutable:
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for."""
         program = self.program
-        outputs = [np.empty(aval.shape, aval.dtype) for aval in program.outputs]
+        outputs = list(program.new_outputs())
+        fault = np.zeros((), np.int64)
         memory = {f"input[{i}]": array for i, array in enumerate(inputs)}
-        memory.update({f"output[{i}]": array for i, array in enumerate(outputs)})
+        memory.update({f"output[{i}]": array for i, array in enumerate([*outputs, fault])})
         memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
         memory["arena"] = np.full(program.arena_bytes, 0xA5, np.uint8)  # never zero by luck
 
@@ -77,6 +78,7 @@ class PythonExecutable:
 
         with np.errstate(all="ignore"):
             self._namespace["forward"](locate)
+        program.check(fault)
         return outputs
 
 

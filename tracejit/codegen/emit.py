@@ -9,7 +9,7 @@ from tracejit.aval import Aval
 from tracejit.codegen import gemm
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, emit_nest, named
-from tracejit.ir import Where
+from tracejit.ir import Node, Where
 from tracejit.passes.lower import Access
 from tracejit.passes.plan import KernelLaunch, Launch, Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
@@ -18,7 +18,12 @@ from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Sy
 def emit(plan: Plan, inputs: Sequence[Aval]) -> Program:
     """Return the program of a plan."""
     rows = [_row(launch, plan) for launch in plan.launches]
-    return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes)
+    checked = tuple(dict.fromkeys(map(_named, plan.checked)))
+    return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
+
+
+def _named(node: Node) -> str:
+    return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
 def _row(launch: Launch, plan: Plan) -> Row:

@@ -110,11 +110,13 @@ class KernelCall(NamedTuple):
 
     The function is called as ``name(*numbers, *inputs, *outputs)``: integers from
     `numbers(out_aval(s), *in_avals, **params)`, then a pointer to the contiguous memory of each input and
-    each output. It writes every element of its outputs.
+    each output. It writes every element of its outputs. If `checked`, it takes one more pointer, to an integer that it
+    sets to 1 where an index is out of range; the program then raises a BoundsError.
     """
 
     name: str
     numbers: Callable[..., Sequence[int]]
+    checked: bool = False
 
 
 class Sample(NamedTuple):

@@ -69,13 +69,15 @@ Launch = NestLaunch | KernelLaunch
 
 
 class Plan(NamedTuple):
-    """Launches in order, the place of every root, and the sizes of outputs, constants and arena."""
+    """Launches in order, the place of every root, the sizes of outputs, constants and arena, and the nodes whose
+    indices are checked while they run: if there are some, one more output says whether one was out of range."""
 
     launches: list[Launch]
     places: dict[Value, Place]
     outputs: list[Aval]
     constants: list[np.ndarray]
     arena_bytes: int
+    checked: list[Node]
 
 
 def plan(graph: Graph, fused: Fused) -> Plan:
@@ -87,6 +89,8 @@ class _Planner:
     def __init__(self, graph: Graph, fused: Fused) -> None:
         self.graph = graph
         self.fused = fused
+        self.checked: list[Node] = []
+        self._fault: Value | None = None
         self.launches: list[Launch] = []
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
@@ -109,7 +113,7 @@ class _Planner:
         constants = self.place_constants()
         arena_bytes = self.place_arena()
         outputs = [v.aval for v in self.graph.outputs]
-        return Plan(self.launches, self.places, outputs, constants, arena_bytes)
+        return Plan(self.launches, self.places, outputs, constants, arena_bytes, self.checked)
 
     def stored(self) -> dict[int, list[Value]]:
         """Return, for each loop, the values that need memory: read by another step, or an output."""
@@ -212,11 +216,20 @@ class _Planner:
             )
             pointers = [self.contiguous(v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
-            self.launches.append(
-                KernelLaunch(emit.name, tuple(numbers), tuple(pointers), len(node.outputs), node)
-            )
+            if emit.checked:
+                pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
+                self.checked.append(node)
+            writes = len(node.outputs) + emit.checked
+            self.launches.append(KernelLaunch(emit.name, tuple(numbers), tuple(pointers), writes, node))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
+
+    def fault(self) -> Value:
+        """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
+        if self._fault is None:
+            self._fault = Value(Aval((), None, np.dtype(np.int64)), None)
+            self.places[self._fault] = Place("output", len(self.graph.outputs), 0)
+        return self._fault
 
     def pieces(self, node: Node, emit: Pieces) -> None:
         out = node.output
