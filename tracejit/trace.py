@@ -10,7 +10,7 @@ import dis
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -368,8 +368,8 @@ def _align(arrays: Sequence[Any]) -> list[Any]:
         order = tuple(axis for axis in axes if axis is not None)
         if order != tuple(range(len(order))):
             array = apply_op(OPS["transpose"], (array,), {"axes": order})
-        shape = tuple(1 if axis is None else array_shape(array)[order.index(axis)] for axis in axes)
-        if shape != array_shape(array):
+        shape = tuple(1 if axis is None else array._data.shape[order.index(axis)] for axis in axes)
+        if shape != array._data.shape:
             array = apply_op(OPS["reshape"], (array,), {"shape": shape})
         aligned.append(wrap(array._data, merged, array._value))
     return aligned
@@ -379,11 +379,3 @@ def _align(arrays: Sequence[Any]) -> list[Any]:
 # "CB" (4, 8) with "BCT" (8, 4, 5): the operand with more labels leads, so the result is "BCT"; the other
 # operand is transposed to (8, 4) and reshaped to (8, 4, 1). An unformatted operand is left as it is and
 # broadcasts by position, from the last axis. After this step the op is positional.
-
-
-def array_shape(array: Any) -> tuple[int, ...]:
-    """Return the sizes of an array."""
-    return array._data.shape  # type: ignore[no-any-return]
-
-
-Door = Callable[..., Any]

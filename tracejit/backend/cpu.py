@@ -6,7 +6,6 @@ take to run.
 """
 
 import ctypes
-import importlib
 import linecache
 import threading
 import time
@@ -20,7 +19,9 @@ import numpy as np
 from numba.core import types
 
 from tracejit import config
-from tracejit.codegen.names import DTYPES, SUFFIXES
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.backend import handwritten
+from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar, vectors
 from tracejit.ops import Layout
@@ -28,7 +29,6 @@ from tracejit.passes.plan import ALIGNMENT
 from tracejit.program import Kernel, Number, Pointer, Program, Symbol
 
 _KERNEL_SIGNATURE = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
-_HAND_WRITTEN = ("gather", "search", "scan", "gemm")
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
@@ -84,11 +84,8 @@ def namespace() -> dict[str, Any]:
     names.update(pointers.FUNCTIONS)
     names.update(scalar.FUNCTIONS)
     names.update(vectors.FUNCTIONS)
-    for file in _HAND_WRITTEN:
-        module = importlib.import_module(f"tracejit.kernels.{file}")
-        for name, function in vars(module).items():
-            if callable(function) and getattr(function, "__module__", None) == module.__name__:
-                names[name] = numba.njit(error_model="numpy")(function)
+    for name, function in handwritten.functions().items():
+        names[name] = numba.njit(error_model="numpy")(function)
     names.update(blas.FUNCTIONS)
     return names
 
@@ -211,7 +208,7 @@ class CpuExecutable:
         status = self.launch(tuple(inputs), outputs)
         if status:
             # Equal dtypes can be several objects; the executor knows the one that NumPy makes by name.
-            inputs = [array.view(_canonical(array.dtype)) for array in inputs]
+            inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
         if status:
             given = inputs[status - 1]
@@ -256,16 +253,12 @@ class _Table:
         self.arena_slots = np.array(arena_slots, np.intp)
 
 
-def _canonical(dtype: np.dtype) -> np.dtype:
-    return DTYPES[SUFFIXES[dtype]]
-
-
 def _checks(program: Program, layouts: Sequence[Layout | None]) -> np.ndarray:
     """Return what the executor checks of each input."""
     words: list[int] = []
     for aval, layout in zip_longest(program.inputs, layouts):
         strides = (0,) * aval.ndim if layout is None else layout.strides
-        words += (id(_canonical(aval.dtype)), aval.ndim, int(layout is None), *aval.shape)
+        words += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, int(layout is None), *aval.shape)
         words += [stride * aval.dtype.itemsize for stride in strides]
     return np.array(words, np.intp)
 

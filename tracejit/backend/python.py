@@ -4,13 +4,13 @@
 A pointer is an object that checks bounds; functions of the emitted source are NumPy's.
 """
 
-import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tracejit.backend import handwritten
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
@@ -18,11 +18,6 @@ from tracejit.ops import OPS, Kind
 from tracejit.ops.op import Scalar
 from tracejit.program import Program
 
-_HAND_WRITTEN = {
-    "take": "gather", "scatter_add": "gather", "put": "gather", "take_along_axis": "gather",
-    "add_along_axis": "gather", "argmax": "search", "argmin": "search", "cumsum": "scan", "matmul": "gemm",
-    "gemm": "gemm",
-}  # fmt: skip
 _LANES = (2, 4, 8, 16, 32, 64)
 _TILE_ROWS = (2, 3, 4, 6, 8, 16)
 
@@ -113,8 +108,7 @@ def namespace() -> dict[str, Any]:
                 stem, found, _ = op.emit.template.partition("_{T}(")
                 if found:
                     names[f"{stem}_{suffix}"] = op.numpy
-    for function, file in _HAND_WRITTEN.items():
-        names[function] = _hand_written(file, function)
+    names.update(handwritten.functions())
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         for lanes in _LANES:
@@ -160,10 +154,3 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
 
 def _conversion(dtype: np.dtype) -> Callable[[Any], Any]:
     return lambda value: np.asarray(value).astype(dtype)[()]
-
-
-def _hand_written(file: str, function: str) -> Callable[..., Any]:
-    def call(*arguments: Any) -> Any:
-        return getattr(importlib.import_module(f"tracejit.kernels.{file}"), function)(*arguments)
-
-    return call

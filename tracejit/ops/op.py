@@ -6,7 +6,7 @@ functions, the adjoint, the emitted code and the generated tests read the record
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -170,7 +170,6 @@ class Op:
     domain: tuple[float, float] = (-2.0, 2.0)
     kinks: tuple[float, ...] = ()
     analytic: bool = True
-    needs: tuple[str, ...] = field(default=())  # symbols outside kernels/ (a BLAS routine, by dtype suffix)
 
     def __post_init__(self) -> None:
         emits: Any = {
