@@ -205,6 +205,16 @@ class TestConstants:
         accelerated = dlaccelerate(fun)
         assert [accelerated(vector(1), 0).tolist() for _ in range(2)] == [[2.0], [2.0]]
 
+    def test_a_scalar_array_of_another_dtype_is_an_input(self):
+        fun = lambda x, scale: dlgradient((x * scale).sum(), x, scale)
+        accelerated = dlaccelerate(fun)
+        for number in (2.0, 5.0):
+            args = (vector(1, 2), dlarray(np.float32(number)))
+            for run in (accelerated, lambda *args: dlfeval(fun, *args)):
+                by_x, by_scale = run(*args)
+                assert by_x.tolist() == [number, number] and by_scale.item() == 3.0
+        assert accelerated.stats.hits == 1
+
     def test_a_scalar_array_written_before_the_program_is_built(self):
         factor = np.array(2.0)
         accelerated = dlaccelerate(lambda x: x * factor)

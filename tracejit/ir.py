@@ -23,13 +23,16 @@ class Value:
     `data` holds the array of a constant always, and that of any value while it is being recorded.
     """
 
-    __slots__ = ("aval", "data", "node", "owner")
+    __slots__ = ("aval", "data", "is_constant", "node", "owner")
 
-    def __init__(self, aval: Aval, owner: Any, node: "Node | None" = None, data: Any = None) -> None:
+    def __init__(
+        self, aval: Aval, owner: Any, node: "Node | None" = None, data: Any = None, is_constant: bool = False
+    ) -> None:
         self.aval = aval
         self.owner = owner
         self.node = node
         self.data = data
+        self.is_constant = is_constant
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,7 +101,7 @@ class Builder:
     def constant(self, data: Any) -> Value:
         """Append a constant; `data` must not be written afterwards."""
         array = np.asarray(data)
-        value = Value(Aval(array.shape, None, array.dtype), self.owner, None, array)
+        value = Value(Aval(array.shape, None, array.dtype), self.owner, None, array, is_constant=True)
         self.graph.constants.append(value)
         return value
 
@@ -153,7 +156,7 @@ class Builder:
     def _cast(self, value: Value, dtype: np.dtype) -> Value:
         if value.aval.dtype == dtype:
             return value
-        if value.node is None and value.data is not None and value.aval.shape == ():
+        if value.is_constant and value.aval.shape == ():
             return self.constant(value.data.astype(dtype))
         return self.apply(OPS["cast"], (value,), {"dtype": dtype})  # type: ignore[no-any-return]
 
