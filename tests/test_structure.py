@@ -32,6 +32,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("aval", "config", "tree"),
     ("ops",),
     ("ir",),
+    ("state",),
     ("autodiff", "trace"),
     ("functions",),
     ("numpy_api",),

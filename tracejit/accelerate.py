@@ -14,7 +14,7 @@ from typing import Any, final, overload
 
 import numpy as np
 
-from tracejit import trace, tree
+from tracejit import state, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
@@ -216,6 +216,8 @@ class AcceleratedFunction:
         if found is None:
             return self._record(call)[1]
         result = found.run(call.arrays)
+        if result is MISS:
+            return self._record(call)[1]
         self._remember(found)
         if self._check_mode == "tolerance":
             self._check(call, result)
@@ -343,7 +345,8 @@ class AcceleratedFunction:
 
     def _record(self, call: Call) -> tuple[Trace, Any]:
         """Run the function on a new trace, keep the trace, and return both it and the result."""
-        with trace.Recorder(self._name, accelerating=True) as recorder:
+        reads = state.reads_of(self._function)
+        with trace.Recorder(self._name, accelerating=True, state=reads) as recorder:
             inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
             args, kwargs = tree.unflatten(call.treedef, inputs)
             leaves, treedef = tree.flatten(self._function(*args, **kwargs))
@@ -369,7 +372,7 @@ class AcceleratedFunction:
                     data = data.copy()
                 held.add(id(data))
                 arrays.append(dlarray._wrap(data, leaf._format, None))
-        made = Trace(recorder.graph, results, treedef, self._name, call.key)
+        made = Trace(recorder.graph, results, treedef, self._name, call.key, reads)
         with self._lock:
             self._recorded += 1
             made.used = self._calls

@@ -46,6 +46,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.signature import ArrayPart, Key
+from tracejit.state import NOTHING, State
 from tracejit.tree import LEAF, TreeDef
 
 MISS = object()
@@ -60,6 +61,7 @@ def generate(
     treedef: TreeDef,
     is_output: Callable[[Any], bool],
     launch: Callable[..., int],
+    state: State = NOTHING,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -70,16 +72,18 @@ def generate(
         treedef: of the result.
         is_output: whether a leaf of the result is the next array.
         launch: runs the program on tuples of input and output arrays; gives 0 if it has.
+        state: what the trace reads besides arguments.
     """
-    return _Generator(launch).run(key, outputs, results, treedef, is_output)
+    return _Generator(launch, state).run(key, outputs, results, treedef, is_output)
 
 
 class _Generator:
-    def __init__(self, launch: Callable[..., int]) -> None:
+    def __init__(self, launch: Callable[..., int], state: State) -> None:
+        self.state = state
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "MISS": MISS, "dlarray": dlarray, "ndarray": np.ndarray, "empty": np.empty, "new": object.__new__,
-            "launch": launch, "OrderedDict": OrderedDict,
+            "launch": launch, "fetch": state.fetch, "accepted": state.accepted, "OrderedDict": OrderedDict,
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
@@ -97,11 +101,17 @@ class _Generator:
         self.orders = iter(key.orders)
         if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
             return None
+        if self.state.fetches:
+            self.line("read = fetch()")
+            self.miss_if("read is None")
+            arrays.append("*read")
         for i, (aval, _) in enumerate(outputs):
             self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
         made = [f"o{i}" for i in range(len(outputs))]
         self.line(f"if launch({_tuple(arrays)}, {_tuple(made)}):")
         self.line(f"{_INDENT}return MISS")
+        if self.state.accepts:
+            self.line("accepted()")
         for i, (_, format) in enumerate(outputs):
             self.line(f"r{i} = new(dlarray)")
             self.line(f"r{i}._data = o{i}")

@@ -20,6 +20,7 @@ from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
 from tracejit.errors import ArgumentError, TraceError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
+from tracejit.state import NOTHING, State
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep  # which calls us
@@ -81,9 +82,10 @@ class Recorder:
     not steer Python code (need_value raises).
     """
 
-    def __init__(self, name: str, accelerating: bool = False) -> None:
+    def __init__(self, name: str, accelerating: bool = False, state: State = NOTHING) -> None:
         self.name = name
         self.accelerating = accelerating
+        self.state = state  # what the recording reads besides arguments
         self.closed = False
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
@@ -108,6 +110,7 @@ class Recorder:
     def close(self) -> None:
         """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
         self.closed = True
+        self.state.close()
         self._captured.clear()
         self.numbers.clear()
         for value in self.graph.inputs:
@@ -134,8 +137,11 @@ class Recorder:
                 "which has a trace of its own; its value would become a constant there and it would have no "
                 "gradient. Pass it as an argument."
             )
-        # A copy: the user may write to an array that the graph holds as a constant.
         data = array._data
+        found = self.state.value(self.builder, data)
+        if found is not None:
+            return found
+        # A copy: the user may write to an array that the graph holds as a constant.
         if data.ndim == 0:
             return self.builder.constant(data.copy())
         captured = self._captured.get(id(data))

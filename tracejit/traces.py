@@ -9,24 +9,29 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.callpath import generate
+from tracejit.callpath import MISS, generate
 from tracejit.ir import Graph
 from tracejit.ops import Op
 from tracejit.replay import Replay, call_op
 from tracejit.signature import Key, layouts
+from tracejit.state import NOTHING, State
 
 
 class Trace:
     """One recording: its graph, and how outputs are put together again."""
 
-    def __init__(self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key) -> None:
+    def __init__(
+        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key,
+        state: State = NOTHING,
+    ) -> None:  # fmt: skip
         self.graph = graph
         # For each leaf of the result: the format of an array (the next output of the graph), or the constant itself.
         self.results = results
         self.treedef = treedef
         self.title = title
         self.key = key
-        self.replay = Replay(graph, title, layouts(key))
+        self.state = state
+        self.replay = Replay(graph, title, [*layouts(key), *state.layouts])
         self.used = 0  # the call that used it last
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = threading.Lock()
@@ -46,8 +51,12 @@ class Trace:
         return [leaf.format for leaf in self.results if type(leaf) is ArrayLeaf]
 
     def run(self, arrays: list[dlarray]) -> Any:
-        """Return the result of a replay."""
-        outputs = self.replay([a._data for a in arrays])
+        """Return the result of a replay, or MISS if what the trace reads besides the arguments has changed."""
+        read = self.state.fetch()
+        if read is None:
+            return MISS
+        outputs = self.replay([*[a._data for a in arrays], *read])
+        self.state.accepted()
         wrap = dlarray._wrap
         made = [wrap(data, format, None) for data, format in zip(outputs, self.formats, strict=True)]
         return self.assemble(made)
@@ -59,7 +68,13 @@ class Trace:
             return None
         outputs = list(zip(self.replay.program.outputs, self.formats, strict=True))
         return generate(
-            self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is ArrayLeaf, launch
+            self.key,
+            outputs,
+            self.results,
+            self.treedef,
+            lambda leaf: type(leaf) is ArrayLeaf,
+            launch,
+            self.state,
         )
 
     def op(self) -> Op:

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a trace reads besides the arguments of a call, and what it does to it: the seam between both.
+
+A recording has one State. While the function runs, the recorder asks it about every array that is not traced
+(`value`): an array that can be found again at each call becomes an input of the graph, behind those of the
+arguments, instead of a constant. What else the function read is a guard: a read of a name or an attribute whose outcome
+was compared with what the recording saw. When the recording ends the State belongs to the trace.
+
+A replay asks `fetch` before anything is launched. It gives the arrays of now, one for each input that the State
+added, in their order, or None where a guard does not hold; then the trace does not apply to this call and
+nothing has run. After a launch whose results count `accepted` is called, once: a generator of random numbers, which
+is an array that was read, goes on by what the trace draws.
+
+This class reads nothing and is what a trace has that reads nothing; its replay asks nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.ir import Builder, Value
+from tracejit.ops import Layout
+
+
+class State:
+    """The arrays and guards of one recording."""
+
+    # Whether a replay has to ask: fetch() before the launch, accepted() after it.
+    fetches = False
+    accepts = False
+
+    # Where the elements of each array lie that fetch() gives; None: contiguous, in C order.
+    layouts: tuple[Layout | None, ...] = ()
+
+    def value(self, builder: Builder, data: np.ndarray) -> Value | None:
+        """Return the graph input that stands for an untraced array, made by ``builder.input`` if it is new, or
+        None for an array that is a constant of the trace."""
+        return None
+
+    def close(self) -> None:
+        """End the recording."""
+
+    def fetch(self) -> tuple[np.ndarray, ...] | None:
+        """Return the arrays to launch with, or None if what was read is not what it was."""
+        return ()
+
+    def accepted(self) -> None:
+        """Go on after a replay whose results are returned."""
+
+    def guards(self) -> list[Any]:
+        """Return what is compared at each call, for explain(): things with `where`, and words by ``str()``."""
+        return []
+
+
+NOTHING = State()
+
+
+def reads_of(function: Callable[..., Any]) -> State:
+    """Return a new State for a recording of `function`."""
+    return NOTHING
