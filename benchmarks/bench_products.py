@@ -50,18 +50,18 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     x_, xt, y_, yt, turned, out = [array.ctypes.data for array in arrays]
     product, transpose = (compiled.address(f) for f in (gemm.product(kind, m, n), gemm.transpose(kind)))
     pointer = Access(None, 0, (), kind)  # type: ignore[arg-type]
-    blas = compiled.address(_adapter(KernelLaunch("gemm", (0,) * 10, (pointer,) * 3, 1, None, "blas")))
+    blas = compiled.address(_adapter(KernelLaunch("gemm", (0,) * 11, (pointer,) * 3, 1, None, "blas")))
     routine = _symbol_address("sgemm" if kind.itemsize == 4 else "dgemm")
     return {
-        "NN": [(product, (1, m, n, k, k, 1, 0, n, 0, x_, y_, out))],
-        "TN": [(product, (1, m, n, k, 1, m, 0, n, 0, xt, y_, out))],
+        "NN": [(product, (1, m, n, k, k, 1, 0, n, 0, 0, x_, y_, out))],
+        "TN": [(product, (1, m, n, k, 1, m, 0, n, 0, 0, xt, y_, out))],
         "NT": [
             (transpose, (1, n, k, k, 0, yt, turned)),
-            (product, (1, m, n, k, k, 1, 0, n, 0, x_, turned, out)),
+            (product, (1, m, n, k, k, 1, 0, n, 0, 0, x_, turned, out)),
         ],
-        "NN blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 0, n, 0, x_, y_, out))],
-        "TN blas": [(blas, (routine, 1, m, n, k, 1, m, 0, 0, n, 0, xt, y_, out))],
-        "NT blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 1, k, 0, x_, yt, out))],
+        "NN blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 0, n, 0, 0, x_, y_, out))],
+        "TN blas": [(blas, (routine, 1, m, n, k, 1, m, 0, 0, n, 0, 0, xt, y_, out))],
+        "NT blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 1, k, 0, 0, x_, yt, out))],
     }, arrays
 
 

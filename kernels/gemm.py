@@ -19,6 +19,20 @@ def matmul(batch: int, m: int, k: int, n: int, x: Any, y: Any, out: Any) -> None
                     out[start + column] += factor * y[below + column]
 
 
+def matmul_add(batch: int, m: int, k: int, n: int, x: Any, y: Any, z: Any, out: Any) -> None:
+    """Write to out (batch, m, n) the products of x (batch, m, k) and y (batch, k, n) plus z (batch, m, n)."""
+    for index in range(batch):
+        for row in range(m):
+            start = (index * m + row) * n
+            for column in range(n):
+                out[start + column] = z[start + column]
+            for inner in range(k):
+                factor = x[(index * m + row) * k + inner]
+                below = (index * k + inner) * n
+                for column in range(n):
+                    out[start + column] += factor * y[below + column]
+
+
 def gemm(
     routine: Any,
     batch: int,
@@ -31,11 +45,14 @@ def gemm(
     y_transposed: int,
     y_leading: int,
     y_batch: int,
+    add: int,
     x: Any,
     y: Any,
     out: Any,
 ) -> None:
-    """Write to out (batch, m, n) the products of strided matrices; what BLAS does, without `routine`.
+    """Write to out (batch, m, n) the products of strided matrices, or add them to it if `add`.
+
+    It does what BLAS does, without `routine`.
 
     A matrix lies by rows, `leading` elements apart, or by columns if it is transposed; matrices of a batch are
     `x_batch` and `y_batch` elements apart.
@@ -51,4 +68,5 @@ def gemm(
                         x[index * x_batch + row * x_row + inner * x_column]
                         * y[index * y_batch + inner * y_row + column * y_column]
                     )
-                out[(index * m + row) * n + column] = total
+                at = (index * m + row) * n + column
+                out[at] = out[at] + total if add else total

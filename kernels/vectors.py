@@ -7,13 +7,14 @@ dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register
 
     rows_8(i, m)                                numbers of 8 rows from i on; beyond the last, m - 1, the last again
     load_f32x16(x, at)                          a vector of neighbours
+    load_first_f32x16(x, at, width)             of the first `width` lanes; the others are 0 and touch no memory
     zero_f32x16(rows)                           a tile of zeros
     add_outer_f32x16(tile, x, at, rows, stride, vector)      to each row r: x[at + rows[r] * stride] * vector
-    store_tile_f32x16(out, at, rows, stride, tile)           from the last row to the first
+    load_tile_f32x16(x, at, rows, stride, first, last), store_tile_f32x16(out, at, rows, stride, tile, first, last)
+                                                of the lanes from `first` to before `last`; the others are 0 and touch
+                                                no memory; stores begin with the last row
+    add_tiles_f32x16(tile, tile)
     transpose_f32x16(tile)                      of as many rows as lanes
-    load_first_f32x16(x, at, width), load_tile_first_f32x16(x, at, rows, stride, width),
-    store_tile_first_f32x16(out, at, rows, stride, tile, width)
-                                                of the first `width` lanes; the others are 0 and touch no memory
 """
 
 from collections.abc import Callable
@@ -74,9 +75,9 @@ class _Maker:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         return {
-            "load": self.load(), "load_first": self.load_first(), "load_tile_first": self.load_tile_first(),
-            "zero": self.zero(), "add_outer": self.add_outer(), "transpose": self.transpose(),
-            "store_tile": self.store_tile(), "store_tile_first": self.store_tile_first(),
+            "load": self.load(), "load_first": self.load_first(), "load_tile": self.load_tile(), "zero": self.zero(),
+            "add_outer": self.add_outer(), "add_tiles": self.add_tiles(), "transpose": self.transpose(),
+            "store_tile": self.store_tile(),
         }  # fmt: skip
 
     def tile(self, rows: Any) -> Any:
@@ -93,11 +94,16 @@ class _Maker:
             first, undefined, ir.VectorType(ir.IntType(32), self.lanes)([0] * self.lanes)
         )
 
-    def mask(self, builder: Any, width: Any) -> Any:
-        """Return the mask of the first `width` lanes."""
-        kind = ir.VectorType(ir.IntType(32), self.lanes)
-        limit = self.splat(builder, builder.trunc(width, ir.IntType(32)), kind)
-        return builder.icmp_signed("<", kind(list(range(self.lanes))), limit)
+    def mask(self, builder: Any, last: Any, first: Any = None) -> Any:
+        """Return the mask of the lanes from `first` (0) to before `last`."""
+        word = ir.IntType(32)
+        kind = ir.VectorType(word, self.lanes)
+        lanes = kind(list(range(self.lanes)))
+        mask = builder.icmp_signed("<", lanes, self.splat(builder, builder.trunc(last, word), kind))
+        if first is not None:
+            start = self.splat(builder, builder.trunc(first, word), kind)
+            mask = builder.and_(mask, builder.icmp_signed(">=", lanes, start))
+        return mask
 
     def address(self, builder: Any, pointer: Any, at: Any) -> Any:
         return builder.bitcast(builder.gep(pointer, [at]), self.llvm.as_pointer())
@@ -116,14 +122,10 @@ class _Maker:
 
     def write(self, builder: Any, pointer: Any, at: Any, vector: Any, mask: Any, scope: int) -> None:
         place = self.address(builder, pointer, at)
-        if mask is None:
-            stored = builder.store(vector, place, align=self.align.constant)
-        else:
-            kind = ir.FunctionType(ir.VoidType(), [self.llvm, place.type, self.align.type, mask.type])
-            name = f"llvm.masked.store.{self.mangled}.p0"
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            stored = builder.call(function, [vector, place, self.align, mask])
-        annotate(builder.module, stored, scope)
+        kind = ir.FunctionType(ir.VoidType(), [self.llvm, place.type, self.align.type, mask.type])
+        name = f"llvm.masked.store.{self.mangled}.p0"
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        annotate(builder.module, builder.call(function, [vector, place, self.align, mask]), scope)
 
     def load(self) -> Any:
         @intrinsic
@@ -156,56 +158,56 @@ class _Maker:
 
         return zero
 
-    def load_tile_first(self) -> Any:
+    def load_tile(self) -> Any:
         @intrinsic
-        def load_tile_first(
-            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, width: Any
+        def load_tile(
+            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, first: Any, last: Any
         ) -> Any:
             def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-                mask = self.mask(builder, args[4])
+                mask = self.mask(builder, args[5], args[4])
                 places = _places(builder, *args[1:4])
                 vectors = [self.read(builder, args[0], place, mask, pointer.scope) for place in places]
                 return context.make_tuple(builder, sig.return_type, vectors)
 
-            typed = signature(self.tile(rows), pointer, types.intp, rows, types.intp, types.intp)
+            typed = signature(self.tile(rows), pointer, types.intp, rows, *[types.intp] * 3)
             return (typed, codegen) if self.owns(pointer) else None
 
-        return load_tile_first
+        return load_tile
 
     def store_tile(self) -> Any:
         @intrinsic
-        def store_tile(typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any) -> Any:
+        def store_tile(
+            typing_context: Any,
+            pointer: Any,
+            at: Any,
+            rows: Any,
+            stride: Any,
+            tile: Any,
+            first: Any,
+            last: Any,
+        ) -> Any:
             def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-                self.write_tile(builder, *args, None, pointer.scope)
+                mask = self.mask(builder, args[6], args[5])
+                vectors = cgutils.unpack_tuple(builder, args[4])
+                for place, vector in reversed(list(zip(_places(builder, *args[1:4]), vectors, strict=True))):
+                    self.write(builder, args[0], place, vector, mask, pointer.scope)
                 return context.get_dummy_value()
 
-            typed = signature(types.none, pointer, types.intp, rows, types.intp, self.tile(rows))
-            return (typed, codegen) if self.owns(pointer) else None
+            numbers = (types.intp, rows, types.intp, self.tile(rows), types.intp, types.intp)
+            return (signature(types.none, pointer, *numbers), codegen) if self.owns(pointer) else None
 
         return store_tile
 
-    def store_tile_first(self) -> Any:
+    def add_tiles(self) -> Any:
         @intrinsic
-        def store_tile_first(
-            typing_context: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any, width: Any
-        ) -> Any:
+        def add_tiles(typing_context: Any, tile: Any, other: Any) -> Any:
             def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-                self.write_tile(builder, *args[:5], self.mask(builder, args[5]), pointer.scope)
-                return context.get_dummy_value()
+                pairs = zip(*[cgutils.unpack_tuple(builder, arg) for arg in args], strict=True)
+                return context.make_tuple(builder, sig.return_type, [builder.fadd(*pair) for pair in pairs])
 
-            typed = signature(types.none, pointer, types.intp, rows, types.intp, self.tile(rows), types.intp)
-            return (typed, codegen) if self.owns(pointer) else None
+            return (signature(tile, tile, tile), codegen) if tile == other else None
 
-        return store_tile_first
-
-    def write_tile(
-        self, builder: Any, pointer: Any, at: Any, rows: Any, stride: Any, tile: Any, mask: Any, scope: int
-    ) -> None:
-        """Store the rows of a tile, the last one first."""
-        vectors = cgutils.unpack_tuple(builder, tile)
-        places = _places(builder, at, rows, stride)
-        for place, vector in reversed(list(zip(places, vectors, strict=True))):
-            self.write(builder, pointer, place, vector, mask, scope)
+        return add_tiles
 
     def add_outer(self) -> Any:
         @intrinsic

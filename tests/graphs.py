@@ -40,7 +40,7 @@ class Maker:
             self.unary, self.unary, self.pair, self.pair, self.pair, self.pair, self.reduce, self.reduce,
             self.normalise, self.transpose, self.reshape, self.broadcast, self.slice, self.setslice,
             self.concatenate, self.pad, self.matmul, self.take, self.where, self.compare, self.cast,
-            self.constant, self.scatter, self.weigh,
+            self.constant, self.scatter, self.weigh, self.sum_of_products,
         ]  # fmt: skip
 
     def shape(self) -> tuple[int, ...]:
@@ -234,6 +234,25 @@ class Maker:
             if y in self.values or all(v in self.exact for v in (y.node.inputs if y.node else ())):
                 self.exact.add(y)
         return self.derived(self.b.matmul(x, y), x, y)
+
+    def sum_of_products(self) -> Value | None:
+        x = self.pick(lambda v: v.ndim == 2 and v.dtype.kind == "f")
+        if x is None:
+            return None
+        b, dtype = self.b, str(x.dtype)
+        rows, columns = x.shape[0], self.rnd.randint(1, 4)
+        terms = [b.matmul(x, self.input((x.shape[1], columns), dtype))]
+        for _ in range(self.rnd.randint(1, 3)):
+            k = self.rnd.randint(1, 3)
+            terms.append(b.matmul(self.input((rows, k), dtype), self.input((k, columns), dtype)))
+        if self.rnd.random() < 0.5:
+            terms.append(self.input((rows, columns), dtype))
+        if self.rnd.random() < 0.3:
+            self.derived(self.rnd.choice(terms), x)
+        while len(terms) > 1:
+            self.rnd.shuffle(terms)
+            terms.append(b.add(terms.pop(), terms.pop()))
+        return self.derived(terms[0], x)
 
     def index(self, n: int, shape: tuple[int, ...]) -> Value:
         data = self.numbers(shape, np.int64, -n, n - 1)

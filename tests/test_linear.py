@@ -439,6 +439,18 @@ def test_messages(call, error, message):
     assert str(caught.value) == message
 
 
+def test_what_a_product_is_added_to_is_as_large_as_it():
+    """matmul_add is made by the compiler, and does not broadcast."""
+    x, y = Aval((2, 3), None, np.dtype("f4")), Aval((3, 4), None, np.dtype("f4"))
+    for z in (Aval((1, 4), None, np.dtype("f4")), Aval((2, 4), None, np.dtype("f8"))):
+        with pytest.raises(DimsError) as caught:
+            OPS["matmul_add"].infer(x, y, z)
+        assert str(caught.value) == (
+            f"matmul_add: z is {z.dtype} of size {z.shape[0]}x4, but the product that is added to it is float32 of "
+            "size 2x4; they must be alike. Use matmul and add, which broadcasts."
+        )
+
+
 def test_types_without_a_product():
     """A type that NumPy has no product of is refused in our words."""
     with pytest.raises(DTypeError, match="matmul: not defined for datetime64"):

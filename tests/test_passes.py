@@ -15,6 +15,7 @@ from tracejit.aval import Aval
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops.op import Layout
+from tracejit.passes.accumulate import accumulate
 from tracejit.passes.chop import chop
 from tracejit.passes.fuse import Fused, Loop, fuse
 from tracejit.passes.plan import ALIGNMENT, Arena, NestLaunch, plan
@@ -465,6 +466,124 @@ def test_memory_of_dead_values_is_used_again() -> None:
 
     program = build(graph_of(chain, normal(8, 8)))
     assert program.arena_bytes == 2 * 8 * 8 * 8
+
+
+def names(graph: Graph) -> list[str]:
+    return [node.op.name for node in graph.nodes]
+
+
+def products(b: Builder, count: int, rows: int = 3, columns: int = 4) -> list[Value]:
+    """Return products of new inputs."""
+    float64 = np.dtype(np.float64)
+    return [
+        b.matmul(b.input(Aval((rows, k), None, float64)), b.input(Aval((k, columns), None, float64)))
+        for k in range(2, 2 + count)
+    ]
+
+
+def check_accumulated(graph: Graph, expected: list[str]) -> Program:
+    arrays = [normal(*v.shape) for v in graph.inputs]
+    before = evaluate(graph, arrays)
+    program = build(graph)
+    changed = simplify(graph)
+    accumulate(changed)
+    verify(changed)
+    assert names(changed) == expected
+    for found in (evaluate(changed, arrays), PythonExecutable(program)(arrays)):
+        for have, want in zip(found, before, strict=True):
+            np.testing.assert_allclose(have, want, rtol=1e-13, atol=1e-13)
+    return program
+
+
+def test_a_sum_of_products_is_a_chain_in_the_memory_of_the_result() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    first, second, third, fourth = products(b, 4)
+    graph.outputs = [b.add(b.add(first, second), b.add(third, fourth))]
+    program = check_accumulated(graph, ["matmul", "matmul_add", "matmul_add", "matmul_add"])
+    assert program.arena_bytes == 0
+    assert len({row.kernel for row in program.rows}) == 1
+    places = {row.arguments[-1] for row in program.rows}
+    assert {place.place.kind for place in places} == {"output"}
+    assert len(places) == 1
+
+
+def test_what_is_not_a_product_is_added_beside() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    first, second = products(b, 2)
+    x, y = (b.input(Aval((3, 4), None, np.dtype(np.float64))) for _ in range(2))
+    graph.outputs = [b.add(b.add(x, first), b.add(y, second))]
+    check_accumulated(graph, ["matmul", "matmul_add", "add", "add"])
+
+
+def test_products_and_sums_that_are_read_elsewhere_stay() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    first, second, third = products(b, 3)
+    graph.outputs = [b.add(first, second), first]
+    check_accumulated(graph, ["matmul", "matmul", "add"])
+    graph.outputs = [b.add(first, b.add(second, third)), b.exp(third)]
+    check_accumulated(graph, ["matmul", "matmul", "matmul_add", "add", "exp"])
+    both = b.add(first, second)
+    graph.outputs = [b.add(both, third), both]
+    check_accumulated(graph, ["matmul", "matmul", "matmul_add", "add"])
+    graph.outputs = [b.add(first, first)]
+    check_accumulated(graph, ["matmul", "add"])
+    row = b.matmul(*[b.input(Aval(shape, None, np.dtype(np.float64))) for shape in ((1, 2), (2, 4))])
+    graph.outputs = [b.add(first, row)]
+    check_accumulated(graph, ["matmul", "matmul", "add"])
+
+
+def test_what_is_added_to_stays_if_it_is_read_elsewhere() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x, y, z = (b.input(Aval(shape, None, np.dtype(np.float64))) for shape in ((3, 2), (2, 4), (3, 4)))
+    product = b.matmul(x, y)
+    graph.outputs = [
+        b.matmul_add(x, y, product),
+        product,
+        b.matmul_add(x, y, z),
+        b.matmul_add(x, y, b.exp(z)),
+    ]
+    check_accumulated(graph, ["matmul", "matmul_add", "matmul_add", "exp", "matmul_add"])
+
+
+def test_integer_products_are_added_after_they_were_made() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x, y = (b.input(Aval((2, 2), None, np.dtype(np.int32))) for _ in range(2))
+    graph.outputs = [b.add(b.matmul(x, y), b.matmul(y, x))]
+    accumulate(graph)
+    assert names(graph) == ["matmul", "matmul", "add"]
+
+
+def test_gradients_of_unrolled_steps_take_the_memory_of_one() -> None:
+    def arena(steps: int) -> int:
+        def loss(b: Builder, w: Value, h: Value) -> list[Value]:
+            first = w
+            for _ in range(steps):
+                h = b.tanh(b.matmul(h, w))
+            found = gradient(b, [h], [b.constant(np.ones((2, 8)))], [first])
+            return [v for v in found if v is not None]
+
+        return build(graph_of(loss, normal(8, 8), normal(2, 8))).arena_bytes
+
+    state = 2 * 8 * 8
+    assert (
+        arena(20) - arena(10) == 10 * state
+    )  # the states, which the adjoint reads; no gradient of each step
+
+
+def test_products_of_what_is_there_from_the_start_wait_for_their_readers() -> None:
+    def unrolled(b: Builder, x: Value, w: Value, h: Value) -> Value:
+        for step in range(10):
+            part = b.slice(x, starts=(2 * step, 0), stops=(2 * step + 2, 8), steps=(1, 1))
+            h = b.tanh(b.add(b.matmul(part, w), b.matmul(h, w)))
+        return h
+
+    program = build(graph_of(unrolled, normal(20, 8), normal(8, 8), normal(2, 8)))
+    assert program.arena_bytes == 2 * 2 * 8 * 8  # a product and a state
 
 
 @fuzz

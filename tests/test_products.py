@@ -154,6 +154,36 @@ def test_one_column_by_columns_is_a_row() -> None:
     check(by_numba, x, y)
 
 
+def twice(x: np.ndarray, y: np.ndarray, without_numba: bool) -> np.ndarray:
+    """Return x @ y + x @ y, where the second product is added to the first."""
+    arrays = [x, y, x, y]
+    graph = Graph()
+    b = Builder(graph)
+    first, second, third, fourth = (b.input(Aval(a.shape, None, a.dtype)) for a in arrays)
+    graph.outputs = [b.add(b.matmul(first, second), b.matmul(third, fourth))]
+    layouts = [layout_of(a) for a in arrays]
+    program = build(graph, layouts)
+    assert [row.note for row in program.rows] == ["matmul", "matmul_add"]
+    executable = PythonExecutable(program) if without_numba else CpuExecutable(program, layouts)
+    return executable(arrays)[0]
+
+
+@pytest.mark.parametrize("without_numba", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("blas", [False, True])
+def test_products_are_added(
+    without_numba: bool, dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    sizes = [size for size in SIZES if 0 not in size]
+    shapes = [((m, k), (k, n)) for m, n, k in (sizes[::4] if without_numba else sizes)]
+    shapes += [((3, 9, 4), (3, 4, 35)), ((2, 3, 9, 4), (2, 3, 4, 5))]
+    for left, right in shapes:
+        x, y = matrices(left, dtype, "rows"), matrices(right, dtype, "rows")
+        once = (by_python if without_numba else by_numba)(x, y)
+        np.testing.assert_array_equal(twice(x, y, without_numba), 2 * once)
+
+
 @pytest.mark.parametrize("run", [by_python, by_numba])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_not_finite_stays_in_its_row_and_column(run: Callable[..., np.ndarray], dtype: str) -> None:
@@ -181,7 +211,7 @@ def test_nothing_beside_the_result_is_written(dtype: str) -> None:
         x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
         place = np.full(m * n + 200, 7, dtype)
         out = place[100 : 100 + m * n]
-        launch(gemm.product(x.dtype, m, n), (1, m, n, k, k, 1, 0, n, 0), x, y, out)
+        launch(gemm.product(x.dtype, m, n), (1, m, n, k, k, 1, 0, n, 0, 0), x, y, out)
         np.testing.assert_allclose(out.reshape(m, n), x @ y, rtol=1e-5, atol=1e-5)
         assert np.all(place[:100] == 7)
         assert np.all(place[100 + m * n :] == 7)

@@ -7,6 +7,7 @@ from tracejit import config
 from tracejit.codegen.emit import emit
 from tracejit.ir import Graph, verify
 from tracejit.ops.op import Layout
+from tracejit.passes.accumulate import accumulate
 from tracejit.passes.chop import chop
 from tracejit.passes.fuse import fuse
 from tracejit.passes.plan import plan
@@ -23,6 +24,7 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
         layouts: where the elements of each input lie, None or absent for contiguous ones.
     """
     simplified = simplify(graph)
+    accumulate(simplified)
     if config.settings.verify:
         verify(graph)
         verify(simplified)

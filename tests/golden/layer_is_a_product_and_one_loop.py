@@ -8,7 +8,7 @@ output[0]: 4x5 float32
 """
 
 
-def product_1a8cd8d737a7(args):
+def product_417fb257069d(args):
     batch = args[0]
     m = args[1]
     n = args[2]
@@ -18,9 +18,10 @@ def product_1a8cd8d737a7(args):
     x_batch = args[6]
     y_row = args[7]
     y_batch = args[8]
-    x = read_f32(args[9])
-    y = read_f32(args[10])
-    out = write_f32(args[11], 0)
+    add = args[9]
+    x = read_f32(args[10])
+    y = read_f32(args[11])
+    out = write_f32(args[12], 0)
     for b in range(batch):
         for i in range(0, m, 8):
             rows = rows_8(i, m)
@@ -31,7 +32,9 @@ def product_1a8cd8d737a7(args):
                 tile = add_outer_f32x16(tile, x, at_x, rows, x_row, load_first_f32x16(y, at_y, n))
                 at_x += x_column
                 at_y += y_row
-            store_tile_first_f32x16(out, b * m * n, rows, n, tile, n)
+            if add:
+                tile = add_tiles_f32x16(tile, load_tile_f32x16(out, b * m * n, rows, n, 0, n))
+            store_tile_f32x16(out, b * m * n, rows, n, tile, 0, n)
 
 
 def add_tanh_b5dc16ee29a6(args):
@@ -53,6 +56,6 @@ def add_tanh_b5dc16ee29a6(args):
 
 def forward(memory):
     # matmul
-    product_1a8cd8d737a7([1, 4, 5, 3, 3, 1, 0, 5, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
+    product_417fb257069d([1, 4, 5, 3, 3, 1, 0, 5, 0, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
     # add, tanh
     add_tanh_b5dc16ee29a6([4, 5, memory('arena', 0, 'float32'), 5, memory('input[2]', 0, 'float32'), memory('output[0]', 0, 'float32'), 5])

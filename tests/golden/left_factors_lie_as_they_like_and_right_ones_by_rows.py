@@ -7,7 +7,7 @@ output[0]: 4x5 float32
 """
 
 
-def transpose_717461692716(args):
+def transpose_2424c05469c0(args):
     batch = args[0]
     m = args[1]
     n = args[2]
@@ -22,11 +22,11 @@ def transpose_717461692716(args):
             for i in range(0, m, 16):
                 rows = rows_16(i, m)
                 height = min(16, m - i)
-                tile = load_tile_first_f32x16(x, b * x_batch + j, rows, x_row, width)
-                store_tile_first_f32x16(out, b * m * n + i, columns, m, transpose_f32x16(tile), height)
+                tile = load_tile_f32x16(x, b * x_batch + j, rows, x_row, 0, width)
+                store_tile_f32x16(out, b * m * n + i, columns, m, transpose_f32x16(tile), 0, height)
 
 
-def product_1a8cd8d737a7(args):
+def product_417fb257069d(args):
     batch = args[0]
     m = args[1]
     n = args[2]
@@ -36,9 +36,10 @@ def product_1a8cd8d737a7(args):
     x_batch = args[6]
     y_row = args[7]
     y_batch = args[8]
-    x = read_f32(args[9])
-    y = read_f32(args[10])
-    out = write_f32(args[11], 0)
+    add = args[9]
+    x = read_f32(args[10])
+    y = read_f32(args[11])
+    out = write_f32(args[12], 0)
     for b in range(batch):
         for i in range(0, m, 8):
             rows = rows_8(i, m)
@@ -49,11 +50,13 @@ def product_1a8cd8d737a7(args):
                 tile = add_outer_f32x16(tile, x, at_x, rows, x_row, load_first_f32x16(y, at_y, n))
                 at_x += x_column
                 at_y += y_row
-            store_tile_first_f32x16(out, b * m * n, rows, n, tile, n)
+            if add:
+                tile = add_tiles_f32x16(tile, load_tile_f32x16(out, b * m * n, rows, n, 0, n))
+            store_tile_f32x16(out, b * m * n, rows, n, tile, 0, n)
 
 
 def forward(memory):
     # transpose
-    transpose_717461692716([1, 5, 3, 3, 0, memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
+    transpose_2424c05469c0([1, 5, 3, 3, 0, memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
     # matmul
-    product_1a8cd8d737a7([1, 4, 5, 3, 1, 4, 0, 5, 0, memory('input[0]', 0, 'float32'), memory('arena', 0, 'float32'), memory('output[0]', 0, 'float32')])
+    product_417fb257069d([1, 4, 5, 3, 1, 4, 0, 5, 0, 0, memory('input[0]', 0, 'float32'), memory('arena', 0, 'float32'), memory('output[0]', 0, 'float32')])

@@ -7,7 +7,7 @@ output[0]: 4x5 float32
 """
 
 
-def gemm_b929eed1cd63(args):
+def gemm_286348f813db(args):
     gemm_f32(
         args[0],
         args[1],
@@ -23,9 +23,10 @@ def gemm_b929eed1cd63(args):
         args[11],
         args[12],
         args[13],
+        args[14],
     )
 
 
 def forward(memory):
     # matmul
-    gemm_b929eed1cd63([symbol('sgemm'), 1, 4, 5, 3, 1, 4, 0, 1, 3, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('output[0]', 0, 'float32')])
+    gemm_286348f813db([symbol('sgemm'), 1, 4, 5, 3, 1, 4, 0, 1, 3, 0, 0, memory('input[0]', 0, 'float32'), memory('input[1]', 0, 'float32'), memory('output[0]', 0, 'float32')])

@@ -128,27 +128,33 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         vector[:width] = x.span(at, width)
         return vector
 
-    def store_tile_first(
-        out: Memory, at: int, rows: list[int], stride: int, tile: list[np.ndarray], width: int
+    def load_tile(
+        x: Memory, at: int, rows: list[int], stride: int, first: int, last: int
+    ) -> list[np.ndarray]:
+        tile = []
+        for row in rows:
+            vector = np.zeros(lanes, DTYPES[suffix])
+            vector[first:last] = x.span(at + row * stride + first, last - first)
+            tile.append(vector)
+        return tile
+
+    def store_tile(
+        out: Memory, at: int, rows: list[int], stride: int, tile: list[np.ndarray], first: int, last: int
     ) -> None:
         for row, vector in reversed(list(zip(rows, tile, strict=True))):
-            out.span(at + row * stride, width)[:] = vector[:width]
+            out.span(at + row * stride + first, last - first)[:] = vector[first:last]
 
     return {
         "load": lambda x, at: load_first(x, at, lanes),
         "load_first": load_first,
-        "load_tile_first": lambda x, at, rows, stride, width: [
-            load_first(x, at + row * stride, width) for row in rows
-        ],
+        "load_tile": load_tile,
         "zero": lambda rows: [np.zeros(lanes, DTYPES[suffix]) for _ in rows],
         "add_outer": lambda tile, x, at, rows, stride, vector: [
             x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
         ],
+        "add_tiles": lambda tile, other: [a + b for a, b in zip(tile, other, strict=True)],
         "transpose": lambda tile: list(np.stack(tile).T),
-        "store_tile": lambda out, at, rows, stride, tile: store_tile_first(
-            out, at, rows, stride, tile, lanes
-        ),
-        "store_tile_first": store_tile_first,
+        "store_tile": store_tile,
     }
 
 

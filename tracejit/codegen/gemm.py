@@ -18,13 +18,15 @@ result lie by rows. Nothing is packed. The kernel for float32 is, without its ar
                     tile = add_outer_f32x32(tile, x, at_x, rows, x_row, load_f32x32(y, at_y))
                     at_x += x_column
                     at_y += y_row
-                store_tile_f32x32(out, b * m * n + j, rows, n, tile)
+                if add:
+                    tile = add_tiles_f32x32(tile, load_tile_f32x32(out, b * m * n + j, rows, n, j_next - j, 32))
+                store_tile_f32x32(out, b * m * n + j, rows, n, tile, j_next - j, 32)
 
-What the tile does not divide is computed twice and stored twice, alike: the last tile of rows repeats the last row, the
-last tile of columns begins early. If n is less than two vectors, a tile of one or two vectors stands for all columns,
-and only their lanes are loaded and stored. That is another kernel, because to load so takes the place of a
-multiplication. For few rows, of which a tile of 8 would compute the last again and again, there is a kernel with tiles
-of 4 rows by 4 vectors.
+What the tile does not divide is computed twice: the last tile of rows repeats the last row, and stores it alike several
+times; the last tile of columns begins early, and stores what is new. If n is less than two vectors, a tile of one or
+two vectors stands for all columns, and only their lanes are loaded and stored. That is another kernel, because to load
+so takes the place of a multiplication. For few rows, of which a tile of 8 would compute the last again and again, there
+is a kernel with tiles of 4 rows by 4 vectors.
 """
 
 from functools import cache
@@ -38,16 +40,16 @@ from tracejit.program import Kernel
 
 _TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
 
-PRODUCT_ARGUMENTS = ("batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch")
+PRODUCT_ARGUMENTS = ("batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch", "add")
 TRANSPOSE_ARGUMENTS = ("batch", "m", "n", "x_row", "x_batch")
 
 
 def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
 
-    Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y and out. The strides count elements; columns of y are
-    neighbours, and out is contiguous. There are four kernels: for n of at most one vector, less than two, and more; and
-    for m of at most half a tile.
+    If `add` is not 0, products are added to what is in out. Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y
+    and out. The strides count elements; columns of y are neighbours, and out is contiguous. There are four kernels: for
+    n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
     height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
     if m <= height // 2 and n >= 4 * lanes:
@@ -68,8 +70,9 @@ def transpose(dtype: np.dtype) -> Kernel:
 def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
     """Return the kernel whose tiles are `height` rows by `lanes` columns, all of them in use if `whole`."""
     kind = f"{suffix}x{lanes}"
-    load, store, width = ("load", "store_tile", "") if whole else ("load_first", "store_tile_first", ", n")
+    load, width, used = ("load", "", f"j_next - j, {lanes}") if whole else ("load_first", ", n", "0, n")
     start = " + j" if whole else ""
+    place = f"out, b * m * n{start}, rows, n"
     tile = [
         f"tile = zero_{kind}(rows)",
         "at_x = b * x_batch",
@@ -78,7 +81,9 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
         f"    tile = add_outer_{kind}(tile, x, at_x, rows, x_row, {load}_{kind}(y, at_y{width}))",
         "    at_x += x_column",
         "    at_y += y_row",
-        f"{store}_{kind}(out, b * m * n{start}, rows, n, tile{width})",
+        "if add:",
+        f"    tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
+        f"store_tile_{kind}({place}, tile, {used})",
     ]
     if whole:
         tile = [
@@ -106,8 +111,8 @@ def _transpose(suffix: str, lanes: int) -> Kernel:
         f"        for i in range(0, m, {lanes}):",
         f"            rows = rows_{lanes}(i, m)",
         f"            height = min({lanes}, m - i)",
-        f"            tile = load_tile_first_{kind}(x, b * x_batch + j, rows, x_row, width)",
-        f"            store_tile_first_{kind}(out, b * m * n + i, columns, m, transpose_{kind}(tile), height)",
+        f"            tile = load_tile_{kind}(x, b * x_batch + j, rows, x_row, 0, width)",
+        f"            store_tile_{kind}(out, b * m * n + i, columns, m, transpose_{kind}(tile), 0, height)",
     ]
     return _kernel(lines, "transpose")
 

@@ -126,10 +126,40 @@ def _numbers(out: Aval, x: Aval, y: Aval) -> Sequence[int]:
     return (math.prod(out.shape[:-2]), x.shape[-2], x.shape[-1], y.shape[-1])
 
 
+def _infer_add(x: Aval, y: Aval, z: Aval) -> Aval:
+    product = _infer(x, y)
+    if z.shape != product.shape or z.dtype != product.dtype:
+        raise DimsError(
+            f"matmul_add: z is {z.dtype} of size {describe_shape(z.shape, z.format)}, but the product that is added "
+            f"to it is {product.dtype} of size {describe_shape(product.shape, product.format)}; they must be alike. "
+            "Use matmul and add, which broadcasts."
+        )
+    return product
+
+
+def _reference_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    result: np.ndarray = _reference(x, y) + z
+    return result
+
+
+def _vjp_add(b: Any, node: Any, ct: Any) -> Any:
+    x, y, _ = node.inputs
+    return (lambda: b.matmul(ct, _swap(b, y)), lambda: b.matmul(_swap(b, x), ct), ct)
+
+
+def _numbers_add(out: Aval, x: Aval, y: Aval, z: Aval) -> Sequence[int]:
+    return _numbers(out, x, y)
+
+
 OPS = (
     Op(name="matmul", doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Bools: or of and.",
        kind=Kind.CONTRACT, infer=_infer, numpy=_reference, promote=lambda x, y: _loop(x, y)[:-1], vjp=_vjp,
        emit=KernelCall("matmul", _numbers),
        samples=(Sample(((2, 3), (3, 4))), Sample(((2, 2, 3), (2, 3, 1))), Sample(((1, 3), (2, 3, 2))),
                 Sample(((2, 0), (0, 3))))),
+    Op(name="matmul_add", doc="x y + z, where z is as large as x y: a sum of products; ct y', x' ct, ct.",
+       kind=Kind.CONTRACT, infer=_infer_add, numpy=_reference_add,
+       promote=lambda x, y, z: (*_loop(x, y)[:-1], z), vjp=_vjp_add,
+       emit=KernelCall("matmul_add", _numbers_add),
+       samples=(Sample(((2, 3), (3, 4), (2, 4))), Sample(((2, 2, 3), (2, 3, 1), (2, 2, 1))))),
 )  # fmt: skip

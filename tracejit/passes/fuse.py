@@ -19,6 +19,7 @@ less deep cannot depend on the loop, so joining cannot make a cycle. Loops of eq
 each other and may be merged.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 from tracejit.ir import Graph, Node, Value
@@ -114,6 +115,7 @@ class _Fuser:
         self.loops: dict[Loop, None] = {}  # an ordered set
         self.calls: list[Call] = []
         self.depth: dict[Value, int] = {}  # of the step that makes a value; absent: 0
+        self.uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
 
     def run(self) -> Fused:
         for node in self.graph.nodes:
@@ -153,6 +155,10 @@ class _Fuser:
         for value in node.outputs:
             self.fused.home[value] = step
             self.depth[value] = depth
+        if node.op.name == "matmul_add" and node.output.dtype.kind == "f":
+            total = node.inputs[2]
+            if total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1:
+                self.fused.views[node.output] = self.fused.view(total)  # it is added where it lies
 
     def elementwise(self, node: Node) -> None:
         sources = [self.fused.source(v) for v in node.inputs]
@@ -296,9 +302,24 @@ class _Fuser:
         self.fused.home[node.output] = loop
         self.depth[node.output] = loop.depth
 
+    def delay(self) -> None:
+        """Put calls that read only what is there from the start next to their first readers."""
+        first: dict[Value, int] = {}
+        steps: list[Step] = [*self.loops, *self.calls]
+        for step in steps:
+            for node in step.nodes if isinstance(step, Loop) else [step.node]:
+                for value in node.inputs:
+                    base = self.fused.source(value)[0]
+                    first[base] = min(first.get(base, step.depth), step.depth)
+        for call in self.calls:
+            if call.depth == 1:
+                readers = [first[v] for v in call.node.outputs if v in first]
+                call.depth = max(call.depth, min(readers, default=1) - 1)
+
     def order(self) -> list[Step]:
         """Return the steps sorted by depth, within a depth by where they stand in the graph."""
         position = {id(node): i for i, node in enumerate(self.graph.nodes)}
+        self.delay()
         for loop in self.loops:
             loop.nodes.sort(key=lambda node: position[id(node)])
         steps: list[Step] = [*self.loops, *self.calls]

@@ -251,18 +251,21 @@ class _Planner:
 
     def contract(self, node: Node) -> None:
         """Launch a matrix product, by tiles or by BLAS."""
-        x, y = node.inputs
+        x, y, *added = node.inputs
         out = node.output
         if out.dtype.kind != "f":
             emit = node.op.emit
             assert isinstance(emit, KernelCall)
-            x, y = (self.spread(v, out.shape[:-2]) for v in (x, y))
-            numbers = emit.numbers(out.aval, x.aval, y.aval)
-            pointers = (self.contiguous(x), self.contiguous(y), Access(out, 0, (), out.dtype))
+            operands = [*(self.spread(v, out.shape[:-2]) for v in (x, y)), *added]
+            numbers = emit.numbers(out.aval, *[v.aval for v in operands])
+            pointers = (*map(self.contiguous, operands), Access(out, 0, (), out.dtype))
             self.launches.append(KernelLaunch(emit.name, tuple(numbers), pointers, 1, node))
             return
         if out.aval.size == 0:
             return
+        target = Access(self.fused.view(out)[0], 0, (), out.dtype)
+        if added and target.root is out:
+            self.copy(self.fused.view(added[0]), (out, contiguous(out.shape)))
         batch = out.shape[:-2]
         count = int(np.prod(batch, dtype=np.int64))
         (m, n), k = out.shape[-2:], x.shape[-1]
@@ -278,14 +281,16 @@ class _Planner:
         _, m, n, _ = sizes
         by_rows = right.column == 1 or n == 1 or k == 0
         if products.by_blas(m, n, k, by_rows, out.dtype.itemsize):
-            self.launch_blas(node, sizes, left, right)
+            self.launch_blas(node, sizes, left, right, len(added), target)
         else:
             right = right if by_rows else self.by_rows(right, count, k, n)
-            numbers = (*sizes, left.row, left.column, left.batch, right.row, right.batch)
-            pointers = (left.access, right.access, Access(out, 0, (), out.dtype))
+            numbers = (*sizes, left.row, left.column, left.batch, right.row, right.batch, len(added))
+            pointers = (left.access, right.access, target)
             self.launches.append(KernelLaunch("product", numbers, pointers, 1, node))
 
-    def launch_blas(self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices) -> None:
+    def launch_blas(
+        self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices, add: int, target: Access
+    ) -> None:
         """Launch a product by BLAS, which takes transposes and batch strides as numbers."""
         count, m, n, k = sizes
         numbers = list(sizes)
@@ -297,7 +302,8 @@ class _Planner:
                 flags = (0, columns)
             numbers += (*flags, matrices.batch)
             pointers.append(matrices.access)
-        pointers.append(Access(node.output, 0, (), node.output.dtype))
+        numbers.append(add)
+        pointers.append(target)
         symbol = "sgemm" if node.output.dtype == np.float32 else "dgemm"
         self.launches.append(KernelLaunch("gemm", tuple(numbers), tuple(pointers), 1, node, symbol))
 
