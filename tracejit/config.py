@@ -18,11 +18,14 @@ class Settings:
     verify      TRACEJIT_VERIFY: "1" checks every graph before and after each pass
     flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs, which makes
                 steps slow whose gradients become that small
+    threads     TRACEJIT_THREADS: how many threads run a program; OMP_NUM_THREADS if that is set, or else one for each
+                CPU that the process may use
     """
 
     backend: str = "cpu"
     verify: bool = False
     flush_denormals: bool = True
+    threads: int = 1
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -35,7 +38,21 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         backend=_choice(environment, "TRACEJIT_BACKEND", BACKENDS, "cpu"),
         verify=_choice(environment, "TRACEJIT_VERIFY", ("0", "1"), "0") == "1",
         flush_denormals=_choice(environment, "TRACEJIT_FLUSH_DENORMALS", ("0", "1"), "1") == "1",
+        threads=_threads(environment),
     )
+
+
+def _threads(environment: Mapping[str, str]) -> int:
+    value = environment.get("TRACEJIT_THREADS")
+    if value is not None:
+        if not value.isdecimal() or int(value) < 1:
+            raise ArgumentError(f"TRACEJIT_THREADS={value!r} is not valid; use a number from 1 on.")
+        return int(value)
+    # Other libraries' variable may hold what they understand, such as a list for nested regions.
+    value = environment.get("OMP_NUM_THREADS", "")
+    if value.isdecimal() and int(value) >= 1:
+        return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], default: str) -> str:

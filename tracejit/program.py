@@ -46,12 +46,15 @@ Argument = int | Pointer | Number | Symbol
 
 
 class Row(NamedTuple):
-    """One launch: the kernel, its arguments, and the user's lines that it comes from."""
+    """One launch, or one of its parts, which may run at the same time: the kernel, its arguments, and the user's lines
+    that it comes from."""
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
     note: str
     where: tuple[Where, ...]
+    part: int = 0
+    parts: int = 1
 
 
 class Program(NamedTuple):
@@ -67,6 +70,11 @@ class Program(NamedTuple):
     constants: list[np.ndarray]
     arena_bytes: int
     checked: tuple[str, ...] = ()
+
+    @property
+    def launches(self) -> int:
+        """The number of launches; parts of one launch count as one."""
+        return sum(row.part == 0 for row in self.rows)
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -21,6 +21,7 @@ from numba.core import types
 from tracejit import config
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.backend import handwritten
+from tracejit.backend.pool import pool
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar, vectors
@@ -177,6 +178,10 @@ class CpuExecutable:
         state[executor.CHECK_COUNT] = len(program.inputs)
         state[executor.ARRAY_TYPE] = id(np.ndarray)
         state[executor.FLUSH] = config.settings.flush_denormals
+        workers = pool() if program.launches < len(program.rows) else None
+        if workers is not None:
+            state[executor.POOL] = workers.address
+            state[executor.RUN_PARTS] = workers.run_parts
         self._kept = (table, checks, callback)  # what the state points to
         free: list[_Instance] = []
 
@@ -228,7 +233,8 @@ class _Table:
         patches: list[int] = []
         arena_slots: list[int] = []
         for row in program.rows:
-            rows += (compiled.address(row.kernel), len(arguments))
+            together = row.parts if row.part == 0 else 1
+            rows += (compiled.address(row.kernel), len(arguments), together)
             for argument in row.arguments:
                 word = 0
                 if isinstance(argument, Pointer):

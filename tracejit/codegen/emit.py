@@ -11,13 +11,13 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, emit_nest, named
 from tracejit.ir import Node, Where
 from tracejit.passes.lower import Access
-from tracejit.passes.plan import KernelLaunch, Launch, Plan
+from tracejit.passes.plan import KernelLaunch, Launch, NestLaunch, Parts, Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 
 
 def emit(plan: Plan, inputs: Sequence[Aval]) -> Program:
     """Return the program of a plan."""
-    rows = [_row(launch, plan) for launch in plan.launches]
+    rows = [row for launch in plan.launches for row in _rows(launch, plan)]
     checked = tuple(dict.fromkeys(map(_named, plan.checked)))
     return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
 
@@ -26,7 +26,14 @@ def _named(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
-def _row(launch: Launch, plan: Plan) -> Row:
+def _rows(launch: Launch, plan: Plan) -> list[Row]:
+    if not isinstance(launch, Parts):
+        return [_row(launch, plan)]
+    count = len(launch.parts)
+    return [_row(part, plan)._replace(part=i, parts=count) for i, part in enumerate(launch.parts)]
+
+
+def _row(launch: NestLaunch | KernelLaunch, plan: Plan) -> Row:
     arguments: list[Argument] = []
     if isinstance(launch, KernelLaunch):
         kernel = _kernel(launch)
@@ -82,7 +89,7 @@ def module_source(program: Program, title: str, function: str = "forward") -> st
     """
     parts = [
         f'"""{title}\n\n'
-        f"{len(program.rows)} launches of {len(program.kernels)} kernels; arena {program.arena_bytes} bytes.\n"
+        f"{program.launches} launches of {len(program.kernels)} kernels; arena {program.arena_bytes} bytes.\n"
         + "".join(f"input[{i}]: {aval}\n" for i, aval in enumerate(program.inputs))
         + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
         + '"""\n'
@@ -95,7 +102,8 @@ def module_source(program: Program, title: str, function: str = "forward") -> st
 
 def _launch_line(row: Row) -> str:
     places = ", ".join(f"{where[0]}:{where[1]}" for where in row.where if where)
-    comment = f"    # {row.note}" + (f"  ({places})" if places else "")
+    part = f", part {row.part + 1} of {row.parts}" if row.parts > 1 else ""
+    comment = f"    # {row.note}{part}" + (f"  ({places})" if places else "")
     return f"{comment}\n    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"
 
 

@@ -16,7 +16,7 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
-from tracejit.passes import products
+from tracejit.passes import parts, products
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
 from tracejit.passes.products import Matrices
@@ -65,7 +65,17 @@ class KernelLaunch(NamedTuple):
         return [] if self.node is None else [self.node]
 
 
-Launch = NestLaunch | KernelLaunch
+class Parts(NamedTuple):
+    """Launches of one kernel that may run at the same time."""
+
+    parts: list[NestLaunch | KernelLaunch]
+
+    @property
+    def touched(self) -> list[Value]:
+        return [root for part in self.parts for root in part.touched]
+
+
+Launch = NestLaunch | KernelLaunch | Parts
 
 
 class Plan(NamedTuple):
@@ -103,7 +113,7 @@ class _Planner:
         copied_outputs = self.place_outputs()
         for step in self.fused.steps:
             if isinstance(step, Loop):
-                self.launches.append(NestLaunch(lower(step, self.fused, stored.get(id(step), ()))))
+                self.run_nest(lower(step, self.fused, stored.get(id(step), ())))
             else:
                 self.call(step.node)
         for index, value in copied_outputs:
@@ -184,9 +194,19 @@ class _Planner:
                 arena.give(self.places[root].offset, root.aval.size * root.dtype.itemsize)
         return arena.size_bytes
 
+    def run_nest(self, nest: Nest) -> None:
+        """Launch a nest, in parts if it takes long."""
+        scratch = {a.root for a in nest.writes if a.root.node is None and a.root not in self.places}
+        split = parts.split_nest(nest, scratch)
+        if split is None:
+            self.launches.append(NestLaunch(nest))
+            return
+        self.launches.append(Parts([NestLaunch(part) for part in split.nests]))
+        self.launches += [NestLaunch(combining) for combining in split.combining]
+
     def copy(self, source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> None:
         if 0 not in target[1].shape:
-            self.launches.append(NestLaunch(copy_nest(source, target)))
+            self.run_nest(copy_nest(source, target))
 
     def contiguous(self, value: Value) -> Access:
         """Return access to a contiguous copy of `value`, or to `value` itself where it is contiguous."""
@@ -286,7 +306,26 @@ class _Planner:
             right = right if by_rows else self.by_rows(right, count, k, n)
             numbers = (*sizes, left.row, left.column, left.batch, right.row, right.batch, len(added))
             pointers = (left.access, right.access, target)
-            self.launches.append(KernelLaunch("product", numbers, pointers, 1, node))
+            self.run_product(KernelLaunch("product", numbers, pointers, 1, node))
+
+    def run_product(self, launch: KernelLaunch) -> None:
+        """Launch a product by tiles, in parts if it takes long: of its matrices, or of the rows of the only one."""
+        count, m, n, k, *rest = launch.numbers
+        left, right, out = launch.pointers
+        x_row, _, x_batch, _, y_batch, _ = rest
+        pieces, size, steps = (count, 1, (x_batch, y_batch, m * n))
+        if count == 1:
+            pieces, size, steps = (-(-m // products.ROWS), products.ROWS, (x_row, 0, n))
+        number = parts.count_of(products.nanoseconds(count * m * n * k, out.dtype.itemsize), pieces // 2)
+        split = []
+        for start, stop in parts.bounds(m if count == 1 else count, number, size):
+            sizes = (1, stop - start) if count == 1 else (stop - start, m)
+            moved = [
+                a._replace(offset=a.offset + start * step)
+                for a, step in zip((left, right, out), steps, strict=True)
+            ]
+            split.append(launch._replace(numbers=(*sizes, n, k, *rest), pointers=tuple(moved)))
+        self.launches.append(split[0] if number == 1 else Parts(list(split)))
 
     def launch_blas(
         self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices, add: int, target: Access

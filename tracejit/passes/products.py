@@ -28,6 +28,8 @@ from tracejit.ops.op import Layout
 from tracejit.passes.lower import Access
 
 BLAS_FROM = 4_000_000  # multiplications
+ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
+_PER_NS = 300  # multiplications of numbers of one byte; those of 4 bytes take 4 times as long
 TURNED_FROM = 1024  # elements of a right factor by columns
 TURNED_ROWS = {4: 8, 8: 16}  # that many are turned for no fewer rows than this, by bytes of an element
 
@@ -67,6 +69,11 @@ def strides(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | No
         if outer != inner * extent:
             return None
     return row, column, walk[-1][1] if walk else 0
+
+
+def nanoseconds(multiplications: int, itemsize: int) -> float:
+    """Return about how long our kernels take for so many multiplications of numbers of `itemsize` bytes."""
+    return multiplications * itemsize / _PER_NS
 
 
 def by_blas(m: int, n: int, k: int, by_rows: bool, itemsize: int) -> bool:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of one launch on several threads: a pool of workers that is at hand within a microsecond.
+
+Note [pool]
+A pool is a block of words, each of the changing ones on a cache line of its own. Who runs a launch of several
+parts publishes it as a ticket, one word of (generation, number of parts, next part), and then takes parts like everybody
+else. A part is taken by exchanging the ticket for one with the next number, so a ticket that somebody has exhausted
+or replaced meanwhile cannot be taken from, and what a part reads of the launch stays as it is until the part is done.
+
+The caller never waits for a worker to wake up, only for parts that a worker has begun: on a busy machine it runs all
+of them itself. Workers look for work for some ten microseconds and then sleep. One caller at a time owns the
+pool; another one that comes meanwhile runs its parts by itself.
+"""
+
+from typing import Any
+
+from numba.core import types
+
+from .executor import ROW_WORDS
+from .machine import (
+    add_word,
+    address_of,
+    advance,
+    call,
+    exchange_word,
+    give_way,
+    load_word,
+    lock,
+    pause,
+    pointer,
+    read_control,
+    set_control,
+    store_word,
+    unlock,
+    wait_for,
+    wake_all,
+)
+
+_POOL = types.CPointer(types.intp)
+WORK_SIGNATURE = types.void(_POOL)  # type: ignore[no-untyped-call]
+RUN_PARTS_SIGNATURE = types.void(_POOL, _POOL, _POOL)  # type: ignore[no-untyped-call]
+
+# Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
+TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, MUTEX, CONDITION = (
+    0, 8, 16, 24, 32, 40, 41, 42, 48, 64,
+)  # fmt: skip
+POOL_WORDS = 80
+
+_NUMBER_BITS = 20  # of a ticket: the next part; as many again: the number of parts; above: the generation
+_NUMBER = (1 << _NUMBER_BITS) - 1
+_GENERATION = 1 << (2 * _NUMBER_BITS)
+_GENERATIONS = (1 << 22) - 1
+_LOOKS = 1000  # for work, until a worker sleeps, or until who waits for a part lets others use the CPU
+
+
+def work(pool: Any) -> None:
+    """Take parts of launches until the pool stops."""
+    looks = 0
+    while load_word(pool, STOP) == 0:
+        ticket = load_word(pool, TICKET)
+        part = ticket & _NUMBER
+        if part < (ticket >> _NUMBER_BITS) & _NUMBER:
+            if exchange_word(pool, TICKET, ticket, ticket + 1):
+                control = read_control(0)
+                set_control(pool[LAUNCH_CONTROL])
+                row = advance(pointer(pool[LAUNCH_ROWS]), ROW_WORDS * part)
+                call(row[0], advance(pointer(pool[LAUNCH_ARGUMENTS]), row[1]))
+                set_control(control)
+                add_word(pool, DONE, 1)
+            looks = 0
+        elif looks < _LOOKS:
+            looks += 1
+            pause()
+        else:
+            lock(advance(pool, MUTEX))
+            add_word(pool, SLEEPERS, 1)
+            # Who publishes a ticket looks for sleepers after that: one of the two sees the other.
+            if load_word(pool, TICKET) == ticket and load_word(pool, STOP) == 0:
+                wait_for(advance(pool, CONDITION), advance(pool, MUTEX))
+            add_word(pool, SLEEPERS, -1)
+            unlock(advance(pool, MUTEX))
+            looks = 0
+
+
+def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
+    """Run as many rows from the first of `rows` on as its third word says, on all threads of a pool."""
+    parts = rows[2]
+    if parts > _NUMBER or not exchange_word(pool, OWNER, 0, 1):
+        for part in range(parts):
+            row = advance(rows, ROW_WORDS * part)
+            call(row[0], advance(arguments, row[1]))
+        return
+    pool[LAUNCH_ROWS] = address_of(rows)
+    pool[LAUNCH_ARGUMENTS] = address_of(arguments)
+    pool[LAUNCH_CONTROL] = read_control(0)
+    store_word(pool, DONE, 0)
+    generation = ((load_word(pool, TICKET) // _GENERATION) + 1) & _GENERATIONS
+    store_word(pool, TICKET, generation * _GENERATION + (parts << _NUMBER_BITS))
+    if load_word(pool, SLEEPERS) > 0:
+        lock(advance(pool, MUTEX))
+        wake_all(advance(pool, CONDITION))
+        unlock(advance(pool, MUTEX))
+    while True:
+        ticket = load_word(pool, TICKET)
+        part = ticket & _NUMBER
+        if part >= parts:
+            break
+        if exchange_word(pool, TICKET, ticket, ticket + 1):
+            row = advance(rows, ROW_WORDS * part)
+            call(row[0], advance(arguments, row[1]))
+            add_word(pool, DONE, 1)
+    looks = 0
+    while load_word(pool, DONE) < parts:
+        looks += 1
+        if looks > _LOOKS:
+            give_way()
+        else:
+            pause()
+    store_word(pool, OWNER, 0)

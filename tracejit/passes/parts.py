@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""parts: a launch that takes long becomes several on parts of its rows, which threads may run at the same time.
+
+Note [parts]
+A kernel is a function of sizes and addresses, so a part of a launch is a launch of the same kernel with fewer rows
+and addresses further on: nothing is compiled for it. Into how many parts a launch is cut depends on its sizes only,
+never on the machine or on the threads at hand, because sums over parts are rounded otherwise than one sum; so a result is the
+same on one thread and on many. Every part that accumulates does so in memory of its own, and one more launch combines
+these; memory that holds one row at a time is also each part's own.
+
+What a launch takes is estimated from its loads, stores and the costs of its ops. A part should take at least PART_NS,
+many times what it costs to hand it to a thread (0.3 us if that one is awake).
+"""
+
+import math
+from typing import NamedTuple
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops.op import Fold as FoldEmit
+from tracejit.ops.op import Scalar
+from tracejit.passes.lower import (
+    Access,
+    Accumulate,
+    Compute,
+    Fold,
+    Line,
+    Literal,
+    Load,
+    Nest,
+    Operand,
+    Reload,
+    Store,
+)
+
+PART_NS = 4000.0
+MOST_PARTS = 32
+LEAST_FOLDED = 4  # elements for each number that a part accumulates
+_NS_PER_TOUCH = 0.05  # of an element that is loaded or stored
+_NS_PER_COST = 0.018  # of an op's cost, for each element
+_LINE = 64  # elements: parts of a single loop begin at multiples of this
+
+
+class Split(NamedTuple):
+    """The parts of a nest, and the nests that combine what they accumulated."""
+
+    nests: list[Nest]
+    combining: list[Nest]
+
+
+def count_of(ns: float, most: int) -> int:
+    """Return into how many parts to cut a launch that takes about `ns` and has `most` pieces."""
+    return max(1, min(int(ns / PART_NS), MOST_PARTS, most))
+
+
+def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
+    """Return (start, stop) of `count` about equal parts of an extent, beginning at multiples of `unit`."""
+    units = -(-extent // unit)
+    edges = [min(extent, units * part // count * unit) for part in range(count + 1)]
+    return list(zip(edges, edges[1:], strict=False))
+
+
+def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
+    """Return the parts of a nest, or None if it is to run as a whole.
+
+    Args:
+        nest: the nest.
+        is_scratch: roots of memory that holds one row at a time.
+    """
+    ns = _estimate(nest)
+    if ns < 2 * PART_NS:
+        return None
+    tail: list[Nest] = []
+    if nest.split == 0:
+        if len(nest.full) > 1:
+            return None  # later passes wait for what earlier ones folded over all elements
+        nest, tail = _without_tail(nest)
+    nest = _outer_joined(nest, count_of(ns, MOST_PARTS))
+    if not nest.extents:
+        return None
+    extent = nest.extents[0]
+    accumulated = _accumulations(nest)
+    shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
+    if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
+        return None
+    sizes = sum(nest.writes[k].root.aval.size for k in shared if k in accumulated)
+    most = extent if not sizes else min(extent, math.prod(nest.extents) // (LEAST_FOLDED * sizes))
+    unit = _LINE if len(nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
+    count = count_of(ns, most)
+    if count < 2:
+        return None
+    memory: dict[int, Value] = {}  # by write: what the parts accumulate in
+    combining = []
+    for k in shared:
+        if k in accumulated:
+            root = nest.writes[k].root
+            memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
+            combining.append(_combine(accumulated[k], memory[k], root))
+    nests = []
+    for number, (start, stop) in enumerate(bounds(extent, count, unit)):
+        writes = []
+        for k, access in enumerate(nest.writes):
+            if k in memory:
+                at = number * access.root.aval.size + access.offset
+                writes.append(access._replace(root=memory[k], offset=at))
+            elif k in shared:
+                writes.append(access._replace(root=Value(access.root.aval, None)))
+            else:
+                writes.append(_moved(access, start))
+        reads = [_moved(access, start) for access in nest.reads]
+        extents = (stop - start, *nest.extents[1:])
+        nests.append(nest._replace(extents=extents, reads=reads, writes=writes))
+    return Split(nests, combining + tail)
+
+
+def _moved(access: Access, start: int) -> Access:
+    return access._replace(offset=access.offset + start * access.strides[0])
+
+
+def _estimate(nest: Nest) -> float:
+    """Return about how many nanoseconds a nest takes."""
+    per_element = per_row = 0.0
+    for lines in nest.full:
+        per_element += sum(map(_line_ns, lines))
+    for lines in nest.row:
+        per_row += sum(map(_line_ns, lines))
+    elements = math.prod(nest.extents)
+    rows = 0 if nest.split is None else math.prod(nest.extents[: nest.split])
+    return per_element * elements + per_row * rows
+
+
+def _line_ns(line: object) -> float:
+    if isinstance(line, Load | Reload | Store):
+        return _NS_PER_TOUCH
+    if isinstance(line, Compute):
+        emit = line.node.op.emit
+        return _NS_PER_COST * (emit.cost if isinstance(emit, Scalar) else 1)
+    return _NS_PER_COST if isinstance(line, Fold) else 2 * _NS_PER_TOUCH
+
+
+def _outer_joined(nest: Nest, wanted: int) -> Nest:
+    """Return the nest with its outermost axes joined, where memory allows, until there are enough rows."""
+    while nest.extents and nest.extents[0] < wanted:
+        if len(nest.extents) < 2 or nest.split == 1:
+            break
+        inner = nest.extents[1]
+        accesses = [*nest.reads, *nest.writes]
+        if nest.extents[0] > 1 and any(a.strides[0] != a.strides[1] * inner for a in accesses):
+            break
+        nest = nest._replace(
+            extents=(nest.extents[0] * inner, *nest.extents[2:]),
+            split=nest.split - 1 if nest.split else nest.split,
+            reads=[a._replace(strides=a.strides[1:]) for a in nest.reads],
+            writes=[a._replace(strides=a.strides[1:]) for a in nest.writes],
+        )
+    return nest
+
+
+def _accumulations(nest: Nest) -> dict[int, Node]:
+    """Return, for each write that is accumulated in, or that gets a fold over all elements, the reduction."""
+    lines = [line for group in (*nest.row, *nest.full) for line in group]
+    found = {line.write: line.node for line in lines if isinstance(line, Accumulate)}
+    if nest.split == 0:
+        folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
+        found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
+    return {write: node for write, node in found.items() if _combines(node)}
+
+
+def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
+    """Return a nest of one row that only stores its folds at the end, and one that does what is left to do."""
+    first, last = nest.row
+    folds = {line.result: line for line in nest.full[0] if isinstance(line, Fold)}
+    stores = {line.value: line for line in last if isinstance(line, Store) and line.value in folds}
+    if all(line in stores.values() for line in last) and len(stores) == len(folds):
+        return nest, []
+    reads, writes = list(nest.reads), list(nest.writes)
+    renamed: dict[Operand, int] = {}
+    ends: list[Line] = []
+    for value, fold in folds.items():
+        store = stores.get(value)
+        if store is None:
+            store = Store(len(writes), value)
+            root = Value(Aval((), None, fold.node.output.dtype), None)
+            writes.append(Access(root, 0, (0,) * len(nest.extents), root.dtype))
+        ends.append(store)
+        renamed[value] = len(reads)
+        reads.append(writes[store.write])
+    rest: list[Line] = [Load(number, number) for number in renamed.values()]
+    for line in (*first, *last):
+        if isinstance(line, Compute):
+            rest.append(line._replace(operands=tuple([_renamed(part, renamed) for part in line.operands])))
+        elif isinstance(line, Load) or (isinstance(line, Store) and line not in ends):
+            rest.append(line._replace(value=_renamed(line.value, renamed)) if isinstance(line, Store) else line)
+    body = _compact(nest._replace(reads=reads, writes=writes, row=[first, ends]))
+    tail = nest._replace(extents=(), split=None, row=[[]], full=[rest], nodes=[])
+    scalar = [access._replace(strides=()) for access in reads], [a._replace(strides=()) for a in writes]
+    tail = _compact(tail._replace(reads=scalar[0], writes=scalar[1]))
+    nodes = [line.node for line in tail.full[0] if isinstance(line, Compute)]
+    return body, [tail._replace(nodes=nodes)]
+
+
+def _renamed(operand: Operand, renamed: dict[Operand, int]) -> Operand:
+    return operand if isinstance(operand, Literal) else renamed.get(operand, operand)
+
+
+def _compact(nest: Nest) -> Nest:
+    """Return a nest without the reads and writes that no line mentions."""
+    lines = [line for group in (*nest.row, *nest.full) for line in group]
+    reads = sorted({line.read for line in lines if isinstance(line, Load)})
+    writes = sorted({line.write for line in lines if isinstance(line, Store | Reload | Accumulate)})
+    read_number = {number: i for i, number in enumerate(reads)}
+    write_number = {number: i for i, number in enumerate(writes)}
+
+    def renumbered(line: Line) -> Line:
+        if isinstance(line, Load):
+            return Load(read_number[line.result], read_number[line.read])
+        if isinstance(line, Compute):
+            return line._replace(operands=tuple([_renamed(part, read_number) for part in line.operands]))
+        if isinstance(line, Fold):
+            return line._replace(value=_renamed(line.value, read_number))
+        if isinstance(line, Reload):
+            return line._replace(write=write_number[line.write])
+        return line._replace(write=write_number[line.write], value=_renamed(line.value, read_number))
+
+    return nest._replace(
+        reads=[nest.reads[number] for number in reads],
+        writes=[nest.writes[number] for number in writes],
+        row=[list(map(renumbered, group)) for group in nest.row],
+        full=[list(map(renumbered, group)) for group in nest.full],
+    )
+
+
+def _combines(node: Node) -> bool:
+    """Return whether results of a reduction are combined as its elements are."""
+    return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
+
+
+def _combine(node: Node, memory: Value, root: Value) -> Nest:
+    """Return the nest that folds the accumulations of all parts into `root`."""
+    count, size = memory.shape[0], root.aval.size
+    read = Access(memory, 0, (size, 1), root.dtype)
+    write = Access(root, 0, (0, 1), root.dtype)
+    nest = Nest((count, size), None, [read], [write], [[]], [[Load(0, 0), Accumulate(0, node, 0)]], [node])
+    if size == 1:
+        return nest._replace(
+            extents=(count,), reads=[read._replace(strides=(1,))], writes=[write._replace(strides=(0,))]
+        )
+    return nest
