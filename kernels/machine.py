@@ -110,7 +110,6 @@ read_control = _control("llvm.x86.sse.stmxcsr", sets=False)
 set_control = _control("llvm.x86.sse.ldmxcsr", sets=True)
 
 
-
 def _atomic(result: Any, operation: Any, operands: int) -> Any:
     """Return a function of a pointer, a place and `operands` words that is one atomic operation on the word there."""
 

@@ -2,13 +2,13 @@
 """Parts of one launch on several threads: a pool of workers that is at hand within a microsecond.
 
 Note [pool]
-A pool is a block of words, each of the changing ones on a cache line of its own. Who runs a launch of several
-parts publishes it as a ticket, one word of (generation, number of parts, next part), and then takes parts like everybody
-else. A part is taken by exchanging the ticket for one with the next number, so a ticket that somebody has exhausted
-or replaced meanwhile cannot be taken from, and what a part reads of the launch stays as it is until the part is done.
+A pool is a block of words, each of the changing ones on a cache line of its own. Who runs a launch of several parts
+publishes it as a ticket, one word of (generation, number of parts, next part), and then takes parts like everybody
+else. A part is taken by exchanging the ticket for one with the next number. So nobody takes from a ticket that is
+used up or was replaced meanwhile, and what a part reads of the launch stays as it is until the part is done.
 
 The caller never waits for a worker to wake up, only for parts that a worker has begun: on a busy machine it runs all
-of them itself. Workers look for work for some ten microseconds and then sleep. One caller at a time owns the
+of them itself. Workers look for work for some tens of microseconds and then sleep. One caller at a time owns the
 pool; another one that comes meanwhile runs its parts by itself.
 """
 

@@ -12,7 +12,11 @@ from tracejit import ArgumentError, config, dlaccelerate
 
 
 def test_defaults():
-    assert config.from_environment({}) == config.Settings() == config.Settings("cpu", False, True)
+    assert (
+        config.from_environment({})
+        == config.Settings()
+        == config.Settings("cpu", False, True, len(os.sched_getaffinity(0)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,10 +28,25 @@ def test_defaults():
         ("TRACEJIT_VERIFY", "0", "verify", False),
         ("TRACEJIT_FLUSH_DENORMALS", "0", "flush_denormals", False),
         ("TRACEJIT_FLUSH_DENORMALS", "1", "flush_denormals", True),
+        ("TRACEJIT_THREADS", "3", "threads", 3),
+        ("OMP_NUM_THREADS", "5", "threads", 5),
     ],
 )
 def test_values(name, value, field, expected):
     assert getattr(config.from_environment({name: value, "OTHER": "x"}), field) == expected
+
+
+def test_number_of_threads():
+    own_first = config.from_environment({"TRACEJIT_THREADS": "2", "OMP_NUM_THREADS": "5"})
+    assert own_first.threads == 2
+    # A list for nested regions, or an empty string, says nothing to us.
+    for value in ("4,2", "", "0"):
+        assert config.from_environment({"OMP_NUM_THREADS": value}).threads == config.Settings().threads
+    for value in ("0", "-1", "two", "1.5", ""):
+        with pytest.raises(
+            ArgumentError, match=f"TRACEJIT_THREADS='{value}' is not valid; use a number from 1 on."
+        ):
+            config.from_environment({"TRACEJIT_THREADS": value})
 
 
 @pytest.mark.parametrize(

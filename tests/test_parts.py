@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Launches in parts: results do not depend on the order of parts, nor on threads."""
 
+import itertools
+import os
 import random
-from collections.abc import Sequence
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 from graphs import assert_same, random_case, strided
 
+from tracejit.aval import Aval
+from tracejit.backend import cpu
+from tracejit.backend.cpu import CpuExecutable
+from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
-from tracejit.ir import evaluate
+from tracejit.ir import Builder, Graph, evaluate
 from tracejit.passes import parts, products
 from tracejit.pipeline import build
 from tracejit.program import Program
@@ -43,7 +53,9 @@ def check(seed: int, dtypes: Sequence[str], steps: int, in_strides: bool) -> int
         return 0
     arrays, layouts = maker.arrays, ()
     if in_strides:
-        arrays, layouts = zip(*[strided(rnd, a) for a in maker.arrays], strict=True) if maker.arrays else ((), ())
+        arrays, layouts = (
+            zip(*[strided(rnd, a) for a in maker.arrays], strict=True) if maker.arrays else ((), ())
+        )
     program = build(maker.graph, layouts)
     with np.errstate(all="ignore"):
         want = evaluate(maker.graph, maker.arrays)
@@ -56,3 +68,141 @@ def check(seed: int, dtypes: Sequence[str], steps: int, in_strides: bool) -> int
 def test_parts_in_any_order(in_strides: bool) -> None:
     cut = sum(check(seed, ("float64", "float32", "int64"), 20, in_strides) for seed in range(60))
     assert cut > 200
+
+
+def reduction(x: np.ndarray) -> Program:
+    """Return a program of elementwise work with a sum over rows, columns and everything, in several parts."""
+    graph = Graph()
+    b = Builder(graph)
+    value = b.input(Aval(x.shape, None, x.dtype))
+    y = b.mul(b.tanh(value), value)
+    total = b.sum(y, axes=(0, 1), keepdims=False)
+    graph.outputs = [
+        y,
+        b.sum(y, axes=(0,), keepdims=False),
+        b.exp(b.mul(total, 1e-6)),
+        b.max(y, axes=(1,), keepdims=False),
+    ]
+    program = build(graph)
+    assert any(row.parts > 4 for row in program.rows)
+    return program
+
+
+@pytest.fixture
+def four_threads() -> Iterator[Pool]:
+    made = Pool(4)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def matrix(rng: np.random.Generator) -> np.ndarray:
+    return rng.standard_normal((300, 257))
+
+
+def run_on(pool: Pool | None, program: Program, monkeypatch: pytest.MonkeyPatch) -> CpuExecutable:
+    monkeypatch.setattr(cpu, "pool", lambda: pool)
+    return CpuExecutable(program)
+
+
+def test_same_bits_on_one_thread_and_on_many(
+    matrix: np.ndarray, four_threads: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = reduction(matrix)
+    serial, parallel = (run_on(pool, program, monkeypatch) for pool in (None, four_threads))
+    want = [part.tobytes() for part in serial([matrix])]
+    for repeat in range(200):
+        if repeat % 50 == 49:
+            time.sleep(0.02)  # the workers fall asleep, and are woken
+        assert [part.tobytes() for part in parallel([matrix])] == want
+    y = np.tanh(matrix) * matrix
+    for found, expected in zip(
+        serial([matrix]), (y, y.sum(0), np.exp(y.sum() * 1e-6), y.max(1)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_callers_at_once(matrix: np.ndarray, four_threads: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = run_on(four_threads, reduction(matrix), monkeypatch)
+    inputs = [matrix + i for i in range(6)]
+    want = [[part.tobytes() for part in call([x])] for x in inputs]
+    wrong = []
+
+    def caller(i: int) -> None:
+        wrong.extend(i for _ in range(100) if [part.tobytes() for part in call([inputs[i]])] != want[i])
+
+    callers = [threading.Thread(target=caller, args=(i,)) for i in range(len(inputs))]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert not wrong
+
+
+def test_denormals_count_as_zero_in_workers_too(four_threads: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.full((300, 257), 1e-310)
+    graph = Graph()
+    b = Builder(graph)
+    value = b.input(Aval(x.shape, None, x.dtype))
+    graph.outputs = [b.add(value, value), b.tanh(value)]
+    program = build(graph)
+    assert program.rows[0].parts > 1
+    for _ in range(50):
+        assert not run_on(four_threads, program, monkeypatch)([x])[0].any()
+
+
+FORKED = """
+import os, sys, numpy as np
+from tracejit import dlaccelerate, dlarray, tanh
+from tracejit.backend import pool
+
+@dlaccelerate
+def f(x):
+    return (tanh(x) * x).sum()
+
+x = dlarray(np.linspace(-1, 1, 200_000))
+want = [float(f(x)) for _ in range(3)][-1]
+assert pool.pool()._threads
+child = os.fork()
+if child == 0:
+    same = all(float(f(x)) == want for _ in range(20)) and not pool.pool()._threads
+    os._exit(0 if same else 7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert all(float(f(x)) == want for _ in range(20))
+print("done")
+"""
+
+
+def test_forked_process_and_end_of_process() -> None:
+    environment = {**os.environ, "TRACEJIT_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_one_thread_makes_no_pool() -> None:
+    code = (
+        "import threading, numpy as np, tracejit as tj\n"
+        "f = tj.dlaccelerate(lambda x: tj.tanh(x) * x)\n"
+        "x = tj.dlarray(np.ones(500_000))\n"
+        "for _ in range(3): f(x)\n"
+        "print([t.name for t in threading.enumerate()])"
+    )
+    environment = {**os.environ, "TRACEJIT_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
+    assert done.stdout == "['MainThread']\n"
+
+
+def test_bounds_cover_an_extent() -> None:
+    for extent, count, unit in [(10, 3, 1), (131, 4, 16), (1000, 7, 64), (64, 2, 64), (5, 5, 1)]:
+        found = parts.bounds(extent, count, unit)
+        assert len(found) == count
+        assert found[0][0] == 0 and found[-1][1] == extent
+        assert all(a[1] == b[0] and b[0] % unit == 0 for a, b in itertools.pairwise(found))

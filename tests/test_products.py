@@ -51,7 +51,7 @@ def by_numba(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def kernels(program: Program) -> list[str]:
-    return [row.kernel.name.partition("_")[0] for row in program.rows]
+    return [row.kernel.name.partition("_")[0] for row in program.rows if row.part == 0]
 
 
 def matrices(shape: Sequence[int], dtype: str, lie: str) -> np.ndarray:

@@ -3,11 +3,16 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tracejit.errors import ArgumentError
 
 BACKENDS = ("cpu", "python")
+
+
+def _cpus() -> int:
+    """Return how many CPUs the process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True)
@@ -25,7 +30,7 @@ class Settings:
     backend: str = "cpu"
     verify: bool = False
     flush_denormals: bool = True
-    threads: int = 1
+    threads: int = field(default_factory=_cpus)
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -52,7 +57,7 @@ def _threads(environment: Mapping[str, str]) -> int:
     value = environment.get("OMP_NUM_THREADS", "")
     if value.isdecimal() and int(value) >= 1:
         return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return _cpus()
 
 
 def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], default: str) -> str:

@@ -74,7 +74,7 @@ _pool: Pool | None = None
 
 def pool() -> Pool | None:
     """Return the pool of this process, made at the first call, or None if one thread is to do all the work."""
-    global _pool  # noqa: PLW0603
+    global _pool
     with _lock:
         if _pool is None and machine.HAS_THREADS and config.settings.threads > 1:
             _pool = Pool(config.settings.threads)
