@@ -30,7 +30,8 @@ Call = tuple[int, Sequence[int]]  # the address of a kernel, and its arguments
 
 def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]], list[np.ndarray]]:
     """Return, by name, the kernels to launch for each way to multiply, and the arrays they work on."""
-    from tracejit.backend.cpu import _symbol_address, compiled
+    from tracejit.backend.compiled import compiled
+    from tracejit.backend.cpu import _symbol_address
     from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
     from tracejit.passes.lower import Access

@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import numba
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing import signature
@@ -55,7 +54,6 @@ def _call(dtype: types.Type) -> Any:
 def _gemm(dtype: types.Type, itemsize: int) -> Any:
     call = _call(dtype)
 
-    @numba.njit(error_model="numpy")  # type: ignore[untyped-decorator]
     def gemm(
         routine: int, batch: int, m: int, n: int, k: int,
         x_transposed: int, x_leading: int, x_batch: int, y_transposed: int, y_leading: int, y_batch: int,

@@ -3,11 +3,9 @@
 
 from typing import Any
 
-import numba
 from numba.core import types
 
 from .machine import (
-    FLUSH_TO_ZERO,
     advance,
     call,
     call_parts,
@@ -17,22 +15,33 @@ from .machine import (
     set_control,
     word_at,
 )
+from .state import (
+    ARGUMENTS,
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    ARRAY_TYPE,
+    CHECK_COUNT,
+    CHECKS,
+    CONTIGUOUS_AND_ALIGNED,
+    FLUSH,
+    FLUSH_TO_ZERO,
+    OBJECT_TYPE,
+    PATCH_COUNT,
+    PATCHES,
+    POOL,
+    ROW_COUNT,
+    ROW_WORDS,
+    ROWS,
+    RUN_PARTS,
+    TUPLE_ITEMS,
+)
 
 SIGNATURE = types.intp(types.CPointer(types.intp), types.intp, types.intp)
 """run(state, inputs, outputs) -> status"""
-
-# Where CPython and NumPy keep what the executor reads, in bytes from the start of an object (64-bit builds).
-TUPLE_ITEMS = 24
-OBJECT_TYPE = 8
-ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
-CONTIGUOUS_AND_ALIGNED = 0x101
-
-# Words of the state.
-(
-    ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, CHECK_COUNT, ARRAY_TYPE, FLUSH, POOL, RUN_PARTS,
-) = range(11)  # fmt: skip
-STATE_WORDS = 11
-ROW_WORDS = 3
 
 
 def run(state: Any, inputs: int, outputs: int) -> int:
@@ -94,13 +103,3 @@ def run(state: Any, inputs: int, outputs: int) -> int:
     if state[FLUSH] != 0:
         set_control(control)
     return 0
-
-
-def compile_callback(callback_signature: Any, function: Any) -> Any:
-    """Return a function compiled as a C callback, whose code stands alone."""
-    return numba.cfunc(callback_signature, nopython=True, error_model="numpy")(function)
-
-
-def compile_executor() -> Any:
-    """Return the executor as a compiled C callback."""
-    return compile_callback(SIGNATURE, run)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the executor and its threads need below the language: addresses, atomic words, locks, the control register."""
 
-import os
-import platform
 from typing import Any
 
 from llvmlite import ir
@@ -10,11 +8,7 @@ from numba.core import cgutils, types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
-HAS_THREADS = os.name == "posix"
-
-# Bits of the control register of SSE: results that are denormal become 0 (bit 15), so do operands (bit 6).
-FLUSH_TO_ZERO = 0x8040
-HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
+from .state import HAS_CONTROL_REGISTER, HAS_THREADS
 
 
 @intrinsic  # type: ignore[untyped-decorator]

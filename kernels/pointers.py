@@ -27,7 +27,8 @@ DTYPES = {
 
 _WRITE_SCOPES = 128
 _READ_SCOPE = _WRITE_SCOPES  # the number of the scope that all reads share
-_WIDEST = '"prefer-vector-width"="512"'  # llvmlite knows fewer attributes than LLVM
+WIDEST = '"prefer-vector-width"="512"'
+"""An attribute of functions: LLVM stops at half of a register on the CPUs that have 512 bits, unless it is told otherwise."""
 
 
 class Pointer(types.Type):  # type: ignore[misc]
@@ -94,8 +95,7 @@ def _store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _to_pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    # LLVM stops at half of a register on the CPUs that have 512 bits, unless it is told otherwise.
-    set.add(builder.function.attributes, _WIDEST)
+    set.add(builder.function.attributes, WIDEST)  # llvmlite knows fewer attributes than LLVM
     return builder.inttoptr(args[0], context.get_value_type(sig.return_type))
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from numba.core import types
 
-from .executor import ROW_WORDS
 from .machine import (
     add_word,
     address_of,
@@ -35,16 +34,23 @@ from .machine import (
     wait_for,
     wake_all,
 )
+from .state import (
+    CONDITION,
+    DONE,
+    LAUNCH_ARGUMENTS,
+    LAUNCH_CONTROL,
+    LAUNCH_ROWS,
+    MUTEX,
+    OWNER,
+    ROW_WORDS,
+    SLEEPERS,
+    STOP,
+    TICKET,
+)
 
 _POOL = types.CPointer(types.intp)
 WORK_SIGNATURE = types.void(_POOL)  # type: ignore[no-untyped-call]
 RUN_PARTS_SIGNATURE = types.void(_POOL, _POOL, _POOL)  # type: ignore[no-untyped-call]
-
-# Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
-TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, MUTEX, CONDITION = (
-    0, 8, 16, 24, 32, 40, 41, 42, 48, 64,
-)  # fmt: skip
-POOL_WORDS = 80
 
 _NUMBER_BITS = 20  # of a ticket: the next part; as many again: the number of parts; above: the generation
 _NUMBER = (1 << _NUMBER_BITS) - 1

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from graphs import assert_same, random_case, strided
-from numba.core import types
 from test_structure import CALLS, names_needed
-from tracejit.kernels import executor
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable, compiled, namespace
+from tracejit.backend import compiler
+from tracejit.backend.compiled import compiled
+from tracejit.backend.compiler import namespace
+from tracejit.backend.cpu import CpuExecutable
 from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
 from tracejit.errors import CodegenError, DTypeError
@@ -27,7 +28,7 @@ from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Layout, Scalar
 from tracejit.pipeline import build
-from tracejit.program import Program
+from tracejit.program import Kernel, Program
 
 ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.name not in ("cast", "where")]
 ROUNDED_RIGHT = (
@@ -212,11 +213,10 @@ def test_reductions_of_thousands(dtype: str) -> None:
 
 
 def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
-    names = dict(namespace())
     source = "def half(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"
-    exec(source + "    for i in range(args[0]):\n        y[i] = f32(0.5) * x[i]\n", names)
-    kernel = executor.compile_callback(types.void(types.CPointer(types.intp)), names["half"])
-    assert ("zmm" in kernel._library.get_asm_str()) == (target.vector_bytes() == 64)
+    source += "    for i in range(args[0]):\n        y[i] = f32(0.5) * x[i]\n"
+    assembly = compiler.lower(Kernel("half", source)).assembly()
+    assert ("zmm" in assembly) == (target.vector_bytes() == 64)
 
 
 def test_reductions_of_special_values() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable, compiled
+from tracejit.backend.compiled import compiled
+from tracejit.backend.cpu import CpuExecutable
 from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import gemm, target
 from tracejit.errors import CodegenError

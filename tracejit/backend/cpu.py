@@ -1,102 +1,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU backend: compiles kernels with Numba, one C function each, and runs programs by the executor.
-
-Nothing here is imported before the first compilation, because Numba takes longer to import than most programs
-take to run.
-"""
+"""The CPU backend: runs programs of compiled kernels by the executor."""
 
 import ctypes
-import linecache
-import threading
-import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import zip_longest
-from typing import Any
 
-import numba
 import numpy as np
-from numba.core import types
 
 from tracejit import config
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.backend import handwritten
+from tracejit.backend.compiled import compiled
 from tracejit.backend.pool import pool
-from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
-from tracejit.kernels import blas, executor, pointers, scalar, vectors
+from tracejit.kernels import state as words
 from tracejit.ops import Layout
 from tracejit.passes.plan import ALIGNMENT
-from tracejit.program import Kernel, Number, Pointer, Program, Symbol
+from tracejit.program import Number, Pointer, Program, Symbol
 
-_KERNEL_SIGNATURE = types.void(types.CPointer(types.intp))  # type: ignore[no-untyped-call]
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
 
 
-class Compiled:
-    """All kernels compiled in this process, found by name, which ends in the hash of their text."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._callbacks: dict[str, Any] = {}
-        self.compile_ns = 0
-
-    def __len__(self) -> int:
-        return len(self._callbacks)
-
-    def address(self, kernel: Kernel) -> int:
-        """Return the address of a kernel, compiling it if it is new."""
-        callback = self._callbacks.get(kernel.name)
-        if callback is None:
-            with self._lock:
-                callback = self._callbacks.get(kernel.name)
-                if callback is None:
-                    callback = self._callbacks[kernel.name] = self._compile(kernel)
-        return callback.address  # type: ignore[no-any-return]
-
-    def _compile(self, kernel: Kernel) -> Any:
-        started = time.perf_counter_ns()
-        names = dict(namespace())
-        file = f"<tracejit kernel {kernel.name}>"
-        linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
-        exec(compile(kernel.text, file, "exec"), names)
-        try:
-            callback = executor.compile_callback(_KERNEL_SIGNATURE, names[kernel.name])
-        except Exception as error:
-            raise CodegenError(
-                f"the emitted kernel {kernel.name} could not be compiled; this is a defect of tracejit. "
-                f"Please report it with this source:\n{kernel.text}"
-            ) from error
-        self.compile_ns += time.perf_counter_ns() - started
-        return callback
-
-
-compiled = Compiled()
-
-
 @cache
-def namespace() -> dict[str, Any]:
-    """Return the names that emitted source may use, as Numba compiles them."""
-    names: dict[str, Any] = {}
-    for suffix, dtype in DTYPES.items():
-        names[suffix] = bool if dtype.kind == "b" else dtype.type
-    names.update(pointers.FUNCTIONS)
-    names.update(scalar.FUNCTIONS)
-    names.update(vectors.FUNCTIONS)
-    for name, function in handwritten.functions().items():
-        names[name] = numba.njit(error_model="numpy")(function)
-    names.update(blas.FUNCTIONS)
-    return names
-
-
-@cache
-def _executor() -> tuple[Any, Callable[..., int]]:
-    """Return the compiled executor and, to call it, its C function."""
+def _executor() -> Callable[..., int]:
+    """Return the compiled executor as a C function."""
     _check_object_layout()
-    callback = executor.compile_executor()
-    return callback, _EXECUTOR_TYPE(callback.address)
+    return _EXECUTOR_TYPE(compiled.function("run"))
 
 
 def _check_object_layout() -> None:
@@ -116,13 +47,13 @@ def _check_object_layout() -> None:
 
     at = id(probe)
     found = (
-        word(id(holder) + executor.TUPLE_ITEMS), word(at + executor.OBJECT_TYPE), word(at + executor.ARRAY_DATA),
-        half(at + executor.ARRAY_NDIM), word(at + executor.ARRAY_DTYPE),
-        half(at + executor.ARRAY_FLAGS) & executor.CONTIGUOUS_AND_ALIGNED,
-        word(word(at + executor.ARRAY_SHAPE) + 8), word(word(at + executor.ARRAY_STRIDES)),
+        word(id(holder) + words.TUPLE_ITEMS), word(at + words.OBJECT_TYPE), word(at + words.ARRAY_DATA),
+        half(at + words.ARRAY_NDIM), word(at + words.ARRAY_DTYPE),
+        half(at + words.ARRAY_FLAGS) & words.CONTIGUOUS_AND_ALIGNED,
+        word(word(at + words.ARRAY_SHAPE) + 8), word(word(at + words.ARRAY_STRIDES)),
     )  # fmt: skip
     expected = (
-        at, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), executor.CONTIGUOUS_AND_ALIGNED, 3, 12
+        at, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), words.CONTIGUOUS_AND_ALIGNED, 3, 12
     )  # fmt: skip
     if found != expected:
         raise CodegenError(
@@ -157,7 +88,7 @@ class _Instance:
         self._arena = np.empty(arena_bytes + ALIGNMENT, np.uint8)
         self._arguments[arena_slots] += -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
         self._state = state.copy()
-        self._state[executor.ARGUMENTS] = self._arguments.ctypes.data
+        self._state[words.ARGUMENTS] = self._arguments.ctypes.data
         self.address = self._state.ctypes.data
 
 
@@ -167,22 +98,22 @@ class CpuExecutable:
     def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
         table = _Table(program)
-        callback, run = _executor()
+        run = _executor()
         checks = _checks(program, layouts)
-        state = np.zeros(executor.STATE_WORDS, np.intp)
-        state[executor.ROWS] = table.rows.ctypes.data
-        state[executor.ROW_COUNT] = len(program.rows)
-        state[executor.PATCHES] = table.patches.ctypes.data
-        state[executor.PATCH_COUNT] = len(table.patches) // 4
-        state[executor.CHECKS] = checks.ctypes.data
-        state[executor.CHECK_COUNT] = len(program.inputs)
-        state[executor.ARRAY_TYPE] = id(np.ndarray)
-        state[executor.FLUSH] = config.settings.flush_denormals
+        state = np.zeros(words.STATE_WORDS, np.intp)
+        state[words.ROWS] = table.rows.ctypes.data
+        state[words.ROW_COUNT] = len(program.rows)
+        state[words.PATCHES] = table.patches.ctypes.data
+        state[words.PATCH_COUNT] = len(table.patches) // 4
+        state[words.CHECKS] = checks.ctypes.data
+        state[words.CHECK_COUNT] = len(program.inputs)
+        state[words.ARRAY_TYPE] = id(np.ndarray)
+        state[words.FLUSH] = config.settings.flush_denormals
         workers = pool() if program.launches < len(program.rows) else None
         if workers is not None:
-            state[executor.POOL] = workers.address
-            state[executor.RUN_PARTS] = workers.run_parts
-        self._kept = (table, checks, callback)  # what the state points to
+            state[words.POOL] = workers.address
+            state[words.RUN_PARTS] = workers.run_parts
+        self._kept = (table, checks)  # what the state points to
         free: list[_Instance] = []
 
         def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:

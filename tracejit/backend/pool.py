@@ -10,26 +10,23 @@ from typing import Any
 import numpy as np
 
 from tracejit import config
-from tracejit.kernels import executor, machine, threads
+from tracejit.backend.compiled import compiled
+from tracejit.kernels import state
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_LOCK_BYTES = 8 * (threads.CONDITION - threads.MUTEX)  # at least what the system's lock and condition take
+_LOCK_BYTES = 8 * (state.CONDITION - state.MUTEX)  # at least what the system's lock and condition take
 
 
 class Pool:
     """Workers, one thread less than `size`, and the words through which they get work (kernels/threads.py)."""
 
     def __init__(self, size: int) -> None:
-        self._memory = np.zeros(threads.POOL_WORDS + 8, np.intp)
+        self._memory = np.zeros(state.POOL_WORDS + 8, np.intp)
         lines = -(-self._memory.ctypes.data // 64) * 64
-        self.words = self._memory[(lines - self._memory.ctypes.data) // 8 :][: threads.POOL_WORDS]
-        self._callbacks = [
-            executor.compile_callback(threads.RUN_PARTS_SIGNATURE, threads.run_parts),
-            executor.compile_callback(threads.WORK_SIGNATURE, threads.work),
-        ]
-        self.run_parts = self._callbacks[0].address
+        self.words = self._memory[(lines - self._memory.ctypes.data) // 8 :][: state.POOL_WORDS]
+        self.run_parts = compiled.function("run_parts")
         self._initialise()
-        work = _WORK(self._callbacks[1].address)
+        work = _WORK(compiled.function("work"))
         self._threads = [
             threading.Thread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
             for i in range(1, size)
@@ -46,16 +43,16 @@ class Pool:
         """Make everything as in a pool without work: zeros, and the system's idea of a lock and a condition."""
         self.words[:] = 0
         system: Any = ctypes.CDLL(None)
-        system.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * threads.MUTEX), None)
-        system.pthread_cond_init(ctypes.c_void_p(self.address + 8 * threads.CONDITION), None)
+        system.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * state.MUTEX), None)
+        system.pthread_cond_init(ctypes.c_void_p(self.address + 8 * state.CONDITION), None)
 
     def stop(self) -> None:
         """End the workers."""
         system: Any = ctypes.CDLL(None)
         lock, condition = (
-            ctypes.c_void_p(self.address + 8 * word) for word in (threads.MUTEX, threads.CONDITION)
+            ctypes.c_void_p(self.address + 8 * word) for word in (state.MUTEX, state.CONDITION)
         )
-        self.words[threads.STOP] = 1
+        self.words[state.STOP] = 1
         system.pthread_mutex_lock(lock)
         system.pthread_cond_broadcast(condition)
         system.pthread_mutex_unlock(lock)
@@ -76,7 +73,7 @@ def pool() -> Pool | None:
     """Return the pool of this process, made at the first call, or None if one thread is to do all the work."""
     global _pool
     with _lock:
-        if _pool is None and machine.HAS_THREADS and config.settings.threads > 1:
+        if _pool is None and state.HAS_THREADS and config.settings.threads > 1:
             _pool = Pool(config.settings.threads)
             atexit.register(_pool.stop)
             os.register_at_fork(after_in_child=_pool.forget_workers)
