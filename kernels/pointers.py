@@ -28,7 +28,7 @@ DTYPES = {
 _WRITE_SCOPES = 128
 _READ_SCOPE = _WRITE_SCOPES  # the number of the scope that all reads share
 WIDEST = '"prefer-vector-width"="512"'
-"""An attribute of functions: LLVM stops at half of a register on the CPUs that have 512 bits, unless it is told otherwise."""
+"""An attribute of functions: else LLVM stops at half of a register on the CPUs that have 512 bits."""
 
 
 class Pointer(types.Type):  # type: ignore[misc]

@@ -47,12 +47,12 @@ from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, pointers, scalar, threads, vectors
 from tracejit.program import Kernel
 
-_KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[no-untyped-call]
+_KERNEL_ARGUMENTS = (executor.SIGNATURE.args[0],)
 _TARGET = "tracejit"
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(LoweringPass):  # type: ignore[misc]
+class _Lowering(LoweringPass):
     """Numba's representation of a function to LLVM's."""
 
     _name = "tracejit_lowering"
@@ -84,18 +84,18 @@ _PASSES = (
 )  # fmt: skip
 
 
-class _Target(CPU):  # type: ignore[misc]
+class _Target(CPU):
     """What Numba calls a target: here, the CPU without Python around it."""
 
 
-class _Typing(typing.BaseContext):  # type: ignore[misc]
+class _Typing(typing.BaseContext):
     def init(self) -> None:
         for suffix, dtype in DTYPES.items():
             if suffix in pointers.DTYPES and dtype.kind != "b":
                 self.insert_global(dtype.type, types.NumberClass(pointers.DTYPES[suffix]))
 
 
-class _Library(codegen.CodeLibrary):  # type: ignore[misc]
+class _Library(codegen.CodeLibrary):
     """The LLVM source of one function and of those that it calls; LLVM itself is not called here."""
 
     def __init__(self, owner: Any, name: str) -> None:
@@ -117,7 +117,7 @@ class _Library(codegen.CodeLibrary):  # type: ignore[misc]
     get_llvm_str = get_asm_str = get_function
 
 
-class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
+class _Codegen(codegen.JITCPUCodegen):
     _library_class = _Library
 
     def _init(self, llvm_module: Any) -> None:
@@ -137,7 +137,7 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         return builder.getModulePassManager(), builder
 
 
-class _Context(cpu.CPUContext):  # type: ignore[misc]
+class _Context(cpu.CPUContext):
     _known = 0
 
     def init(self) -> None:
@@ -163,7 +163,7 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
         """Nothing: Numba's run-time is not linked to."""
 
 
-class _Descriptor(TargetDescriptor):  # type: ignore[misc]
+class _Descriptor(TargetDescriptor):
     options = cpu.CPUTargetOptions
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class _Descriptor(TargetDescriptor):  # type: ignore[misc]
         return self._context
 
 
-class _Pipeline(compiler.CompilerBase):  # type: ignore[misc]
+class _Pipeline(compiler.CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager = PassManager(_TARGET)
         for step in _PASSES:
@@ -193,7 +193,7 @@ def _register() -> Any:
     target_registry[_TARGET] = _Target
     descriptor = _Descriptor()
 
-    class Dispatcher(dispatcher.Dispatcher):  # type: ignore[misc]
+    class Dispatcher(dispatcher.Dispatcher):
         targetdescr = descriptor
 
         def add_overload(self, result: Any) -> None:
