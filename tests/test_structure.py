@@ -34,6 +34,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("ir",),
     ("state",),
     ("autodiff", "trace"),
+    ("generator",),
     ("functions",),
     ("numpy_api",),
     ("array",),
@@ -168,7 +169,7 @@ def test_kernels_never_import_tracejit() -> None:
             assert not found.imported.startswith("tracejit"), found
 
 
-@pytest.mark.parametrize("name", ["gather", "gemm", "scan", "search"])
+@pytest.mark.parametrize("name", ["gather", "gemm", "random", "scan", "search"])
 def test_kernels_that_are_loops_are_plain_python(name: str) -> None:
     imported = {part_of(found.imported) for found in imports_of(KERNELS / f"{name}.py", name)}
     assert imported <= {"math", "typing", "collections"}

@@ -164,6 +164,14 @@ from tracejit.functions.movement import (
     transpose,
     vstack,
 )
+from tracejit.functions.random import (
+    dropout,
+    rand,
+    randi,
+    randn,
+    randperm,
+    rng,
+)
 from tracejit.functions.reductions import (
     all,
     any,
@@ -182,6 +190,7 @@ from tracejit.functions.reductions import (
     sum,
     var,
 )
+from tracejit.generator import Generator, RngState
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 
 __all__ = [
@@ -192,8 +201,10 @@ __all__ = [
     "CodegenError",
     "DTypeError",
     "DimsError",
+    "Generator",
     "GradientError",
     "OutputsDifferWarning",
+    "RngState",
     "TraceError",
     "TraceJitError",
     "TraceJitWarning",
@@ -240,6 +251,7 @@ __all__ = [
     "dlgradient",
     "dlupdate",
     "dot",
+    "dropout",
     "einsum",
     "equal",
     "erf",
@@ -309,6 +321,10 @@ __all__ = [
     "power",
     "prod",
     "ptp",
+    "rand",
+    "randi",
+    "randn",
+    "randperm",
     "ravel",
     "reciprocal",
     "relu",
@@ -317,6 +333,7 @@ __all__ = [
     "reshape",
     "rint",
     "rmspropupdate",
+    "rng",
     "roll",
     "round",
     "scatter_add",

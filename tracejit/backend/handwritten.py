@@ -4,14 +4,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from tracejit.kernels import gather, gemm, scan, search
+from tracejit.kernels import gather, gemm, random, scan, search
 
 
 def functions() -> dict[str, Callable[..., Any]]:
     """Return them by name."""
     return {
         name: function
-        for module in (gather, gemm, scan, search)
+        for module in (gather, gemm, random, scan, search)
         for name, function in vars(module).items()
         if callable(function) and getattr(function, "__module__", None) == module.__name__
     }

@@ -36,7 +36,9 @@ def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any
         [[0. 0. 0.]
          [0. 0. 0.]]
     """
-    return _wrap("zeros", np.zeros(_sizes("zeros", shape), _dtype("zeros", dtype, like)), format, like)
+    return with_format(
+        "zeros", np.zeros(sizes_of("zeros", shape), dtype_of("zeros", dtype, like)), format, like
+    )
 
 
 def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> "dlarray":
@@ -61,7 +63,7 @@ def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any 
         3 dlarray float32
         [1. 1. 1.]
     """
-    return _wrap("ones", np.ones(_sizes("ones", shape), _dtype("ones", dtype, like)), format, like)
+    return with_format("ones", np.ones(sizes_of("ones", shape), dtype_of("ones", dtype, like)), format, like)
 
 
 def full(
@@ -90,14 +92,14 @@ def full(
         [[7. 7.]
          [7. 7.]]
     """
-    sizes = _sizes("full", shape)
+    sizes = sizes_of("full", shape)
     value = trace.as_array(fill_value, "full")
-    wanted = value.dtype if dtype is None and like is None else _dtype("full", dtype, like)
+    wanted = value.dtype if dtype is None and like is None else dtype_of("full", dtype, like)
     if value.dtype != wanted:
         value = trace.apply("cast", value, dtype=wanted)
     if value.shape != sizes:
         value = trace.apply("broadcast_to", trace.wrap(value._data, None, value._value), shape=sizes)
-    return _wrap("full", value._data, format, like, value._value)
+    return with_format("full", value._data, format, like, value._value)
 
 
 def eye(
@@ -133,8 +135,8 @@ def eye(
         [[1. 0.]
          [0. 1.]]
     """
-    rows, columns = _sizes("eye", (n, n if m is None else m))
-    return _wrap("eye", np.eye(rows, columns, k, _dtype("eye", dtype, like)), format, like)
+    rows, columns = sizes_of("eye", (n, n if m is None else m))
+    return with_format("eye", np.eye(rows, columns, k, dtype_of("eye", dtype, like)), format, like)
 
 
 def arange(
@@ -171,7 +173,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
-    wanted = None if dtype is None and like is None else _dtype("arange", dtype, like)
+    wanted = None if dtype is None and like is None else dtype_of("arange", dtype, like)
     for name, number in (("start", start), ("stop", stop), ("step", step)):
         if trace.is_array(number) and number._value is not None:
             trace.need_value(number, f"arange, whose length {name} decides,")
@@ -182,7 +184,7 @@ def arange(
             f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give numbers, step not 0."
         ) from error
     check_dtype("arange", data.dtype)
-    return _wrap("arange", data, format, like)
+    return with_format("arange", data, format, like)
 
 
 def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
@@ -249,18 +251,22 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
     return full(like.shape if shape is None else shape, fill_value, dtype, like=like)
 
 
-def _sizes(where: str, shape: Any) -> tuple[int, ...]:
+def sizes_of(where: str, shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """Return the sizes that an integer or a tuple of integers gives, which errors call `name`."""
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape
     try:
         result = tuple(int(size.__index__()) for size in sizes)
     except (TypeError, AttributeError):
-        raise DimsError(f"{where}: shape must be an integer or a tuple of integers, not {shape!r}.") from None
+        raise DimsError(
+            f"{where}: {name} must be an integer or a tuple of integers, not {shape!r}."
+        ) from None
     if any(size < 0 for size in result):
         raise DimsError(f"{where}: sizes must not be negative, found {shape!r}.")
     return result
 
 
-def _dtype(where: str, dtype: Any, like: Any) -> np.dtype:
+def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
+    """Return the dtype that is asked for: by itself, else that of `like`, else float64."""
     if dtype is None:
         if like is None:
             return np.dtype(np.float64)
@@ -274,7 +280,8 @@ def _dtype(where: str, dtype: Any, like: Any) -> np.dtype:
     return check_dtype(where, wanted)
 
 
-def _wrap(where: str, data: np.ndarray, format: str | None, like: Any, value: Any = None) -> "dlarray":
+def with_format(where: str, data: np.ndarray, format: str | None, like: Any, value: Any = None) -> "dlarray":
+    """Return an array with a format, or with that of `like` if the sizes are the same."""
     if format is not None:
         format = check_format(where, format, data.ndim)
     elif trace.is_array(like) and like._data.shape == data.shape:
