@@ -14,7 +14,7 @@ from typing import Any, final, overload
 
 import numpy as np
 
-from tracejit import state, trace, tree
+from tracejit import generator, state, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
@@ -220,7 +220,7 @@ class AcceleratedFunction:
             return self._record(call)[1]
         self._remember(found)
         if self._check_mode == "tolerance":
-            self._check(call, result)
+            self._check(call, found, result)
         return result
 
     def source(self) -> str:
@@ -372,37 +372,45 @@ class AcceleratedFunction:
                     data = data.copy()
                 held.add(id(data))
                 arrays.append(dlarray._wrap(data, leaf._format, None))
+        reads = generator.joined(reads, recorder)
         made = Trace(recorder.graph, results, treedef, self._name, call.key, reads)
         with self._lock:
             self._recorded += 1
             made.used = self._calls
-            self._traces[call.key] = made
-            self._last_trace = made
-            self._evict()
+            if recorder.replayable:
+                self._traces[call.key] = made
+                self._last_trace = made
+                self._evict()
         return made, made.assemble(arrays)
 
     def _call_within(self, recorder: trace.Recorder, call: Call) -> Any:
         """Record the call as one op of the evaluation around it."""
         found = self._find(call)
         known = found is not None
-        if found is None:
-            found, _ = self._record(call._replace(leaves=_untraced(call.leaves)))
-        outputs = trace.apply_op(found.op(), call.arrays, {})
+        read = None if found is None else found.state.fetch()
+        if found is None or read is None:
+            known = False
+            with generator.apart():  # the op draws once more what is drawn here
+                found, _ = self._record(call._replace(leaves=_untraced(call.leaves)))
+            read = found.state.fetch()
+            assert read is not None  # it was recorded just now
+        outputs = trace.apply_op(found.op(), [*call.arrays, *map(trace.wrap, read)], {})
+        found.state.accepted()
         count = sum(1 for leaf in found.results if type(leaf) is ArrayLeaf)
         result = found.assemble(list(outputs[:count]))
         if known and self._check_mode == "tolerance":
-            self._check(call, result, stacklevel=4)
+            self._check(call, found, result, stacklevel=4)
         return result
 
-    def _check(self, call: Call, result: Any, stacklevel: int = 3) -> None:
+    def _check(self, call: Call, found: Trace, result: Any, stacklevel: int = 3) -> None:
         """Warn if the underlying function gives other outputs than a replay gave."""
         args, kwargs = tree.unflatten(call.treedef, _untraced(call.leaves))
-        with trace.suspended():
+        with trace.suspended(), generator.apart(found.state.drawn()):
             expected = dlfeval(self._function, *args, **kwargs)
-        found = first_difference(result, expected, self._check_tolerance)
-        if found is not None:
+        difference = first_difference(result, expected, self._check_tolerance)
+        if difference is not None:
             warnings.warn(
-                f"Accelerated outputs differ from underlying function outputs. {self._name}: {found}. Values that "
+                f"Accelerated outputs differ from underlying function outputs. {self._name}: {difference}. Values that "
                 "do not come from array arguments are constants of a trace (numbers from closures, NumPy's "
                 "random numbers, the outcome of an if); pass them as arguments.",
                 OutputsDifferWarning,

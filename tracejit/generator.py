@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Generators of random numbers: a key and a position, which every draw moves on."""
+"""Generators of random numbers: a key and a position, which every draw moves on, uncompiled and in replays."""
 
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from tracejit import trace
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, TraceError
+from tracejit.state import State
 
 _LONG = 0xFFFFFFFFFFFFFFFF
 
@@ -35,13 +36,14 @@ class RngState(NamedTuple):
         default.state = self
 
 
-class _Private(threading.local):
-    """States that draws of this thread use instead of the generators' own, while a block of `apart` runs."""
-
+class _Thread(threading.local):
+    # States that this thread draws from instead of the generators' own (see apart).
     states: "dict[Generator, np.ndarray] | None" = None
+    # What a replay has drawn that is not known to count yet, by its trace's Draws.
+    pending: "Mapping[Generator, tuple[np.ndarray, int]] | None" = None
 
 
-_private = _Private()
+_thread = _Thread()
 
 
 @final
@@ -67,30 +69,55 @@ class Generator:
     """
 
     def __init__(self, seed: Any = "default") -> None:
-        # An array, because programs read it where it is.
-        self._state = np.zeros(2, np.int64)
+        self._state = _as_array(RngState(seed_of("Generator", seed), 0))
         self._lock = threading.Lock()
-        self._set(RngState(seed_of("Generator", seed), 0))
+        recorder = trace.recorder()
+        if recorder is not None and recorder.accelerating:
+            # Uncompiled, each call makes one: what it begins with is a constant of the trace.
+            recorder.draws[self] = None
 
     @property
     def state(self) -> RngState:
-        """What the next draw comes from."""
-        seed, position = self._current().tolist()
+        """What the next draw comes from.
+
+        Raises:
+            ArgumentError: if it is set to something else.
+            TraceError: in a function that is being recorded for acceleration.
+        """
+        _refuse("reading")
+        _take_back()
+        with self._lock:
+            seed, position = self._current().tolist()
         return RngState(seed & _LONG, position)
 
     @state.setter
     def state(self, value: RngState) -> None:
+        _refuse("setting")
+        _take_back()
         if not isinstance(value, RngState):
             raise ArgumentError(f"state: expected what rng() or .state returned, not {value!r}.")
-        self._set(value)
-
-    def _set(self, value: RngState) -> None:
+        state = _as_array(RngState(seed_of("state", value.seed), value.position))
         with self._lock:
-            # The low 64 bits, read as a signed number.
-            self._current()[:] = (value.seed ^ 1 << 63) - (1 << 63), value.position
+            self._current()[:] = state
+
+    def advance(self, blocks: int) -> np.ndarray:
+        """Move on by some blocks and return, as a new array, the state from before."""
+        _take_back()
+        with self._lock:
+            state = self._current()
+            before = state.copy()
+            state[1] += blocks
+        return before
+
+    def take_back(self, before: np.ndarray, blocks: int) -> None:
+        """Undo a move, if nothing else was drawn since."""
+        with self._lock:
+            state = self._current()
+            if state[0] == before[0] and state[1] == before[1] + blocks:
+                state[1] = before[1]
 
     def _current(self) -> np.ndarray:
-        states = _private.states
+        states = _thread.states
         if states is None:
             return self._state
         found = states.get(self)
@@ -98,19 +125,17 @@ class Generator:
             found = states[self] = self._state.copy()
         return found
 
-    def advance(self, blocks: int) -> np.ndarray:
-        """Move on by some blocks and return, as a new array, the state from before."""
-        with self._lock:
-            state = self._current()
-            before = state.copy()
-            state[1] += blocks
-        return before
-
     def __repr__(self) -> str:
-        return f"Generator with {self.state}"
+        seed, position = self._state.tolist()
+        return f"Generator(seed={seed & _LONG}), at position {position}"
 
     def __reduce__(self) -> Any:
         return (_restored, (self.state,))
+
+
+def _as_array(state: RngState) -> np.ndarray:
+    # The low 64 bits of the seed, read as a signed number.
+    return np.array([(state.seed ^ 1 << 63) - (1 << 63), state.position])
 
 
 def _restored(state: RngState) -> Generator:
@@ -136,23 +161,123 @@ def seed_of(where: str, seed: Any) -> int:
     )
 
 
+def _refuse(what: str) -> None:
+    """Raise a TraceError where a replay would not do what the function does."""
+    recorder = trace.recorder()
+    if recorder is not None and recorder.accelerating:
+        place = trace.describe_location(trace.user_location())
+        raise TraceError(
+            f"rng: {what} the state of a generator at {place} while {recorder.name} is recorded for acceleration; a "
+            "replay draws new numbers, but would not do this. Do it outside, or draw from a generator that is made "
+            "inside: rand(size, generator=Generator(seed)) gives the same numbers at each call."
+        )
+
+
 default = Generator()
 """What is drawn from where no generator is given."""
 
 
+# Note [draws of a replay]
+# A recording notes for each generator the state that it began with, which becomes an input of the graph, and how many
+# blocks were drawn: a draw is an op of that input, with a constant number of blocks as its offset. A replay takes as
+# many blocks at once, before it runs, so that no two threads get the same ones; the input is the state from before.
+# If the trace then turns out not to apply, the function runs uncompiled and has to draw the same numbers, so the
+# blocks are given back: by the next use of a generator in this thread, which is that one.
+
+
+class Draw:
+    """What one recording draws from one generator."""
+
+    __slots__ = ("blocks", "input", "start")
+
+    def __init__(self, start: np.ndarray, input: Any) -> None:
+        self.start = start
+        self.input = input
+        self.blocks = 0
+
+
+def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
+    """Move a generator on by some blocks; return the state of which the draw is an op, and the offset in blocks."""
+    before = generator.advance(blocks)
+    recorder = trace.recorder()
+    if recorder is None or not recorder.accelerating:
+        return trace.wrap(before), 0
+    known: Draw | None = recorder.draws.get(generator)
+    if known is None:
+        if generator in recorder.draws:  # made while recording
+            return trace.wrap(before), 0
+        known = recorder.draws[generator] = Draw(before, recorder.input(trace.wrap(before)))
+    offset = known.blocks
+    known.blocks += blocks
+    if before[0] != known.start[0] or before[1] != known.start[1] + offset:
+        # Another thread drew from it meanwhile: right for this call, but not what a replay would draw.
+        recorder.replayable = False
+        return trace.wrap(before), 0
+    return known.input, offset
+
+
+class Draws(State):
+    """What a trace reads, with the random numbers that it draws: their generators' states are its last inputs."""
+
+    fetches = accepts = True
+
+    def __init__(self, reads: State, draws: Mapping[Generator, Draw]) -> None:
+        self._reads = reads
+        self._blocks = {generator: draw.blocks for generator, draw in draws.items()}
+        self.layouts = (*reads.layouts, *[None] * len(draws))
+        self._last = threading.local()
+
+    def fetch(self) -> tuple[np.ndarray, ...] | None:
+        """Return the arrays to launch with, for which the generators have moved on, or None."""
+        read = self._reads.fetch()
+        if read is None:
+            return None
+        taken = {generator: (generator.advance(blocks), blocks) for generator, blocks in self._blocks.items()}
+        _thread.pending = taken
+        return (*read, *[before for before, _ in taken.values()])
+
+    def accepted(self) -> None:
+        """Go on after a replay whose results are returned."""
+        self._last.taken, _thread.pending = _thread.pending, None
+        self._reads.accepted()
+
+    def drawn(self) -> Mapping[Generator, np.ndarray]:
+        """Return the states that this thread's last accepted replay began with."""
+        return {generator: before for generator, (before, _) in self._last.taken.items()}
+
+    def guards(self) -> list[Any]:
+        """Return what is compared at each call."""
+        return self._reads.guards()
+
+
+def _take_back() -> None:
+    """Undo what a replay has drawn that was not accepted."""
+    pending, _thread.pending = _thread.pending, None
+    if pending is not None:
+        for generator, (before, blocks) in pending.items():
+            generator.take_back(before, blocks)
+
+
+def joined(reads: State, recorder: trace.Recorder) -> State:
+    """Return what a trace reads, with what the recording drew; the inputs for that become the last of its graph."""
+    draws = {generator: draw for generator, draw in recorder.draws.items() if draw is not None}
+    if not draws:
+        return reads
+    own = [draw.input._value for draw in draws.values()]
+    recorder.graph.inputs = [value for value in recorder.graph.inputs if value not in own] + own
+    return Draws(reads, draws)
+
+
 @contextmanager
-def apart(states: "dict[Generator, np.ndarray]") -> Iterator[None]:
+def apart(states: Mapping[Generator, np.ndarray] | None = None) -> Iterator[None]:
     """Let this thread draw from `states`, and from copies of those of other generators, while the block runs.
 
     What the generators themselves give next is not changed by what is drawn inside.
     """
-    kept, _private.states = _private.states, {g: state.copy() for g, state in states.items()}
+    kept = _thread.states
+    known = {**(kept or {}), **(states or {})}
+    _thread.states = {generator: state.copy() for generator, state in known.items()}
     try:
         yield
     finally:
-        _private.states = kept
-
-
-def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
-    """Move a generator on by some blocks, and return the state that they come from and how far into it they lie."""
-    return trace.wrap(generator.advance(blocks)), 0
+        _thread.states = kept

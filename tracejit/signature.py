@@ -17,6 +17,7 @@ from tracejit import trace, tree
 from tracejit.array import dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
+from tracejit.generator import Generator
 from tracejit.ops import Layout
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
@@ -24,10 +25,10 @@ _ATOMS = frozenset((int, bool, str, bytes))
 _INEXACT = (float, complex, np.inexact)
 
 
-# What has no value but itself and does not change.
+# What has no value but itself and does not change, or is read anew at each call.
 _KNOWN_BY_IDENTITY = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.EllipsisType, types.NotImplementedType,
-    functools.partial, np.ufunc, type,
+    functools.partial, np.ufunc, type, Generator,
 )  # fmt: skip
 
 

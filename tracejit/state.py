@@ -14,7 +14,7 @@ is an array that was read, goes on by what the trace draws.
 This class reads nothing and is what a trace has that reads nothing; its replay asks nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,10 @@ class State:
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
+
+    def drawn(self) -> Mapping[Any, np.ndarray]:
+        """Return, by generator of random numbers, the states that this thread's last accepted replay began with."""
+        return {}
 
     def guards(self) -> list[Any]:
         """Return what is compared at each call, for explain(): things with `where`, and words by ``str()``."""

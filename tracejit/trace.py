@@ -90,6 +90,8 @@ class Recorder:
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
+        self.draws: dict[Any, Any] = {}  # of random numbers, by generator (tracejit.generator)
+        self.replayable = True  # False: right for this call only
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
         # Entered once for the recording: around each op it would take a microsecond.

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import generator as generators
 from tracejit import trace
+from tracejit.aval import check_format
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.creation import dtype_of, sizes_of, with_format
 from tracejit.functions.formats import floating, in_dtype
@@ -47,7 +48,7 @@ def rng(seed: Any = None) -> RngState:
         True
         >>> with tj.rng(42):
         ...     tj.randi(6, 4).tolist()
-        [0, 0, 0, 0]
+        [2, 2, 1, 2]
     """
     before = generators.default.state
     if isinstance(seed, RngState):
@@ -86,10 +87,10 @@ def rand(
         >>> with tj.rng(0):
         ...     tj.rand(2, 3)
         2x3 dlarray float64
-        [[0. 0. 0.]
-         [0. 0. 0.]]
+        [[0.8805202  0.60548185 0.36209112]
+         [0.03709408 0.31944577 0.27174699]]
     """
-    (x,) = _uniforms("rand", _sizes("rand", size), _floating("rand", dtype, like), generator)
+    (x,) = _uniforms("rand", _sizes("rand", size, format), _floating("rand", dtype, like), generator)
     return with_format("rand", x._data, format, like, x._value)
 
 
@@ -126,7 +127,7 @@ def randn(
         >>> abs(x.mean().item()) < 0.1, abs(x.std().item() - 1) < 0.1
         (True, True)
     """
-    sizes, wanted = _sizes("randn", size), _floating("randn", dtype, like)
+    sizes, wanted = _sizes("randn", size, format), _floating("randn", dtype, like)
     u, v = _uniforms("randn", sizes, wanted, generator, 2)
     radius = _apply("sqrt", _apply("mul", _apply("log", _apply("sub", 1.0, u)), -2.0))
     x = _apply("mul", radius, _apply("cos", _apply("mul", v, 2 * math.pi)))
@@ -165,12 +166,12 @@ def randi(
         >>> with tj.rng(0):
         ...     tj.randi((1, 7), 10)  # a die
         10 dlarray int64
-        [0 0 0 0 0 0 0 0 0 0]
+        [6 4 3 1 2 2 3 3 5 6]
     """
     low, high = _limits(limits)
     wanted = np.dtype(np.int64) if dtype is None and like is None else dtype_of("randi", dtype, like)
     _check_holds(wanted, low, high)
-    (u,) = _uniforms("randi", _sizes("randi", size), _FLOAT64, generator)
+    (u,) = _uniforms("randi", _sizes("randi", size, format), _FLOAT64, generator)
     # The product is below `high - low` even after rounding, because u is 1 - 2**-53 at most.
     x = _apply("cast", _apply("mul", u, float(high - low)), dtype=np.dtype(np.int64))
     if low:
@@ -199,7 +200,7 @@ def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> "d
         >>> with tj.rng(0):
         ...     tj.randperm(6)
         6 dlarray int64
-        [0 1 2 3 4 5]
+        [3 5 1 0 2 4]
     """
     (count,) = sizes_of("randperm", (n,), "n")
     (chosen,) = (count,) if k is None else sizes_of("randperm", (k,), "k")
@@ -229,8 +230,8 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> "dla
     Examples:
         >>> import tracejit as tj
         >>> with tj.rng(0):
-        ...     tj.dropout(tj.ones(8), 0.25).tolist()
-        []
+        ...     tj.dropout(tj.ones((2, 3)), 0.2).tolist()
+        [[1.25, 1.25, 1.25], [1.25, 1.25, 1.25]]
     """
     array = floating("dropout", x)
     if trace.is_array(p):
@@ -258,9 +259,12 @@ def _uniforms(
     return [_apply(op, state, shape=shape, offset=offset, stream=stream) for stream in range(count)]
 
 
-def _sizes(where: str, size: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return sizes given one by one or as one tuple."""
-    return sizes_of(where, size[0] if len(size) == 1 else size, "size")
+def _sizes(where: str, size: tuple[Any, ...], format: str | None) -> tuple[int, ...]:
+    """Return sizes given one by one or as one tuple, if `format` fits them."""
+    sizes = sizes_of(where, size[0] if len(size) == 1 else size, "size")
+    if format is not None:
+        check_format(where, format, len(sizes))
+    return sizes
 
 
 def _floating(where: str, dtype: Any, like: Any) -> np.dtype:

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random numbers in accelerated functions: each call draws what it would have drawn uncompiled."""
+
+import re
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.backend.cpu import compiled
+from tracejit.generator import Draws, apart
+from tracejit.state import NOTHING
+
+
+@pytest.fixture(params=["python", "cpu"])
+def backend(request, monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", request.param)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    with tj.rng(0):
+        yield
+
+
+X = dlarray(np.linspace(-1, 1, 12).reshape(3, 4).astype(np.float32), "BC")
+
+
+def calls(fun, *args, count=5, seed=3):
+    """Return the results of some calls in turn, and the state after them."""
+    with tj.rng(seed):
+        found = [fun(*args) for _ in range(count)]
+        return [tj.tree.flatten(each)[0] for each in found], tj.rng()
+
+
+def assert_draws_as_uncompiled(fun, *args, hits=80.0, exact=True, **options):
+    """Compare calls of the accelerated function with those of the function itself."""
+    accelerated = dlaccelerate(fun, **options)
+    found, state = calls(accelerated, *args)
+    expected, expected_state = calls(lambda *args: dlfeval(fun, *args), *args)
+    assert state == expected_state
+    assert accelerated.hit_rate == hits
+    for have, want in zip(found, expected, strict=True):
+        for a, b in zip(have, want, strict=True):
+            assert a.dtype == b.dtype and a.shape == b.shape and a.format == b.format
+            if exact:
+                np.testing.assert_array_equal(a, b)
+            else:
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    return found
+
+
+@pytest.mark.usefixtures("backend")
+def test_uniform_numbers_and_integers_are_the_same_to_the_bit():
+    def draw(x):
+        return (
+            tj.rand(5), tj.rand(x.shape, like=x), tj.rand(), tj.randi(10, 3), tj.randi((-5, 2**40), 2, 2),
+            tj.randperm(7), tj.randi(200, 5, dtype=np.uint8), tj.dropout(x, 0.3), tj.randperm(9, 4), tj.rand(0, 3),
+            tj.randi((2, 9), like=x), tj.randi(4, x.shape, like=x),
+        )  # fmt: skip
+
+    found = assert_draws_as_uncompiled(draw, X)
+    for i in range(9):
+        assert len({str(each[i].tolist()) for each in found}) == 5, "frozen"
+
+
+@pytest.mark.usefixtures("backend")
+def test_normal_numbers_are_the_same_up_to_rounding():
+    found = assert_draws_as_uncompiled(
+        lambda x: (tj.randn(50, dtype=np.float32), x + tj.randn(x.shape, like=x)), X, exact=False
+    )
+    assert len({each[0][0].item() for each in found}) == 5
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_training_step():
+    def step(w, x):
+        y = tj.dropout(tj.relu(x @ w), 0.5)
+        for _ in range(3):
+            y = y + 0.1 * tj.randn(y.shape, like=y)
+        loss = (y * y).mean()
+        return loss, dlgradient(loss, w)
+
+    w = dlarray(np.linspace(-1, 1, 20).reshape(4, 5).astype(np.float32))
+    assert_draws_as_uncompiled(step, w, tj.stripdims(X), exact=False)
+
+
+def test_loops_and_second_derivatives():
+    def penalty(x):
+        total = 0.0
+        for i in range(4):
+            total = total + (tj.dropout(tj.tanh(x * (i + 1)), 0.25) ** 3).sum()
+        slope = dlgradient(total, x)
+        return dlgradient((slope * slope * tj.rand(x.shape, like=x)).sum(), x)
+
+    assert_draws_as_uncompiled(penalty, X.astype(np.float64), exact=False)
+
+
+def test_what_is_drawn_and_not_used_counts():
+    def last(x):
+        for _ in range(3):
+            y = tj.rand(5)
+        tj.randperm(3)
+        return x.sum() * 0 + y
+
+    assert_draws_as_uncompiled(last, X)
+
+
+def test_sizes_share_kernels():
+    @dlaccelerate
+    def noisy(x):
+        return tj.dropout(x + tj.rand(x.shape, like=x), 0.5)
+
+    noisy(tj.zeros(8)), noisy(tj.zeros(8))
+    before = len(compiled)
+    for n in (9, 0, 100):
+        noisy(tj.zeros(n)), noisy(tj.zeros(n))
+    assert len(compiled) == before
+
+
+def test_the_noise_of_the_reference():
+    # A function that adds rand(size, like=x) passes the check and gives new numbers at each call.
+    noisy = dlaccelerate(lambda x: x + tj.rand(x.shape, like=x), check_mode="tolerance")
+    plain = dlaccelerate(lambda x: x + tj.rand(x.shape, like=x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checked, state = calls(noisy, X)
+    found, expected_state = calls(plain, X)
+    assert state == expected_state
+    for (have,), (want,) in zip(checked, found, strict=True):
+        np.testing.assert_array_equal(have, want)
+    assert len({each[0][0, 0].item() for each in found}) == 5
+
+
+def test_a_check_draws_nothing():
+    other = tj.Generator(2)
+    reads_only = dlaccelerate(lambda x: x + tj.rand(x.shape, generator=other), check_mode="tolerance")
+    for _ in range(4):
+        reads_only(X)
+    assert other.state == (2, 4 * 6) and tj.rng() == (0, 0)
+
+
+def test_generators():
+    g, h = tj.Generator(1), tj.Generator(2)
+
+    def mixed(x):
+        return (
+            x.sum() * 0 + tj.rand(3, generator=g) + tj.rand(3),
+            tj.rand(3, generator=h),
+            tj.rand(2, generator=g),
+        )
+
+    found = []
+    for fun in (dlaccelerate(mixed), lambda x: dlfeval(mixed, x)):
+        g.state, h.state = tj.Generator(1).state, tj.Generator(2).state
+        found.append((*calls(fun, X), g.state, h.state))
+    assert found[0][1:] == found[1][1:] == ((3, 10), (1, 15), (2, 10))
+    for have, want in zip(found[0][0], found[1][0], strict=True):
+        for a, b in zip(have, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_generator_is_an_argument():
+    noisy = dlaccelerate(lambda x, g: x + tj.rand(x.shape, generator=g))
+    g, h = tj.Generator(1), tj.Generator(1)
+    found = [noisy(X, g), noisy(X, g), noisy(X, h), noisy(X, h)]
+    np.testing.assert_array_equal(found[:2], found[2:])
+    assert not (found[0] == found[1]).any()
+    assert g.state == h.state == (1, 12) and noisy.stats.traces == 2
+
+
+def test_a_generator_that_is_made_inside_begins_anew_at_each_call():
+    def same(x, seed):
+        g = tj.Generator(seed)
+        return x + tj.rand(x.shape, generator=g), tj.rand(3, generator=g), tj.rand(3)
+
+    found = assert_draws_as_uncompiled(lambda x: same(x, 5), X)
+    for each in found[1:]:
+        np.testing.assert_array_equal(each[0], found[0][0])
+        np.testing.assert_array_equal(each[1], found[0][1])
+        assert not (each[2] == found[0][2]).any()
+
+
+@pytest.mark.parametrize("check_mode", ["none", "tolerance"])
+def test_an_accelerated_function_inside_an_evaluation(check_mode):
+    @dlaccelerate(check_mode=check_mode)
+    def layer(x):
+        return tj.dropout(x * x, 0.5), tj.rand(3)
+
+    def slope(x):
+        y, _ = layer(x)
+        z, noise = layer(x)
+        once = dlgradient((y * z).sum(), x)
+        return y, z, once, dlgradient((once * once).sum(), x), noise
+
+    def plain(x):
+        y, _ = layer.function(x)
+        z, noise = layer.function(x)
+        once = dlgradient((y * z).sum(), x)
+        return y, z, once, dlgradient((once * once).sum(), x), noise
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, state = calls(dlfeval, slope, X)
+    expected, expected_state = calls(dlfeval, plain, X)
+    assert state == expected_state
+    for have, want in zip(found, expected, strict=True):
+        for a, b in zip(have, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_an_accelerated_function_inside_an_accelerated_one():
+    inner = dlaccelerate(lambda x: x * tj.rand(x.shape, like=x))
+    found, state = calls(dlaccelerate(lambda x: (inner(x) + inner(x), tj.rand())), X)
+    assert inner.stats.calls == 0
+    plain = inner.function
+    expected, expected_state = calls(lambda x: (plain(x) + plain(x), tj.rand()), X)
+    assert state == expected_state
+    assert [[a.tolist() for a in each] for each in found] == [[a.tolist() for a in each] for each in expected]
+
+
+def test_a_check_of_a_function_that_evaluates_another():
+    inner = dlaccelerate(lambda x: tj.dropout(x, 0.5))
+
+    def outer(x):
+        y = inner(x)
+        tj.clear_cache(inner)
+        return y + inner(x)
+
+    noisy = dlaccelerate(outer, check_mode="tolerance")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, state = calls(noisy, X)
+    assert state == (3, 5 * 2 * 3)
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (tj.rng, "reading"),
+        (lambda: tj.rng(0), "reading"),
+        (lambda: setattr(G, "state", tj.RngState(0, 0)), "setting"),
+        (lambda: G.state, "reading"),
+    ],
+)
+def test_a_state_is_not_for_functions_that_are_recorded(use, what):
+    def seeded(x):
+        use()
+        return x + tj.rand(3)
+
+    text = (
+        f"rng: {what} the state of a generator at {__file__}:NN while {seeded.__qualname__} is recorded for "
+        "acceleration; a replay draws new numbers, but would not do this. Do it outside, or draw from a generator that "
+        "is made inside: rand(size, generator=Generator(seed)) gives the same numbers at each call."
+    )
+    with pytest.raises(tj.TraceError, match=re.escape(text).replace("NN", r"\d+")):
+        dlaccelerate(seeded)(tj.ones(3))
+    dlfeval(seeded, tj.ones(3))
+
+
+G = tj.Generator()
+
+
+def test_what_a_replay_draws_is_given_back_if_it_does_not_count():
+    g = tj.Generator(4)
+    fun = dlaccelerate(lambda x: x + tj.rand(2, generator=g))
+    first = [fun(np.zeros(2)) for _ in range(3)]
+    (trace,) = fun._traces.values()
+    assert isinstance(trace.state, Draws)
+    (before,) = trace.state.fetch()
+    assert before.tolist() == [4, 3]
+    # The function itself is called next.
+    assert g.state == (4, 3)
+    trace.state.fetch()
+    np.testing.assert_array_equal(tj.rand(8, generator=tj.Generator(4))[6:], tj.rand(2, generator=g))
+    trace.state.fetch()
+    np.testing.assert_array_equal(fun(np.zeros(2)), tj.rand(10, generator=tj.Generator(4))[8:])
+    trace.state.fetch()
+    trace.state.accepted()
+    assert g.state == (4, 6)
+    # What another thread has drawn meanwhile stays.
+    trace.state.fetch()
+    in_thread(lambda: tj.rand(2, generator=g))
+    assert g.state == (4, 8)
+    assert len(first) == 3 and trace.state.guards() == NOTHING.guards()
+
+
+def in_thread(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_a_recording_in_which_another_thread_draws_is_not_kept():
+    g, disturb = tj.Generator(0), [True]
+
+    @dlaccelerate
+    def noisy(x):
+        y = x + tj.rand(2, generator=g)
+        if disturb:
+            in_thread(lambda: tj.rand(6, generator=g))
+        return y, tj.rand(2, generator=g)
+
+    numbers = tj.rand(100, generator=tj.Generator(0)).tolist()
+    y, z = noisy(np.zeros(2))
+    assert y.tolist() + z.tolist() == numbers[:2] + numbers[8:10]
+    disturb.clear()
+    for i in (10, 14, 18):
+        y, z = noisy(np.zeros(2))
+        assert y.tolist() + z.tolist() == numbers[i : i + 4]
+    assert noisy.stats.hits == 2 and noisy.stats.traces == 2
+
+
+@pytest.mark.usefixtures("backend")
+def test_threads_that_replay_draw_different_numbers():
+    draw = dlaccelerate(lambda x: x + tj.rand(2) + tj.rand(2) * 0)
+    draw(np.zeros(2)), draw(np.zeros(2))
+    found = [[] for _ in range(4)]
+
+    def work(mine):
+        for _ in range(50):
+            mine.append(tuple(draw(np.zeros(2)).tolist()))
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    drawn = [pair for mine in found for pair in mine]
+    pairs = tj.rand(2 * 404, generator=tj.Generator(0)).reshape(-1, 4)[2:, :2].tolist()
+    assert sorted(drawn) == sorted(map(tuple, pairs))
+    assert tj.rng() == (0, 404)
+
+
+def test_an_error_in_the_function_leaves_what_was_drawn_before_it():
+    fail = [True]
+
+    @dlaccelerate
+    def noisy(x):
+        y = x + tj.rand(2)
+        if fail:
+            raise ZeroDivisionError
+        return y + tj.rand(2)
+
+    with pytest.raises(ZeroDivisionError):
+        noisy(np.zeros(2))
+    assert tj.rng() == (0, 1)
+    fail.clear()
+    found = [noisy(np.zeros(2)) for _ in range(3)]
+    expected = tj.rand(14, generator=tj.Generator(0))[2:].reshape(3, 2, 2).sum(1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_draws_apart_change_nothing():
+    tj.rand(1)
+    g = tj.Generator(1)
+    with apart({g: np.array([7, 0])}):
+        assert tj.rng() == (0, 1) and g.state == (7, 0)
+        tj.rng(5)
+        tj.rand(4), tj.rand(4, generator=g)
+        with apart():
+            assert tj.rng() == (5, 2) and g.state == (7, 2)
+            tj.rand(4)
+        assert tj.rng() == (5, 2)
+    assert tj.rng() == (0, 1) and g.state == (1, 0)
