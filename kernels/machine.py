@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the executor and its threads need below the language: addresses, atomic words, locks, the control register."""
 
+import sys
 from typing import Any
 
 from llvmlite import ir
@@ -182,6 +183,27 @@ unlock = _system("pthread_mutex_unlock", 1)
 wait_for = _system("pthread_cond_wait", 2)
 wake_all = _system("pthread_cond_broadcast", 1)
 give_way = _system("sched_yield", 0)
+
+
+_MONOTONIC = 6 if sys.platform == "darwin" else 1
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def now_ns(typing_context: Any) -> Any:
+    """Return a time in nanoseconds, from the clock that only goes forward."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        word, clock = ir.IntType(64), ir.IntType(32)
+        if not HAS_THREADS:
+            return word(0)
+        slot = cgutils.alloca_once(builder, ir.ArrayType(word, 2))  # seconds, nanoseconds
+        kind = ir.FunctionType(clock, [clock, slot.type])
+        function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
+        builder.call(function, [clock(_MONOTONIC), slot])
+        seconds, rest = (builder.extract_value(builder.load(slot), i) for i in range(2))
+        return builder.add(builder.mul(seconds, word(10**9)), rest)
+
+    return signature(types.intp), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -24,7 +24,8 @@ STATE_WORDS = 11
 ROW_WORDS = 3
 
 # Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
-TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, MUTEX, CONDITION = (
-    0, 8, 16, 24, 32, 40, 41, 42, 48, 64,
-)  # fmt: skip
+(
+    TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, TO_SKIP, SKIPPED, MUTEX,
+    CONDITION,
+) = (0, 8, 16, 24, 32, 40, 41, 42, 43, 44, 48, 64)  # fmt: skip
 POOL_WORDS = 80

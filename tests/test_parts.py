@@ -28,6 +28,7 @@ from tracejit.program import Program
 @pytest.fixture
 def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut every launch, however short, into as many parts as its rows allow, up to 3."""
+    monkeypatch.setattr(parts, "LEAST_NS", 0.0)
     monkeypatch.setattr(parts, "PART_NS", 1e-9)
     monkeypatch.setattr(parts, "MOST_PARTS", 3)
     monkeypatch.setattr(parts, "LEAST_FOLDED", 1)

@@ -14,7 +14,6 @@ from tracejit.backend.compiled import compiled
 from tracejit.kernels import state
 
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_LOCK_BYTES = 8 * (state.CONDITION - state.MUTEX)  # at least what the system's lock and condition take
 
 
 class Pool:

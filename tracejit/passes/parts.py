@@ -8,13 +8,10 @@ never on the machine or its threads, because a sum of partial sums is rounded ot
 the same on one thread and on many. Every part that accumulates does so in memory of its own, and one more launch
 combines these; memory that holds one row at a time is also each part's own.
 
-What a launch takes is estimated from its loads, stores and the costs of its ops. A part should take at least PART_NS,
-several times what it costs to hand it to a thread (0.5 us if that one is awake). Times in us of tanh(x) * x, float32,
-whole calls one after the other, on one thread and on two:
-
-    elements      8192    16384    32768    65536    262144
-    one thread     5.2      9.9     13.7     31.5     115.5
-    two            5.4      6.9      9.5     15.8      52.3
+What a launch takes is estimated from its loads, stores and the costs of its ops. To hand parts to a thread that is
+awake takes 0.5 us, but what the other CPU reads has to come from this one's cache, and what it writes has to go back.
+A product (128, 64) (64, 128), float32, whose factors one CPU writes takes 14 us there, and 16 on two; (256, 128)
+(128, 128) takes 53, and 48. Elementwise work begins to pay at about the same time.
 """
 
 import math
@@ -39,7 +36,8 @@ from tracejit.passes.lower import (
     Store,
 )
 
-PART_NS = 4000.0
+LEAST_NS = 40_000.0  # a launch that takes less runs as a whole
+PART_NS = 10_000.0
 MOST_PARTS = 32
 LEAST_FOLDED = 4  # elements for each number that a part accumulates
 _NS_PER_TOUCH = 0.05  # of an element that is loaded or stored
@@ -56,7 +54,7 @@ class Split(NamedTuple):
 
 def count_of(ns: float, most: int) -> int:
     """Return into how many parts to cut a launch that takes about `ns` and has `most` pieces."""
-    return max(1, min(int(ns / PART_NS), MOST_PARTS, most))
+    return 1 if ns < LEAST_NS else max(1, min(int(ns / PART_NS), MOST_PARTS, most))
 
 
 def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
@@ -74,7 +72,7 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
         is_scratch: roots of memory that holds one row at a time.
     """
     ns = _estimate(nest)
-    if ns < 2 * PART_NS:
+    if ns < LEAST_NS:
         return None
     tail: list[Nest] = []
     if nest.split == 0:
