@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where along an axis the first extremum is, for arrays seen as (outer, n, inner).
+"""Where the first extremum along an axis is, for arrays seen as (outer, n, inner), and where elements are true.
 
 A NaN counts as the extremum, as in NumPy: the search of a row ends at the first one (best != best).
 """
@@ -39,3 +39,14 @@ def argmin(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
                     best = element
                     place = i
             out[row * inner + column] = place
+
+
+def true_places(n: int, count: int, x: Any, out: Any) -> None:
+    """Write to out (count) the places of the first elements of x that are not 0; places that there are not are 0."""
+    found = 0
+    for i in range(n):
+        if x[i] != 0 and found < count:
+            out[found] = i
+            found += 1
+    for i in range(found, count):
+        out[i] = 0

@@ -23,6 +23,8 @@ TREE = {
     "CacheError": ("TraceJitError", "RuntimeError"),
     "TraceJitWarning": ("UserWarning",),
     "OutputsDifferWarning": ("TraceJitWarning",),
+    "NotAcceleratedWarning": ("TraceJitWarning",),
+    "ChangedTraceWarning": ("TraceJitWarning",),
 }
 
 

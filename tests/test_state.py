@@ -14,7 +14,7 @@ class Reads(state.State):
     fetches = accepts = True
 
     def __init__(self, array):
-        self.array, self.layouts, self.valid = array, (None,), True
+        self.array, self.layouts, self.names, self.valid = array, (None,), ("weights",), True
         self.found = None
         self.replays = 0
 

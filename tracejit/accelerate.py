@@ -8,23 +8,23 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
-import numpy as np
-
-from tracejit import generator, state, trace, tree
+from tracejit import generator, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
 from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning
 from tracejit.evaluate import dlfeval
 from tracejit.explain import describe, leaf_names, why_missed
+from tracejit.options import NAMES, Options
+from tracejit.recording import record
 from tracejit.signature import Call, Key, read
-from tracejit.traces import ArrayLeaf, Trace
+from tracejit.traces import Trace
+from tracejit.variants import Entry, Notice
 
-CHECK_MODES = ("none", "tolerance")
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
 
@@ -37,6 +37,7 @@ class Stats:
     traces          recordings of the underlying function
     programs        programs built; kernels that they launch, each counted once
     build_ns        time spent on building programs, without compiling them
+    uncompiled      calls that ran the underlying function because it cannot be accelerated for their arguments
     """
 
     calls: int
@@ -45,11 +46,12 @@ class Stats:
     programs: int
     kernels: int
     build_ns: int
+    uncompiled: int
 
 
 @final
-class AcceleratedFunction:
-    """A function whose operations are recorded at the first call and replayed, compiled, at later ones.
+class AcceleratedFunction(Options):
+    """A function whose operations are recorded at its first calls and replayed, compiled, at later ones.
 
     A trace is found by the arguments: arrays by size, format, dtype and memory layout, containers by
     structure, everything else by value. Made by dlaccelerate.
@@ -57,11 +59,16 @@ class AcceleratedFunction:
     Attributes:
         function: the underlying function.
         enabled: False runs the underlying function at each call.
-        cache_size: largest number of traces kept; the least recently used one goes first.
+        confirm: how many later calls with the same key (1) have to record the same before a trace is replayed. 0:
+            a trace is replayed at once, and constants that are others in each call are not noticed.
+        audit: whether calls 8, 64, 512, ... of a key record again, to notice constants that change later.
+        max_variants: largest number of traces of one key (8), where values of arrays decide what is recorded.
+        cache_size: largest number of keys kept (50); the least recently used one goes first.
         hit_rate: percentage (0 to 100) of calls served by a cached trace since the cache was cleared.
-        occupancy: percentage (0 to 100) of the cache in use: one trace of 50 is 2.
-        check_mode: "none", or "tolerance": each replay also runs the underlying function and warns
-            (OutputsDifferWarning) where outputs differ.
+        occupancy: percentage (0 to 100) of the cache in use: one key of 50 is 2.
+        check_mode: "none"; "tolerance": each replay also runs the underlying function and warns
+            (OutputsDifferWarning) where outputs differ; "sample": one of check_every calls of a key does.
+        check_every: with check_mode="sample" (100).
         check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
 
     Examples:
@@ -70,8 +77,8 @@ class AcceleratedFunction:
         ... def slope(x):
         ...     return tj.dlgradient((x ** 3).sum(), x)
         >>> x = tj.dlarray([1.0, 2.0])
-        >>> slope(x).tolist(), slope(x).tolist()
-        ([3.0, 12.0], [3.0, 12.0])
+        >>> [slope(x).tolist() for _ in range(4)]
+        [[3.0, 12.0], [3.0, 12.0], [3.0, 12.0], [3.0, 12.0]]
         >>> slope.hit_rate, slope.occupancy
         (50.0, 2.0)
     """
@@ -86,6 +93,10 @@ class AcceleratedFunction:
         check_mode: str = "none",
         check_tolerance: float = 1e-4,
         enabled: bool = True,
+        confirm: int = 1,
+        audit: bool = True,
+        max_variants: int = 8,
+        check_every: int = 100,
     ) -> None:
         _check_function(function)
         functools.update_wrapper(self, function)
@@ -93,101 +104,65 @@ class AcceleratedFunction:
         self._name = _name(function)
         self._slot = f"_accelerated_{self._name}"  # of an instance's __dict__, if this is a method
         self._lock = threading.RLock()
-        self._traces: dict[Key, Trace] = {}
-        self._fast: tuple[tuple[Callable[[Any], Any], Trace], ...] = ()  # call paths, latest first
+        self._entries: dict[Key, Entry] = {}
+        self._fast: tuple[tuple[Callable[[Any], Any], Trace, Entry], ...] = ()  # call paths, latest first
         self._last_trace: Trace | None = None
-        # The key, those that there were, and whether its trace had been evicted.
-        self._last_miss: tuple[Key, list[Key], bool] | None = None
+        self._last_miss: _Miss | None = None
+        self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
-        self._calls = self._hits = self._recorded = 0
+        self._calls = self._misses = self._recorded = self._uncompiled = 0
         self._signature: inspect.Signature | None = None
-        self.enabled = enabled
-        self.cache_size = cache_size
-        self.check_mode = check_mode
-        self.check_tolerance = check_tolerance
+        self._set({
+            "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
+            "enabled": enabled, "confirm": confirm, "audit": audit, "max_variants": max_variants,
+            "check_every": check_every,
+        })  # fmt: skip
 
     @property
     def function(self) -> Callable[..., Any]:
         """The underlying function."""
         return self._function
 
-    @property
-    def enabled(self) -> bool:
-        """Whether calls are accelerated."""
-        return self._enabled
-
-    @enabled.setter
-    def enabled(self, value: bool) -> None:
-        if not isinstance(value, (bool, np.bool_)):
-            raise ArgumentError(f"enabled: expected True or False, not {value!r}.")
-        self._enabled = bool(value)
-
-    @property
-    def cache_size(self) -> int:
-        """Largest number of traces kept."""
-        return self._cache_size
-
-    @cache_size.setter
-    def cache_size(self, value: int) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ArgumentError(f"cache_size: expected a positive integer, not {value!r}.")
+    def _changed(self) -> None:
         with self._lock:
-            self._cache_size = int(value)
             self._evict()
-
-    @property
-    def check_mode(self) -> str:
-        """ "none" or "tolerance"."""
-        return self._check_mode
-
-    @check_mode.setter
-    def check_mode(self, value: str) -> None:
-        if value not in CHECK_MODES:
-            raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
-        self._check_mode = value
-
-    @property
-    def check_tolerance(self) -> float:
-        """Largest accepted difference, absolute or relative."""
-        return self._check_tolerance
-
-    @check_tolerance.setter
-    def check_tolerance(self, value: float) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
-            raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
-        self._check_tolerance = float(value)
+            self._fast = ()  # calls go the general way once, where all that is due is seen
+            for entry in self._entries.values():
+                self._schedule(entry)
 
     @property
     def hit_rate(self) -> float:
         """Percentage of calls served by a cached trace since the cache was cleared."""
-        return 100.0 * self._hits / self._calls if self._calls else 0.0
+        return 100.0 * (self._calls - self._misses) / self._calls if self._calls else 0.0
 
     @property
     def occupancy(self) -> float:
         """Percentage of the cache in use."""
-        return 100.0 * len(self._traces) / self._cache_size
+        return 100.0 * len(self._entries) / self._cache_size
 
     @property
     def stats(self) -> Stats:
         """Counts and times since the cache was cleared."""
         with self._lock:
-            replays = [r for t in self._traces.values() for r in t.replays() if r.is_built]
+            traces = [known for entry in self._entries.values() for known in entry.variants]
+            replays = [r for known in traces for r in known.replays() if r.is_built]
             kernels = {kernel for r in replays for kernel in r.program.kernels}
             return Stats(
                 calls=self._calls,
-                hits=self._hits,
+                hits=self._calls - self._misses,
                 traces=self._recorded,
                 programs=len(replays),
                 kernels=len(kernels),
                 build_ns=sum(r.build_ns for r in replays),
+                uncompiled=self._uncompiled,
             )
 
     def clear_cache(self) -> None:
         """Forget all traces and statistics."""
         with self._lock:
-            self._traces.clear()
+            self._entries.clear()
             self._fast = ()
-            self._calls = self._hits = self._recorded = 0
+            self._calls = self._misses = self._recorded = self._uncompiled = 0
             self._evicted.clear()
             self._last_trace = self._last_miss = None
 
@@ -198,30 +173,20 @@ class AcceleratedFunction:
             return dlfeval(self._function, *args, **kwargs)
         if kwargs:
             args, kwargs = self._normalised(args, kwargs)
-        if recorder is None and self._check_mode == "none":
+        if recorder is None and self._check_mode != "tolerance":
             whole = (args, kwargs)
-            for call_path, known in self._fast:
+            for call_path, known, entry in self._fast:
                 result = call_path(whole)
                 if result is not MISS:
                     with self._lock:
                         self._calls += 1
-                        self._count_hit(known)
+                        entry.calls += 1
+                        self._count_hit(known, entry)
                     return result
         call = read(self._name, (args, kwargs), self._leaf_name)
         for array in call.arrays:
             trace.check_open(array)
-        if recorder is not None:
-            return self._call_within(recorder, call)
-        found = self._find(call)
-        if found is None:
-            return self._record(call)[1]
-        result = found.run(call.arrays)
-        if result is MISS:
-            return self._record(call)[1]
-        self._remember(found)
-        if self._check_mode == "tolerance":
-            self._check(call, found, result)
-        return result
+        return self._call(call, recorder)
 
     def source(self) -> str:
         """Return the emitted Python module of the trace that was used last.
@@ -230,14 +195,17 @@ class AcceleratedFunction:
             CacheError: if there is no trace.
         """
         if self._last_trace is None:
-            raise CacheError(f"{self._name}: there is no emitted source yet; call the function first.")
+            raise CacheError(
+                f"{self._name}: there is no emitted source; call the function first, with arguments for which it is "
+                "accelerated (explain() tells)."
+            )
         return "\n\n".join(replay.source() for replay in self._last_trace.replays())
 
     def explain(self) -> str:
         """Return in words what the last call did and why."""
         with self._lock:
             if self._last_miss is not None:
-                return self._explain_miss(*self._last_miss)
+                return self._explain_miss(self._last_miss)
             if self._last_trace is not None:
                 described = describe(self._function, self._last_trace.key)
                 return f"{self._name}: hit. The call was replayed from the trace for {described}."
@@ -279,15 +247,8 @@ class AcceleratedFunction:
             function = types.MethodType(self._function, instance)
             method = methods[self._slot] = AcceleratedFunction(function, **self._settings())
             method._slot = self._slot
+            method._told = self._told  # what is said of one instance need not be said of the next
         return method
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "cache_size": self._cache_size,
-            "check_mode": self._check_mode,
-            "check_tolerance": self._check_tolerance,
-            "enabled": self._enabled,
-        }
 
     # Copies and pickles have the settings but not the traces.
 
@@ -314,117 +275,136 @@ class AcceleratedFunction:
         for name, value in settings.items():
             setattr(self, name, value)
 
-    def _find(self, call: Call) -> Trace | None:
-        """Return the trace for a call, counting a hit or a miss."""
+    def _call(self, call: Call, recorder: trace.Recorder | None) -> Any:
+        """Call the function the general way; `recorder` is that of the evaluation around the call."""
         with self._lock:
             self._calls += 1
-            found = self._traces.get(call.key)
-            if found is None:
-                self._last_miss = (call.key, list(self._traces), hash(call.key) in self._evicted)
-                return None
-            self._count_hit(found)
-            return found
+            entry = self._entries.get(call.key)
+            if entry is not None:
+                entry.calls += 1
+                entry.used = self._calls
+        if entry is None:
+            return self._learn(call, recorder, (), False)
+        if entry.refusal is not None:
+            return self._run_uncompiled(call)
+        if self._audit and entry.calls >= entry.audit_at:
+            return self._learn(call, recorder, (), True)
+        failed = []
+        checked = self._is_checked(entry)
+        for known in entry.replayable(self._confirm):
+            result = known.run(call.arrays) if recorder is None else known.run_within(call.arrays)
+            if result is MISS:
+                failed.append(known)
+                continue
+            with self._lock:
+                self._count_hit(known, entry)
+                self._schedule(entry)
+                if recorder is None:
+                    self._remember(known, entry)
+            if checked:
+                self._check(call, known, result)
+            return result
+        return self._learn(call, recorder, failed, False)
 
-    def _count_hit(self, found: Trace) -> None:
-        self._hits += 1
-        found.used = self._calls
-        self._last_trace = found
+    def _count_hit(self, known: Trace, entry: Entry) -> None:
+        entry.used = self._calls
+        self._last_trace = known
         self._last_miss = None
+        if entry.calls >= entry.pause_at:
+            self._fast = tuple([path for path in self._fast if path[2] is not entry])
 
-    def _remember(self, found: Trace) -> None:
-        """Try the call path of a trace first at the next call."""
+    def _schedule(self, entry: Entry) -> None:
+        entry.schedule(self._audit, self._check_every if self._check_mode == "sample" else 0)
+
+    def _remember(self, known: Trace, entry: Entry) -> None:
+        """Try the call path of a trace first at the next call, if nothing is due then."""
+        if entry.calls >= entry.pause_at:
+            return
+        found = next((path for path in self._fast if path[1] is known), None)
+        if found is None:
+            call_path = known.call_path()
+            if call_path is None:
+                return
+            found = (call_path, known, entry)
+        others = [path for path in self._fast if path[1] is not known]
+        self._fast = (found, *others[: _CALL_PATHS - 1])
+
+    def _learn(
+        self, call: Call, recorder: trace.Recorder | None, failed: Sequence[Trace], audit: bool
+    ) -> Any:
+        """Run the function on a new trace, take the trace in, and return the result."""
         with self._lock:
-            others = tuple(pair for pair in self._fast if pair[1] is not found)
-            pair = next((pair for pair in self._fast if pair[1] is found), None)
-            if pair is None:
-                path = found.call_path()
-                if path is None:
-                    return
-                pair = (path, found)
-            self._fast = (pair, *others[: _CALL_PATHS - 1])
-
-    def _record(self, call: Call) -> tuple[Trace, Any]:
-        """Run the function on a new trace, keep the trace, and return both it and the result."""
-        reads = state.reads_of(self._function)
-        with trace.Recorder(self._name, accelerating=True, state=reads) as recorder:
-            inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
-            args, kwargs = tree.unflatten(call.treedef, inputs)
-            leaves, treedef = tree.flatten(self._function(*args, **kwargs))
-            # Outputs of a replay are contiguous arrays of their own; so are those of the recording.
-            held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
-            results: list[Any] = []
-            arrays: list[dlarray] = []
-            for leaf in leaves:
-                if type(leaf) is not dlarray:
-                    if isinstance(leaf, Iterator):
-                        raise ArgumentError(
-                            f"{self._name}: the result holds a {type(leaf).__name__}, which could be run through "
-                            "only once, and not by a replay; return a list."
-                        )
-                    results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
-                    continue
-                trace.check_open(leaf)
-                recorder.graph.outputs.append(recorder.value(leaf))
-                results.append(ArrayLeaf(leaf._format))
-                data = leaf._data
-                own = leaf._value is not None and data.base is None and id(data) not in held
-                if not own or not data.flags.c_contiguous:
-                    data = data.copy()
-                held.add(id(data))
-                arrays.append(dlarray._wrap(data, leaf._format, None))
-        reads = generator.joined(reads, recorder)
-        made = Trace(recorder.graph, results, treedef, self._name, call.key, reads)
+            self._misses += 1
+            known = list(self._entries)
+            miss = self._last_miss = _Miss(call.key, known, hash(call.key) in self._evicted)
+        untraced = call if recorder is None else call._replace(leaves=_untraced(call.leaves))
+        made, result = record(self._name, self._function, untraced, recorder)
+        if made is None:
+            return result
         with self._lock:
             self._recorded += 1
-            made.used = self._calls
-            if recorder.replayable:
-                self._traces[call.key] = made
-                self._last_trace = made
-                self._evict()
-        return made, made.assemble(arrays)
-
-    def _call_within(self, recorder: trace.Recorder, call: Call) -> Any:
-        """Record the call as one op of the evaluation around it."""
-        found = self._find(call)
-        known = found is not None
-        read = None if found is None else found.state.fetch()
-        if found is None or read is None:
-            known = False
-            with generator.apart():  # the op draws once more what is drawn here
-                found, _ = self._record(call._replace(leaves=_untraced(call.leaves)))
-            read = found.state.fetch()
-            assert read is not None  # it was recorded just now
-        outputs = trace.apply_op(found.op(), [*call.arrays, *map(trace.wrap, read)], {})
-        found.state.accepted()
-        count = sum(1 for leaf in found.results if type(leaf) is ArrayLeaf)
-        result = found.assemble(list(outputs[:count]))
-        if known and self._check_mode == "tolerance":
-            self._check(call, found, result, stacklevel=4)
+            entry = self._entries.get(call.key)
+            if entry is None:
+                entry = self._entries[call.key] = Entry(call.key)
+                entry.calls = 1
+            entry.used = self._calls
+            finding = entry.add(self._name, made, failed, self._confirm, self._max_variants, audit)
+            self._schedule(entry)
+            self._fast = tuple(
+                [path for path in self._fast if path[2] is not entry or path[1] in entry.variants]
+            )
+            self._last_trace = finding.trace
+            miss.outcome = finding.outcome
+            self._evict()
+        if finding.notice is not None:
+            self._tell(finding.notice)
         return result
 
-    def _check(self, call: Call, found: Trace, result: Any, stacklevel: int = 3) -> None:
-        """Warn if the underlying function gives other outputs than a replay gave."""
+    def _run_uncompiled(self, call: Call) -> Any:
+        with self._lock:
+            self._misses += 1
+            self._uncompiled += 1
+            self._last_miss = _Miss(call.key, [], False, "refused")
+        args, kwargs = tree.unflatten(call.treedef, call.leaves)
+        return dlfeval(self._function, *args, **kwargs)
+
+    def _tell(self, notice: Notice) -> None:
+        """Give a warning, once for each cause."""
+        if notice.cause not in self._told:
+            self._told.add(notice.cause)
+            file, line = notice.where or trace.user_location() or ("<unknown>", 0)
+            warnings.warn_explicit(notice.text, notice.category, file, line)
+
+    def _is_checked(self, entry: Entry) -> bool:
+        if self._check_mode == "sample":
+            return entry.calls % self._check_every == 0
+        return self._check_mode == "tolerance"
+
+    def _check(self, call: Call, known: Trace, result: Any) -> None:
+        """Warn if the underlying function gives other outputs than a replay of `known` gave."""
         args, kwargs = tree.unflatten(call.treedef, _untraced(call.leaves))
-        with trace.suspended(), generator.apart(found.state.drawn()):
+        with trace.suspended(), generator.apart(known.state.drawn()):
             expected = dlfeval(self._function, *args, **kwargs)
-        difference = first_difference(result, expected, self._check_tolerance)
-        if difference is not None:
-            warnings.warn(
-                f"Accelerated outputs differ from underlying function outputs. {self._name}: {difference}. Values that "
-                "do not come from array arguments are constants of a trace (numbers from closures, NumPy's "
-                "random numbers, the outcome of an if); pass them as arguments.",
+        found = first_difference(result, expected, self._check_tolerance)
+        if found is not None:
+            file, line = trace.user_location() or ("<unknown>", 0)
+            warnings.warn_explicit(
+                f"Accelerated outputs differ from underlying function outputs. {self._name}: {found}. Values that "
+                "do not come from array arguments are constants of a trace (NumPy's random numbers, the time, a "
+                "counter, a file); pass them as arguments.",
                 OutputsDifferWarning,
-                stacklevel=stacklevel,
+                file,
+                line,
             )
 
     def _evict(self) -> None:
-        while len(self._traces) > self._cache_size:
-            oldest = min(self._traces.values(), key=lambda kept: kept.used)
-            del self._traces[oldest.key]
+        while len(self._entries) > self._cache_size:
+            oldest = min(self._entries.values(), key=lambda kept: kept.used)
+            del self._entries[oldest.key]
             self._evicted[hash(oldest.key)] = None
             if len(self._evicted) > _EVICTED_KEPT:
                 del self._evicted[next(iter(self._evicted))]
-            self._fast = tuple(pair for pair in self._fast if pair[1] is not oldest)
+            self._fast = tuple([path for path in self._fast if path[2] is not oldest])
 
     def _normalised(self, args: Any, kwargs: Any) -> Any:
         """Return arguments as the signature orders them, so that f(x, y) and f(x, y=y) share a trace."""
@@ -439,17 +419,46 @@ class AcceleratedFunction:
     def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         return leaf_names(self._function, treedef.structure)[number]
 
-    def _explain_miss(self, key: Key, known: list[Key], evicted: bool) -> str:
-        described = describe(self._function, key)
-        if key not in self._traces:
+    def _explain_miss(self, miss: "_Miss") -> str:
+        described = describe(self._function, miss.key)
+        entry = self._entries.get(miss.key)
+        if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
+            place = trace.describe_location(entry.refusal.where)
+            return (
+                f"{self._name}: not accelerated for {described}: {entry.refusal.reason} at {place}. The call ran "
+                "uncompiled."
+            )
+        if miss.outcome == "raised":
             return f"{self._name}: miss. The function raised an error for {described}, and no trace was kept."
+        if miss.outcome == "confirmed":
+            return f"{self._name}: miss. The call was recorded too, and confirmed the trace for {described}."
+        if miss.outcome == "audited":
+            return (
+                f"{self._name}: miss. The call was recorded again, and agreed with the trace for {described}."
+            )
+        if miss.outcome == "replaced":
+            return f"{self._name}: miss. The trace for {described} was replaced: the function does something else now."
         head = f"{self._name}: miss. A new trace was recorded for {described}"
-        if evicted:
+        if miss.key in miss.known:
+            return (
+                f"{head}, because the values of arrays decided something else than in the traces there were."
+            )
+        if miss.evicted:
             return (
                 f"{head}, because the trace that there was had been evicted: more than cache_size "
                 f"({self._cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
             )
-        return f"{head}, {why_missed(self._function, key, known)}"
+        return f"{head}, {why_missed(self._function, miss.key, miss.known)}"
+
+
+@dataclass(slots=True)
+class _Miss:
+    """A call that was not replayed, the keys that there were, and whether its own had been evicted."""
+
+    key: Key
+    known: list[Key]
+    evicted: bool
+    outcome: str = "raised"
 
 
 def _check_function(function: Any) -> None:
@@ -499,8 +508,8 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
-        options: cache_size (50), check_mode ("none"), check_tolerance (1e-4), enabled (True): see
-            AcceleratedFunction.
+        options: confirm (1), audit (True), max_variants (8), cache_size (50), check_mode ("none"), check_every
+            (100), check_tolerance (1e-4), enabled (True): see AcceleratedFunction.
 
     Returns:
         An AcceleratedFunction, or, without `function`, a decorator that makes one.
@@ -519,11 +528,10 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
         >>> y.item(), grad.tolist()
         (1.0, [[1.0], [1.0]])
     """
-    unknown = options.keys() - {"cache_size", "check_mode", "check_tolerance", "enabled"}
+    unknown = options.keys() - set(NAMES)
     if unknown:
         raise ArgumentError(
-            f"dlaccelerate: unknown option {sorted(unknown)[0]!r}; options are cache_size, check_mode, "
-            "check_tolerance and enabled."
+            f"dlaccelerate: unknown option {sorted(unknown)[0]!r}; options are {', '.join(NAMES)}."
         )
     if function is None:
         return lambda decorated: AcceleratedFunction(decorated, **options)

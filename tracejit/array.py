@@ -13,6 +13,7 @@ from tracejit import numpy_api, trace
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.functions import elementwise, indexing, linear, movement, reductions
+from tracejit.guards import Decides
 from tracejit.ir import Value
 
 _new = object.__new__
@@ -124,7 +125,7 @@ class dlarray:
         return (self[i] for i in range(len(self._data)))
 
     def __contains__(self, x: Any) -> bool:
-        return bool(trace.need_value(self == x, "in").any())
+        return bool(trace.need_value((self == x).any(), "in", Decides.TRUTH))
 
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"
@@ -145,17 +146,17 @@ class dlarray:
 
     # Values that leave the array
 
-    def _single(self, what: str) -> np.ndarray:
+    def _single(self, what: str, decides: Decides = Decides.VALUE) -> np.ndarray:
         """Return the data of an array of one element for `what`, with no axes."""
         if self._data.size != 1:
             hint = "use any() or all()" if what == "bool()" else "reduce it or select an element first"
             raise DimsError(
                 f"{what}: {trace.describe(self)} has {self._data.size} elements, not one; {hint}."
             )
-        return trace.need_value(self, what).reshape(())
+        return trace.need_value(self, what, decides).reshape(())
 
     def __bool__(self) -> bool:
-        return bool(self._single("bool()"))
+        return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
         if self._value is not None and self._data.dtype.kind == "f" and trace.is_storing():
@@ -163,7 +164,7 @@ class dlarray:
         return float(self._single("float()"))
 
     def __int__(self) -> int:
-        return int(self._single("int()"))
+        return int(self._single("int()", Decides.WHOLE if self._data.dtype.kind == "f" else Decides.VALUE))
 
     def __index__(self) -> int:
         if self._data.dtype.kind not in "iu" or self._data.ndim:
@@ -181,9 +182,11 @@ class dlarray:
 
         Raises:
             DimsError: without an index, if there is more than one element.
-            TraceError: if the value is needed while the function is recorded for acceleration.
         """
         if index:
+            if trace.steers(self):
+                flat = len(index) == 1 and self._data.ndim > 1
+                return (movement.ravel(self) if flat else self)[index].item()
             return trace.need_value(self, "item()").item(*index)
         return self._single("item()").item()
 
@@ -215,7 +218,9 @@ class dlarray:
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        return trace.need_value(self, "__dlpack__()").__dlpack__(**options)
+        data = trace.need_value(self, "__dlpack__()")
+        # Whoever takes it may write to it, and a tape that holds it must not change.
+        return (data if self._value is None else data.copy()).__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()

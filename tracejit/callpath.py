@@ -45,6 +45,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import Aval
+from tracejit.guards import GuardFailed
 from tracejit.signature import ArrayPart, Key
 from tracejit.state import NOTHING, State
 from tracejit.tree import LEAF, TreeDef
@@ -62,6 +63,7 @@ def generate(
     is_output: Callable[[Any], bool],
     launch: Callable[..., int],
     state: State = NOTHING,
+    guarded: bool = False,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -73,17 +75,20 @@ def generate(
         is_output: whether a leaf of the result is the next array.
         launch: runs the program on tuples of input and output arrays; gives 0 if it has.
         state: what the trace reads besides arguments.
+        guarded: whether the program has one more output, which says whether the others count.
     """
-    return _Generator(launch, state).run(key, outputs, results, treedef, is_output)
+    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, is_output)
 
 
 class _Generator:
-    def __init__(self, launch: Callable[..., int], state: State) -> None:
+    def __init__(self, launch: Callable[..., int], state: State, guarded: bool) -> None:
         self.state = state
+        self.guarded = guarded
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "MISS": MISS, "dlarray": dlarray, "ndarray": np.ndarray, "empty": np.empty, "new": object.__new__,
             "launch": launch, "fetch": state.fetch, "accepted": state.accepted, "OrderedDict": OrderedDict,
+            "truth": np.dtype(bool), "GuardFailed": GuardFailed,
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
@@ -108,8 +113,17 @@ class _Generator:
         for i, (aval, _) in enumerate(outputs):
             self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
         made = [f"o{i}" for i in range(len(outputs))]
-        self.line(f"if launch({_tuple(arrays)}, {_tuple(made)}):")
-        self.line(f"{_INDENT}return MISS")
+        if self.guarded:
+            self.line("holds = empty((), truth)")
+            made.append("holds")
+            self.line("try:")
+            self.line(f"{_INDENT}if launch({_tuple(arrays)}, {_tuple(made)}):")
+            self.line(f"{_INDENT * 2}return MISS")
+            self.line("except GuardFailed:")
+            self.line(f"{_INDENT}return MISS")
+            self.miss_if("not holds")
+        else:
+            self.miss_if(f"launch({_tuple(arrays)}, {_tuple(made)})")
         if self.state.accepts:
             self.line("accepted()")
         for i, (_, format) in enumerate(outputs):

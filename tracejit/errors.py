@@ -12,7 +12,9 @@
     └── CacheError (RuntimeError)    the cache was set up or used wrongly
 
     TraceJitWarning (UserWarning)
-    └── OutputsDifferWarning         check_mode="tolerance" found a difference
+    ├── OutputsDifferWarning         a check found that a replay gives something else than the function
+    ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
+    └── ChangedTraceWarning          an audit found that the function does something else than its trace
 
 Every message names the function and the argument, what was found, what was expected, and what to do.
 """
@@ -60,3 +62,11 @@ class TraceJitWarning(UserWarning):
 
 class OutputsDifferWarning(TraceJitWarning):
     """Accelerated outputs differ from the outputs of the underlying function."""
+
+
+class NotAcceleratedWarning(TraceJitWarning):
+    """A function runs uncompiled for some arguments, because a replay could be wrong."""
+
+
+class ChangedTraceWarning(TraceJitWarning):
+    """A function no longer does what its trace holds; the trace has been recorded anew."""

@@ -225,6 +225,7 @@ class Draws(State):
         self._reads = reads
         self._blocks = {generator: draw.blocks for generator, draw in draws.items()}
         self.layouts = (*reads.layouts, *[None] * len(draws))
+        self.names = (*reads.names, *draws)
         self._last = threading.local()
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
@@ -235,6 +236,10 @@ class Draws(State):
         taken = {generator: (generator.advance(blocks), blocks) for generator, blocks in self._blocks.items()}
         _thread.pending = taken
         return (*read, *[before for before, _ in taken.values()])
+
+    def applies(self) -> bool:
+        """Return whether fetch() would give arrays, without drawing."""
+        return self._reads.applies()
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""

@@ -134,8 +134,8 @@ class Builder:
             if dtypes is not None:
                 values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
         node = Node(op, tuple(values), params, self.location)
-        self.graph.nodes.append(node)
         result = op.numpy(*[v.data for v in values], **params) if self.compute else None
+        self.graph.nodes.append(node)  # which is there only if there is a result
         if type(avals) is Aval:
             value = self._output(avals, node, result)
             node.outputs = (value,)

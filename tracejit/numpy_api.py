@@ -11,6 +11,7 @@ import numpy as np
 from tracejit import trace
 from tracejit.errors import ArgumentError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.guards import Decides
 
 _ADVICE = "take its value with extractdata(x) first (no gradient goes through that)"
 
@@ -93,13 +94,31 @@ def _value(x: Any, what: str) -> Any:
 
 
 def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    pair = [trace.as_array(a, "np.allclose") for a in (x, y)]
+    if any(map(trace.steers, pair)):
+        a, b = pair
+        near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
+        return _all(near | (a == b) | _both_nan(a, b, equal_nan), "np.allclose")
     return np.allclose(
         _value(x, "np.allclose"), _value(y, "np.allclose"), rtol=rtol, atol=atol, equal_nan=equal_nan
     )
 
 
 def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    pair = [trace.as_array(a, "np.array_equal") for a in (x, y)]
+    if any(map(trace.steers, pair)):
+        a, b = pair
+        return bool(a.shape == b.shape) and _all((a == b) | _both_nan(a, b, equal_nan), "np.array_equal")
     return np.array_equal(_value(x, "np.array_equal"), _value(y, "np.array_equal"), equal_nan=equal_nan)
+
+
+def _both_nan(x: Any, y: Any, wanted: bool) -> Any:
+    return elementwise.isnan(x) & elementwise.isnan(y) if wanted else False
+
+
+def _all(condition: Any, what: str) -> bool:
+    """Return whether a traced condition holds everywhere, which is one outcome, not as many as there are values."""
+    return bool(trace.need_value(reductions.all(condition), what, Decides.TRUTH))
 
 
 def _clip(

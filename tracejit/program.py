@@ -4,12 +4,14 @@
 A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.errors import BoundsError
+from tracejit.guards import GuardFailed
 from tracejit.ir import Where
 from tracejit.passes.plan import Place
 
@@ -70,6 +72,7 @@ class Program(NamedTuple):
     constants: list[np.ndarray]
     arena_bytes: int
     checked: tuple[str, ...] = ()
+    guard: int | None = None  # the output, a bool scalar, that says whether the others count
 
     @property
     def launches(self) -> int:
@@ -85,8 +88,11 @@ class Program(NamedTuple):
         """Return memory for the outputs."""
         return tuple([np.empty(aval.shape, aval.dtype) for aval in self.outputs])
 
-    def check(self, fault: np.ndarray) -> None:
-        """Raise a BoundsError if the further output says that an index was out of range."""
+    def check(self, fault: np.ndarray, outputs: Sequence[np.ndarray]) -> None:
+        """Raise GuardFailed if the program does not apply, or a BoundsError if the further output says that an index
+        was out of range."""
+        if self.guard is not None and not outputs[self.guard]:
+            raise GuardFailed
         if fault:
             raise BoundsError(
                 f"an index is out of range in a replay of {' or '.join(self.checked)}; places must lie in -n to "

@@ -13,6 +13,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
+from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
@@ -27,12 +28,15 @@ class Replay:
         title: heads the emitted module.
         layouts: where the elements of each input lie.
         function: name of the function in the emitted module that launches the kernels.
+        guard: the number of the output that says whether the others count, if there is one.
     """
 
     def __init__(
-        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward"
-    ) -> None:
+        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward",
+        guard: int | None = None,
+    ) -> None:  # fmt: skip
         self.graph = graph
+        self.guard = guard
         self.title = title
         self._function = function
         self._layouts = layouts
@@ -49,7 +53,8 @@ class Replay:
                 if self._program is None:
                     started = time.perf_counter_ns()
                     with _collector_paused():
-                        self._program = pipeline.build(self.graph, self._layouts)
+                        program = pipeline.build(self.graph, self._layouts)
+                        self._program = program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
         return self._program
 
@@ -59,12 +64,19 @@ class Replay:
         return self._program is not None
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the outputs for inputs of the graph's shapes and dtypes and of the given layouts."""
+        """Return the outputs for inputs of the graph's shapes and dtypes and of the given layouts.
+
+        Raises:
+            GuardFailed: if the guard says that they do not count.
+        """
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
                     self._executable = executable(self.program, self.title, self._layouts)
-        return self._executable(arrays)  # type: ignore[no-any-return]
+        outputs: list[np.ndarray] = self._executable(arrays)
+        if self.guard is not None and not outputs[self.guard]:
+            raise GuardFailed
+        return outputs
 
     @property
     def launch(self) -> Any:
@@ -103,14 +115,17 @@ def executable(program: Program, title: str, layouts: Sequence[Layout | None] = 
     return CpuExecutable(program, layouts)
 
 
-def call_op(title: str, graph: Graph, formats: Sequence[str | None]) -> tuple[Op, list[Replay]]:
+def call_op(
+    title: str, graph: Graph, formats: Sequence[str | None], guard: int | None = None
+) -> tuple[Op, list[Replay]]:
     """Return a graph as one op whose forward and adjoint are compiled programs (Note [a program as an op]).
 
-    The op's outputs are the graph's, of the given formats, then the values saved for the adjoint.
+    The op's outputs are the graph's, of the given formats, then the values saved for the adjoint. If one of them
+    is a guard that does not hold, the op raises GuardFailed and nothing is recorded.
     Also returns the replays that the op runs: forward and adjoint.
     """
     parts = split(graph)
-    forward = Replay(parts.forward, f"{title}, forward")
+    forward = Replay(parts.forward, f"{title}, forward", guard=guard)
     adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint")
     outputs = len(parts.by_output)
     lazy: list[Op] = []

@@ -33,6 +33,9 @@ class State:
     # Where the elements of each array lie that fetch() gives; None: contiguous, in C order.
     layouts: tuple[Layout | None, ...] = ()
 
+    # What tells where each of those arrays is found: two recordings that read from other places differ.
+    names: tuple[Any, ...] = ()
+
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
         """Return the graph input that stands for an untraced array, made by ``builder.input`` if it is new, or
         None for an array that is a constant of the trace."""
@@ -44,6 +47,10 @@ class State:
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, or None if what was read is not what it was."""
         return ()
+
+    def applies(self) -> bool:
+        """Return whether fetch() would give arrays, without taking anything."""
+        return self.fetch() is not None
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""

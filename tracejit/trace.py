@@ -12,12 +12,13 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
-from tracejit.errors import ArgumentError, TraceError
+from tracejit.errors import ArgumentError, BoundsError, TraceError
+from tracejit.guards import MOST_VALUES, Decides, Guard, outcome
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.state import NOTHING, State
@@ -75,11 +76,19 @@ def describe_location(where: Where) -> str:
     return f"{where[0]}:{where[1]}" if where else "an unknown place"
 
 
+class Refusal(NamedTuple):
+    """Why a recording cannot be replayed, where, and what to do about it."""
+
+    reason: str
+    where: Where
+    remedy: str
+
+
 class Recorder:
     """Records the operations of one evaluation of a function as a Graph.
 
-    `accelerating` recorders make graphs that are replayed with other values: an array's value must then
-    not steer Python code (need_value raises).
+    `accelerating` recorders make graphs that are replayed with other values: what an array's value decides in
+    Python code (need_value) is noted as a guard, and what cannot be replayed at all as a refusal.
     """
 
     def __init__(self, name: str, accelerating: bool = False, state: State = NOTHING) -> None:
@@ -89,6 +98,9 @@ class Recorder:
         self.closed = False
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
+        self.guards: list[Guard] = []
+        self.refusal: Refusal | None = None
+        self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # of random numbers, by generator (tracejit.generator)
         self.replayable = True  # False: right for this call only
@@ -114,12 +126,35 @@ class Recorder:
         self.closed = True
         self.state.close()
         self._captured.clear()
+        self._guarded.clear()
         self.numbers.clear()
         for value in self.graph.inputs:
             value.data = None
         for node in self.graph.nodes:
             for value in node.outputs:
                 value.data = None
+
+    def guard(self, value: Value, decides: Decides, what: str) -> None:
+        """Note that `what` lets a value, as it is now, decide what is recorded."""
+        if (value, decides) in self._guarded:
+            return
+        self._guarded.add((value, decides))
+        where = user_location()
+        if value.data.size > MOST_VALUES:
+            self.refuse(
+                f"{what} takes {value.data.size} values out of the trace",
+                where,
+                f"up to {MOST_VALUES} are compared at each call. Keep them arrays (the functions of tracejit and "
+                "NumPy; stop_gradient cuts the derivative), or return them and read them outside",
+            )
+            return
+        decided = outcome(decides, value.data)
+        self.guards.append(Guard(value, decides, decided, what, where, len(self.graph.nodes)))
+
+    def refuse(self, reason: str, where: Where, remedy: str) -> None:
+        """Note that this recording cannot be replayed; the first reason counts."""
+        if self.refusal is None:
+            self.refusal = Refusal(reason, where, remedy)
 
     def input(self, array: Any) -> Any:
         """Return a traced array that stands for `array` as an input of the graph."""
@@ -227,37 +262,23 @@ def check_open(array: Any) -> None:
         )
 
 
-def need_value(array: Any, what: str) -> np.ndarray:
+def steers(array: Any) -> bool:
+    """Return whether the value of an array is an input, or was computed, of a trace that will be replayed."""
+    return array._value is not None and array._value.owner.accelerating
+
+
+def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.ndarray:
     """Return the data of `array` for `what` ("bool()", ...), which steers Python code outside the trace.
 
+    In a trace that will be replayed, what the data decide becomes a guard.
+
     Raises:
-        TraceError: if the array belongs to a closed trace, or to one that will be replayed, where the
-            value seen now would be frozen.
+        TraceError: if the array belongs to a closed trace.
     """
     check_open(array)
-    value = array._value
-    if value is not None and value.owner.accelerating:
-        place = describe_location(user_location())
-        raise TraceError(
-            f"{what} at {place} needs the value of a traced {describe(array)} while {value.owner.name} is "
-            "recorded for acceleration. A replay with other values would silently keep what this value "
-            f"decides. {_advice(what)}"
-        )
+    if steers(array):
+        array._value.owner.guard(array._value, decides, what)
     return array._data  # type: ignore[no-any-return]
-
-
-def _advice(what: str) -> str:
-    if what == "bool()":
-        return (
-            "Use where(condition, a, b) instead of if, & and | instead of and and or, or leave this part out of "
-            "the accelerated function."
-        )
-    if what == "index":
-        return "Pass a number that Python needs as a plain int: each value has a trace of its own."
-    return (
-        "Keep the value an array (the functions of tracejit and NumPy instead of math, stack instead of filling an "
-        "ndarray), or return it and read it outside."
-    )
 
 
 def describe(array: Any) -> str:
@@ -303,6 +324,11 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         for array in arrays:
             if array._value is not None:
                 check_open(array)
+                array._value.owner.refuse(
+                    f"{op.name} uses an array of the trace in another thread",
+                    user_location(),
+                    "what a thread computes is not recorded; compute it in the thread of the function",
+                )
         with np.errstate(all="ignore"):
             result = op.numpy(*[a._data for a in arrays], **params)
         if type(avals) is Aval:
@@ -318,7 +344,12 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     values = [
         a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
     ]
-    outputs = builder.append(op, values, params, avals)
+    try:
+        outputs = builder.append(op, values, params, avals)
+    except BoundsError:
+        # Whoever catches it goes on by what the indices were.
+        current.refuse(f"{op.name} met an index out of range", builder.location, "check indices outside")
+        raise
     if type(avals) is Aval:
         return _array_class._wrap(outputs.data, avals.format, outputs)
     return tuple(

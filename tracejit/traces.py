@@ -2,14 +2,15 @@
 """A trace: what one recording of a function gave, and how its result is put together from a replay."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tracejit import tree
+from tracejit import trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS, generate
+from tracejit.guards import Guard, GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Op
 from tracejit.replay import Replay, call_op
@@ -18,21 +19,37 @@ from tracejit.state import NOTHING, State
 
 
 class Trace:
-    """One recording: its graph, and how outputs are put together again."""
+    """One recording: its graph, and how outputs are put together again.
+
+    Args:
+        graph: what was recorded; if there are guards, its last output says whether all of them hold.
+        results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
+        treedef: of the result.
+        title: heads emitted modules.
+        key: of the call.
+        guards: what array values decided.
+        state: what was read besides arguments.
+        refusal: why this cannot be replayed, or None.
+        length: nodes of the graph that were recorded; the rest computes the guards.
+    """
 
     def __init__(
         self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key,
-        state: State = NOTHING,
+        guards: Sequence[Guard] = (), state: State = NOTHING, refusal: trace.Refusal | None = None,
+        length: int | None = None,
     ) -> None:  # fmt: skip
         self.graph = graph
-        # For each leaf of the result: the format of an array (the next output of the graph), or the constant itself.
         self.results = results
         self.treedef = treedef
         self.title = title
         self.key = key
+        self.guards = guards
         self.state = state
-        self.replay = Replay(graph, title, [*layouts(key), *state.layouts])
-        self.used = 0  # the call that used it last
+        self.refusal = refusal
+        self.length = len(graph.nodes) if length is None else length
+        self.agreed = 0  # later recordings that were like this one
+        self._guard = len(graph.outputs) - 1 if guards else None
+        self.replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = threading.Lock()
 
@@ -51,38 +68,49 @@ class Trace:
         return [leaf.format for leaf in self.results if type(leaf) is ArrayLeaf]
 
     def run(self, arrays: list[dlarray]) -> Any:
-        """Return the result of a replay, or MISS if what the trace reads besides the arguments has changed."""
+        """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
         read = self.state.fetch()
         if read is None:
             return MISS
-        outputs = self.replay([*[a._data for a in arrays], *read])
+        try:
+            outputs = self.replay([*[a._data for a in arrays], *read])
+        except GuardFailed:
+            return MISS
         self.state.accepted()
-        wrap = dlarray._wrap
-        made = [wrap(data, format, None) for data, format in zip(outputs, self.formats, strict=True)]
-        return self.assemble(made)
+        formats = self.formats
+        arrays = [
+            dlarray._wrap(data, format, None)
+            for data, format in zip(outputs[: len(formats)], formats, strict=True)
+        ]
+        return self.assemble(arrays)
+
+    def run_within(self, arrays: list[dlarray]) -> Any:
+        """Return the result as run() does, computed by one op of the evaluation around the call."""
+        read = self.state.fetch()
+        if read is None:
+            return MISS
+        with self._lock:
+            if self._op is None:
+                formats = [*self.formats, *([] if self._guard is None else [None])]
+                self._op = call_op(self.title, self.graph, formats, self._guard)
+        try:
+            outputs = trace.apply_op(self._op[0], [*arrays, *[trace.wrap(data) for data in read]], {})
+        except GuardFailed:
+            return MISS
+        self.state.accepted()
+        return self.assemble(list(outputs[: len(self.formats)]))
 
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
         launch = self.replay.launch
         if launch is None:
             return None
-        outputs = list(zip(self.replay.program.outputs, self.formats, strict=True))
+        formats = self.formats
+        outputs = list(zip(self.replay.program.outputs[: len(formats)], formats, strict=True))
         return generate(
-            self.key,
-            outputs,
-            self.results,
-            self.treedef,
-            lambda leaf: type(leaf) is ArrayLeaf,
-            launch,
-            self.state,
-        )
-
-    def op(self) -> Op:
-        """Return the trace as one op for an outer evaluation."""
-        with self._lock:
-            if self._op is None:
-                self._op = call_op(self.title, self.graph, self.formats)
-        return self._op[0]
+            self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is ArrayLeaf, launch,
+            self.state, self._guard is not None,
+        )  # fmt: skip
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""

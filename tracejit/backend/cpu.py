@@ -128,7 +128,8 @@ class CpuExecutable:
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
             status = launch(inputs, (*outputs, fault))
-            program.check(fault)
+            if not status:
+                program.check(fault, outputs)
             return status
 
         # A function rather than a method: this is the innermost call of a replay.

@@ -73,7 +73,7 @@ class PythonExecutable:
 
         with np.errstate(all="ignore"):
             self._namespace["forward"](locate)
-        program.check(fault)
+        program.check(fault, outputs)
         return outputs
 
 

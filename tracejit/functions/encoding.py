@@ -35,7 +35,6 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
         ArgumentError: if `class_names` are empty or repeat, or a label is none of them. That is not seen
             while a trace is recorded: such a label then gives zeros.
         DimsError: if the axis is out of range, or the labelled one has another size than 1.
-        TraceError: if the classes have to be found in labels that are traced for acceleration.
 
     Examples:
         >>> import tracejit as tj
@@ -98,7 +97,6 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
     Raises:
         DimsError: if the axis is not found, or its size is not the number of classes.
         ArgumentError: if `class_names` are empty or repeat.
-        TraceError: for strings, while the function is recorded for acceleration.
 
     Examples:
         >>> import tracejit as tj

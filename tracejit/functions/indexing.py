@@ -19,6 +19,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
+from tracejit.functions.reductions import count_nonzero
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -77,7 +78,6 @@ def getitem(x: Any, key: Any) -> "dlarray":
         BoundsError: (an IndexError) for a place that `x` does not have, or too many indices.
         DimsError: if index arrays do not broadcast together.
         ArgumentError: for a key of another kind.
-        TraceError: for a traced mask in a function that is recorded for acceleration.
 
     Adjoint: ct set into zeros; of repeated places, added up.
 
@@ -109,7 +109,7 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         dlarray of the sizes, format and dtype of `x`.
 
     Raises:
-        BoundsError, ArgumentError, TraceError: as getitem.
+        BoundsError, ArgumentError: as getitem.
         DimsError: if `value` does not broadcast to ``x[key]`` or has other labels.
         ArgumentError: also if an integer `value` does not fit the dtype of `x`.
 
@@ -338,8 +338,8 @@ def _checked_entries(
             continue
         if kind == _MASK:
             _check_mask(function, shape, format, entry, axis)
-            places = np.nonzero(trace.need_value(entry, "indexing with a boolean mask"))
-            checked += [(_PLACES, trace.as_array(index)) for index in places]
+            places = _true_places(entry, "the size of a selection by a mask")
+            checked += [(_PLACES, index) for index in places]
             axis += len(places)
             continue
         if kind == _INT:
@@ -595,18 +595,28 @@ def nonzero(x: Any) -> tuple["dlarray", ...]:
     """Return the places where `x` is not zero: one array of int64 for each axis.
 
     Args:
-        x: dlarray of any format, ndarray or list; its values are needed.
+        x: dlarray of any format, ndarray or list. How many places there are is a size, which a function that is
+            recorded for acceleration may depend on: another number of places is recorded anew.
 
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.
-
-    Raises:
-        TraceError: if `x` is traced in a function that is recorded for acceleration.
 
     Examples:
         >>> import tracejit as tj
         >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]
         [array([1, 2])]
     """
-    data = trace.need_value(trace.as_array(x, "nonzero"), "nonzero")
-    return tuple(trace.as_array(places) for places in np.nonzero(data))
+    return tuple(_true_places(trace.as_array(x, "nonzero"), "the number of places of nonzero"))
+
+
+def _true_places(array: Any, what: str) -> list[Any]:
+    """Return the places where an array is not zero, one array for each axis; `what` names their number."""
+    if not trace.steers(array) or not array._data.ndim:
+        return [trace.as_array(places) for places in np.nonzero(trace.need_value(array, what))]
+    count = int(trace.need_value(count_nonzero(array), what))
+    place = trace.apply("true_places", relabel(array, None), count=count)
+    places = []
+    for extent in reversed(array._data.shape[1:]):
+        places.append(trace.apply("mod", place, extent))
+        place = trace.apply("floordiv", place, extent)
+    return [place, *reversed(places)]

@@ -109,12 +109,12 @@ def extractdata(x: Any) -> np.ndarray:
         x: dlarray.
 
     Returns:
-        A copy, so that writing to it changes no dlarray.
+        A copy, so that writing to it changes no dlarray. A function that is recorded for acceleration is recorded
+        anew for other values; stop_gradient cuts the derivative and is replayed for all of them.
 
     Raises:
         ArgumentError: if `x` is no dlarray.
-        TraceError: if `x` is traced in a function that is recorded for acceleration (a replay would keep
-            the value seen now; use stop_gradient there), or after its trace closed.
+        TraceError: if `x` is used after its trace closed.
 
     Examples:
         >>> import numpy as np, tracejit as tj

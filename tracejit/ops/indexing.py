@@ -221,6 +221,17 @@ def _add_along_numbers(out: Aval, x: Aval, index: Aval, v: Aval, *, axis: int) -
     return _numbers(x, index.shape[axis], axis)
 
 
+def _infer_true_places(x: Aval, *, count: int) -> Aval:
+    return Aval((count,), None, _INT64)
+
+
+def _numpy_true_places(x: np.ndarray, *, count: int) -> np.ndarray:
+    places = np.zeros(count, np.int64)
+    found = np.flatnonzero(x)[:count]
+    places[: found.size] = found
+    return places
+
+
 def _sample(*shapes: Shape, axis: int, high: int) -> Sample:
     dtypes = (None, "int64") if len(shapes) == 2 else (None, "int64", None)
     return Sample(shapes, {"axis": axis}, dtypes=dtypes, integer_high=high)
@@ -260,4 +271,9 @@ OPS = (
        emit=KernelCall("add_along_axis", _add_along_numbers, True),
        samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),
                 _sample((2, 3, 2), (2, 5, 2), (2, 5, 2), axis=1, high=3))),
+    Op(name="true_places", doc="the places, in C order, of the first `count` elements that are not 0, then zeros; "
+       "no derivative",
+       kind=Kind.KERNEL, infer=_infer_true_places, numpy=_numpy_true_places, vjp=None, analytic=False,
+       emit=KernelCall("true_places", lambda out, x, *, count: (x.size, count)),
+       samples=(Sample(((2, 3),), {"count": 4}), Sample(((5,),), {"count": 9}), Sample(((3,),), {"count": 0}))),
 )  # fmt: skip

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An accelerated function gives what the plain one gives, or says why it runs uncompiled."""
+
+# ruff: noqa: PLW0108 - a lambda has the line that messages name
+
+import itertools
+import math
+import re
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from interpreted import interpreted
+
+import tracejit as tj
+from tracejit import (
+    ChangedTraceWarning,
+    NotAcceleratedWarning,
+    OutputsDifferWarning,
+    TraceError,
+    config,
+    dlaccelerate,
+    dlarray,
+    dlfeval,
+    dlgradient,
+    replay,
+    tree,
+)
+
+compiled = replay.executable
+
+
+@pytest.fixture(autouse=True)
+def python_backend(monkeypatch):
+    """Nothing compiles, except where a test asks for it."""
+    monkeypatch.setattr(config.settings, "backend", "python")
+    monkeypatch.setattr(config.settings, "verify", True)
+    monkeypatch.setattr(replay, "executable", interpreted)
+
+
+@pytest.fixture
+def cpu_backend(python_backend, monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "cpu")
+    monkeypatch.setattr(replay, "executable", compiled)
+
+
+def vector(*numbers):
+    return dlarray(np.array(numbers, float))
+
+
+def plain(result):
+    """Return a result with ndarrays for dlarrays."""
+    return tree.map(lambda leaf: leaf._data if type(leaf) is dlarray else leaf, result)
+
+
+def assert_same(found, expected):
+    (have, have_tree), (want, want_tree) = tree.flatten(plain(found)), tree.flatten(plain(expected))
+    assert have_tree == want_tree
+    for a, b in zip(have, want, strict=True):
+        assert type(a) is type(b)
+        np.testing.assert_allclose(a, b, rtol=1e-12) if isinstance(a, np.ndarray) else None
+        assert isinstance(a, np.ndarray) or repr(a) == repr(b)
+
+
+def follow(fun, calls, **options):
+    """Call a function accelerated, and plain, with each of some arguments; return the accelerated function."""
+    accelerated = dlaccelerate(fun, **options)
+    for arguments in calls:
+        arguments = arguments if type(arguments) is tuple else (arguments,)
+        assert_same(accelerated(*arguments), dlfeval(fun, *arguments))
+    return accelerated
+
+
+def warned(fun, *arguments):
+    """Return the result of a call and the warnings that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fun(*arguments)
+    return result, caught
+
+
+VECTORS = [
+    vector(1, 2),
+    vector(1, 2),
+    vector(-3, 1),
+    vector(-3, 1),
+    vector(4, -1),
+    vector(1, 2),
+    vector(-3, 1),
+]
+
+
+class TestDecisions:
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda x: x if x.sum() > 0 else -x,
+            lambda x: x * 2 if (x > 0).all() and x[0] else -x,
+            lambda x: not x[0],
+            lambda x: sorted(x),
+            lambda x: max(x[0], x[1]) * x,
+            lambda x: x if x[0] in [x[1], dlarray(1.0)] else -x,
+            lambda x: x if 4.0 in x else -x,
+            lambda x: x * float(x[0]),
+            lambda x: math.exp(x[0]) * x,
+            lambda x: complex(x[0]),
+            lambda x: [x * i for i in range(abs(int(x[0])))],
+            lambda x: [x * i for i in range(x.astype(int)[1] + 2)],
+            lambda x: x * [0, 1, 2][x.astype(int)[1]],
+            lambda x: x[: x.astype(int)[1] + 2] * 2,
+            lambda x: np.tile(x, abs(x.astype(int)[0])),
+            lambda x: x * x[0].item(),
+            lambda x: x * x.item(1),
+            lambda x: x.reshape(2, 1).item(1) * x,
+            lambda x: x.reshape(2, 1).item(1, 0) * x,
+            lambda x: x * x.tolist()[0],
+            lambda x: (f"{x[0]:.3f}", x * 2),
+            lambda x: np.arange(9.0)[x.astype(int)] * x,
+            lambda x: np.from_dlpack(x) * x,
+            lambda x: x + np.arctan(tj.extractdata(x)),
+            lambda x: tj.arange(x.astype(int)[1] + 3) * x[0],
+            lambda x: x if np.allclose(x, [1.0, 2.0]) else -x,
+            lambda x: x if np.array_equal(x, [1.0, 2.0]) else -x,
+            lambda x: tj.onehotencode(x, 1),
+        ],
+    )
+    def test_follow_the_values(self, fun):
+        accelerated = follow(fun, VECTORS * 3)
+        assert accelerated.stats.uncompiled == 0 and accelerated.stats.hits > 0
+        within = lambda x: plain(dlfeval(lambda y: accelerated(y), x))
+        for x in VECTORS:
+            assert_same(within(x), dlfeval(fun, x))
+
+    def test_a_branch_has_two_traces(self):
+        fun = follow(lambda x: x * 2 if x.sum() > 0 else -x, VECTORS * 3)
+        assert (fun.stats.traces, fun.stats.hits, fun.stats.programs, fun.occupancy) == (
+            5,
+            16,
+            2,
+            2.0,
+        )  # one audit
+
+    def test_while(self):
+        def fun(x):
+            while x[0] < 10:
+                x = x * 2
+            return x, dlgradient(x.sum(), x)
+
+        accelerated = follow(fun, [vector(2.0**n) for n in (0, 1, 2, 0, 1, 2) * 3], audit=False)
+        assert accelerated.stats.traces == 6 and accelerated.stats.hits == 12
+
+    def test_of_what_is_computed_and_of_integers(self):
+        follow(lambda x: x if dlgradient((x**2).sum(), x)[0] > 0 else -x, VECTORS * 2)
+        follow(lambda x, n: x if n > 0 else -x, [(vector(1), np.array(n)) for n in (3, 3, -1, -1, 5, 3, -2)])
+
+    @pytest.mark.parametrize(
+        "values", [(0.0, -0.0), (math.nan, 1.0), (math.inf, -math.inf), (math.nan, -math.nan), (5e-324, 0.0)]
+    )
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_numbers_of_every_kind(self, values, dtype):
+        fun = lambda x: (x * 2, math.copysign(1.0, x[0]) if not math.isnan(x[0]) else "nan")
+        accelerated = follow(fun, [np.array([v], dtype) for v in values * 6], audit=False)
+        assert accelerated.stats.traces <= 4
+
+    def test_what_is_taken_of_an_integer_part(self):
+        fun = follow(
+            lambda x: x * int(x[0]), [vector(v) for v in (1.2, 1.7, 1.9, -0.5, 0.5, 0.9, 1.1)], audit=False
+        )
+        assert fun.stats.traces == 4
+
+    def test_several_outcomes_are_told_apart(self):
+        def fun(x):
+            y = x * 2 if x[0] > 0 else x * 3
+            return y + 1 if x[1] > 0 else y - 1
+
+        calls = [vector(*signs) for signs in itertools.product((1, -1), repeat=2)] * 4
+        accelerated = follow(fun, calls, audit=False)
+        assert accelerated.stats.programs == 4 and accelerated.stats.traces == 8
+
+    @pytest.mark.usefixtures("cpu_backend")
+    def test_compiled(self):
+        def fun(x):
+            y = x * 2 if x.sum() > 0 else x * 3
+            return y * float(x[0]), dlgradient((y * y).sum(), x)
+
+        follow(fun, VECTORS * 3)
+
+    def test_an_index_out_of_range_in_a_variant_that_does_not_apply(self):
+        fun = lambda a, i: a[i] * 2 if (i < 2).all() else -a
+        follow(
+            fun, [(vector(1, 2), np.array([n])) for n in (0, 1, 5, 7, 0, 5, 100_000)], confirm=0, audit=False
+        )
+
+    def test_an_error_that_is_caught(self):
+        def fun(a, i):
+            try:
+                return a[i] * 2
+            except IndexError:
+                return -a
+
+        a = vector(1, 2)
+        accelerated = dlaccelerate(fun)
+        with pytest.warns(
+            NotAcceleratedWarning, match="take met an index out of range at .*Check indices outside"
+        ):
+            assert accelerated(a, np.array([5])).tolist() == [-1.0, -2.0]
+        for place in (1, 7, 0):
+            assert_same(accelerated(a, np.array([place])), dlfeval(fun, a, np.array([place])))
+
+    def test_nothing_is_recorded_of_an_array_that_does_not_belong_to_the_trace(self):
+        flag = dlarray(1.0)
+        fun = follow(lambda x: x * 2 if flag else x, VECTORS)
+        assert fun.stats.programs == 1
+
+    def test_many_values(self):
+        fun = dlaccelerate(lambda x: x + tj.extractdata(x))
+        text = r"extractdata takes 1000 values out of the trace at .*test_soundness.py:\d+\. Up to 256 are compared"
+        with pytest.warns(NotAcceleratedWarning, match=text):
+            fun(np.ones(1000))
+        assert fun(np.full(1000, 3.0)).tolist() == [6.0] * 1000 and fun.stats.uncompiled == 1
+
+    def test_refused_in_an_evaluation_too(self):
+        fun = dlaccelerate(lambda x: np.array([x[0], 1.0]))
+        with pytest.raises(TraceError, match="would lose its derivative"):
+            fun(vector(1))
+        assert fun.occupancy == 0.0
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda x: x[x > 0] * 2,
+            lambda x: x.reshape(3, 2)[x.reshape(3, 2) > 0],
+            lambda x: x.reshape(3, 2)[x[::2] > 0, 1] + 1,
+            lambda x: [places + 0 for places in np.nonzero(x.reshape(3, 2))],
+            lambda x: x[np.nonzero(x > 1)[0]].sum(),
+            lambda x: (x[x > 0] ** 2).mean() if (x > 0).any() else x.sum(),
+            lambda x: dlgradient((x[x > 0] ** 2).sum(), x),
+        ],
+    )
+    def test_of_a_selection(self, fun):
+        numbers = np.array([[1, -1, 2, -2, 3, -3], [-1, 1, -2, 2, 3, 0], [-1, -1, -1, -1, -1, 1], [0.0] * 6])
+        calls = [numbers[i] for i in (0, 1, 0, 2, 2, 1, 0, 2, 3, 3, 3, 1)]
+        accelerated = follow(fun, calls)
+        assert accelerated.stats.uncompiled == 0 and accelerated.stats.programs >= 2
+
+    @pytest.mark.usefixtures("cpu_backend")
+    def test_compiled(self):
+        def fun(x):
+            y = x[x > 0]
+            return y, dlgradient((y**2).sum(), x)
+
+        follow(
+            fun, [np.array(n, float) for n in ([1, 2, -1], [-1, 1, 5], [1, -1, 1], [1, 1, 1], [0, 0, 3])] * 2
+        )
+
+    def test_the_number_of_places_counts_and_not_where_they_are(self):
+        calls = [np.roll(np.array([1.0, 2.0, -1.0, -2.0]), n) for n in range(4)]
+        assert follow(lambda x: x[x > 0], calls).stats.traces == 2
+
+
+class TestLimits:
+    def test_too_many_ways_of_a_branch(self):
+        def fun(x):
+            while x[0] < 100:
+                x = x * 2
+            return x
+
+        line = fun.__code__.co_firstlineno + 1
+        accelerated = dlaccelerate(fun)
+        for n in range(8):
+            accelerated(vector(2.0**n / 4))
+        with pytest.warns(NotAcceleratedWarning) as caught:
+            accelerated(vector(2.0**7 - 30))
+        (warning,) = caught
+        assert (warning.filename, warning.lineno) == (__file__, line)
+        assert str(warning.message) == (
+            f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on a traced array went another "
+            f"way in each of 9 recordings at {__file__}:{line}. Use where(condition, a, b) instead of if, & and | instead "
+            "of and and or, or a fixed number of steps instead of while; or raise max_variants."
+        )
+        for n in (1.0, 3.0, 200.0):
+            assert_same(accelerated(vector(n)), dlfeval(fun, vector(n)))
+        assert accelerated.stats.uncompiled == 3 and accelerated.stats.programs == 0
+        assert (
+            "not accelerated for x: 1 float64: bool() on a traced array went another way"
+            in accelerated.explain()
+        )
+
+    def test_once_for_each_line(self):
+        accelerated = dlaccelerate(lambda x: x * float(x[0]), max_variants=2)
+        caught = []
+        for size, number in itertools.product((1, 2, 3), range(5)):
+            caught += warned(accelerated, np.full(size, float(number)))[1]
+        (warning,) = caught
+        assert "float() on a traced array gave another number in each of 3 recordings" in str(warning.message)
+        assert "Keep it an array (the functions of tracejit and NumPy instead of math" in str(warning.message)
+
+    def test_max_variants(self):
+        accelerated = dlaccelerate(lambda x: x * float(x[0]), max_variants=20)
+        for number in (*range(15), *range(15)):
+            assert accelerated(vector(number)).item() == number**2
+        assert accelerated.stats.traces == 30
+
+    def test_a_decision_on_the_edge_of_rounding(self, monkeypatch):
+        # As if the compiled sum were another one than NumPy's.
+        monkeypatch.setattr(
+            replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(tj.guards.GuardFailed)
+        )
+        accelerated = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else x)
+        caught = [w for _ in range(13) for w in warned(accelerated, vector(1, 2))[1]]
+        (warning,) = caught
+        assert "what bool() gives differs between the compiled and the uncompiled function" in str(
+            warning.message
+        )
+        assert accelerated.stats.uncompiled == 1
+
+
+class TestConfirmation:
+    def test_both_calls_run_the_function_once(self):
+        runs = []
+
+        def fun(x):
+            runs.append(1)
+            return x * 2
+
+        accelerated = dlaccelerate(fun)
+        for n in range(5):
+            assert accelerated(vector(n)).item() == 2.0 * n
+            assert len(runs) == min(n + 1, 2)
+        assert (accelerated.stats.traces, accelerated.stats.hits) == (2, 3)
+
+    @pytest.mark.parametrize("confirm", [0, 1, 2, 3])
+    def test_as_often_as_asked_for(self, confirm):
+        accelerated = dlaccelerate(lambda x: x * 2, confirm=confirm)
+        for n in range(6):
+            accelerated(vector(n))
+        assert accelerated.stats.traces == confirm + 1
+
+    @pytest.mark.parametrize(
+        ("read", "text"),
+        [
+            (lambda rng, _: rng.normal(), "random numbers that NumPy or Python drew, the time, or a file"),
+            (lambda rng, _: rng.normal(size=2), r"\(2 of 2 elements differ\).*random numbers"),
+            (lambda *_: time.time(), "Likely cause: the time"),
+            (lambda _, counter: np.array(next(counter)), "was 0.0, is 1.0 .*Likely cause: a counter"),
+            (
+                lambda _, counter: np.ones(1 + next(counter)),
+                "was 1 float64, is 2 float64.*data of another size",
+            ),
+        ],
+    )
+    def test_constants_that_change(self, read, text):
+        rng, counter = np.random.default_rng(0), itertools.count()
+
+        def fun(x):
+            y = x * 2
+            return (y * read(rng, counter)).sum()
+
+        accelerated = dlaccelerate(fun)
+        accelerated(vector(1))
+        with pytest.warns(NotAcceleratedWarning, match=text) as caught:
+            accelerated(vector(1))
+        line = fun.__code__.co_firstlineno + 2
+        assert (caught[0].filename, caught[0].lineno) == (__file__, line)
+        assert "two recordings differ: a constant of mul was " in str(caught[0].message)
+        assert len({accelerated(vector(1)).item() for _ in range(4)}) == 4  # no warning again
+        assert accelerated.stats.uncompiled == 4
+
+    @pytest.mark.parametrize(
+        ("results", "text"),
+        [
+            (lambda x, n: x * 2 if n % 2 else x + 2, "operation 1 was add, is mul at"),
+            (lambda x, n: x if n % 2 else x + 2, "add was recorded in one of them only at"),
+            (lambda x, n: x.sum(axis=n % 2), "sum was called with .*is with .*axes"),
+            (lambda x, n: (x, n), r"the result\[1\] was 0, is 1 at an unknown place.*a counter"),
+            (lambda x, n: {"a": x, "b": n * 1.0}, r"the result\['b'\] was 0.0, is 1.0"),
+            (lambda x, n: [x] * (n + 1), "the result has 1 elements in one and 2 in the other"),
+            (
+                lambda x, n: {"a": x, "b": x} if n % 2 else {"b": x, "a": x},
+                "the keys of a dict of the result have",
+            ),
+            (lambda x, n: object(), "an object that is made anew in each call"),
+            (lambda x, n: np.full(2, n), "the result was array"),
+            (
+                lambda x, n: dlarray(np.full(2, n)),
+                r"the result, a constant, was 0, is 1 \(2 of 2 elements differ\)",
+            ),
+            (lambda x, n: x if n % 2 else x.T, "is recorded|transpose was recorded in one of them only"),
+            (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "the result is another array"),
+            (
+                lambda x, n: x * 2 if n % 2 and x[0, 0] > 0 else (x[0, 0] > 0) * 2,
+                r"bool\(\) took a value in one of them",
+            ),
+            (lambda x, n: (y := x * 2) @ (x if n % 2 else y), "an operand of matmul is another"),
+        ],
+    )
+    def test_other_differences(self, results, text):
+        counter = itertools.count()
+        accelerated = dlaccelerate(lambda x: results(x, next(counter)))
+        x = dlarray(np.ones((2, 2)))
+        accelerated(x)
+        with pytest.warns(NotAcceleratedWarning, match=text):
+            accelerated(x)
+        assert accelerated.stats.traces == 2
+
+    def test_equal_constants_are_no_difference(self):
+        made = lambda: (
+            math.nan,
+            np.array([math.nan, -0.0]),
+            2.5,
+            "text",
+            np.float32(2),
+            len,
+            {"k": (1, None)},
+        )
+        accelerated = dlaccelerate(lambda x: (x * made()[1], *made()))
+        for _ in range(4):
+            accelerated(vector(1, 2))
+        assert (accelerated.stats.traces, accelerated.stats.hits) == (2, 2)
+
+    def test_an_error_leaves_the_cache_as_it_was(self):
+        fail = [False, True, False, True]
+        accelerated = dlaccelerate(lambda x: x / 0 if fail[0] and 1 // 0 else x * 2)
+        assert accelerated(vector(1)).item() == 2.0
+        fail.pop(0)
+        with pytest.raises(ZeroDivisionError):
+            accelerated(vector(1))
+        assert accelerated.stats.traces == 1 and accelerated.occupancy == 2.0
+        fail.pop(0)
+        for n in range(5):
+            assert accelerated(vector(n)).item() == 2.0 * n
+        assert accelerated.stats.traces == 2
+
+    def test_within_an_evaluation(self):
+        runs = []
+
+        def fun(x):
+            runs.append(1)
+            return x**3, x.sum(), 7
+
+        accelerated = dlaccelerate(fun)
+
+        def outer(x):
+            cube, total, seven = accelerated(x * 1)
+            return dlgradient((cube * total).sum() * seven, x), dlgradient(dlgradient(cube.sum(), x).sum(), x)
+
+        for n in range(5):
+            x = vector(n, 1)
+            found = [part.tolist() for part in dlfeval(outer, x)]
+            total = n + 1.0
+            assert found[0] == [7 * (3 * n**2 * total + n**3 + 1), 7 * (3 * total + n**3 + 1)]
+            assert found[1] == [6.0 * n, 6.0]
+            assert len(runs) == min(n + 1, 2)
+
+    def test_noise_within_an_evaluation(self):
+        rng = np.random.default_rng(0)
+        accelerated = dlaccelerate(lambda x: x * rng.normal())
+        evaluated = lambda: dlfeval(lambda x: dlgradient(accelerated(x).sum(), x), vector(1)).item()
+        values = {evaluated()}
+        with pytest.warns(NotAcceleratedWarning, match="a constant of mul"):
+            values.add(evaluated())
+        values |= {evaluated() for _ in range(3)}
+        assert len(values) == 5
+
+    def test_noise_inside_another_accelerated_function(self):
+        rng = np.random.default_rng(0)
+        inner = dlaccelerate(lambda x: x * rng.normal())
+        outer = dlaccelerate(lambda x: inner(x) + 1)
+        values = {outer(vector(1)).item()}
+        with pytest.warns(NotAcceleratedWarning, match="a constant of mul"):
+            values.add(outer(vector(1)).item())
+        values.add(outer(vector(1)).item())  # now the inner function is called by itself
+        with pytest.warns(NotAcceleratedWarning, match="a constant of mul"):
+            values.add(outer(vector(1)).item())
+        assert len(values | {outer(vector(1)).item() for _ in range(3)}) == 7
+
+    def test_decisions_inside_another_accelerated_function(self):
+        inner = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else -x)
+        fun = lambda x: inner(x) + inner(-x) * 3
+        outer = dlaccelerate(fun)
+        for x in VECTORS * 3:
+            assert_same(outer(x), dlfeval(lambda x: fun(x), x))
+        assert outer.stats.hits == 16
+
+    def test_threads_that_record_at_once(self):
+        barrier = threading.Barrier(16)
+
+        def fun(x, first=barrier.wait):
+            if not accelerated.occupancy:
+                first()
+            return x * 2 if x.sum() > 0 else -x
+
+        accelerated = dlaccelerate(fun)
+        results = []
+
+        def work(n):
+            for i in range(12):
+                sign = 1.0 if (n + i) % 2 else -1.0
+                results.append(accelerated(vector(sign)).item() == (2.0 if sign > 0 else 1.0))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(results) and len(results) == 16 * 12 and accelerated.stats.uncompiled == 0
+
+    def test_what_another_thread_computes(self):
+        def fun(x):
+            found = []
+            thread = threading.Thread(target=lambda: found.append(x * 2))
+            thread.start()
+            thread.join()
+            return x + found[0]
+
+        accelerated = dlaccelerate(fun)
+        with pytest.warns(NotAcceleratedWarning, match="mul uses an array of the trace in another thread"):
+            accelerated(vector(1))
+        assert [accelerated(vector(n)).item() for n in range(3)] == [0.0, 3.0, 6.0]
+
+
+class TestAudits:
+    def test_at_growing_intervals(self):
+        runs = []
+        accelerated = dlaccelerate(lambda x: runs.append(accelerated.stats.calls) or x * 2)
+        for n in range(70):
+            assert accelerated(vector(n)).item() == 2.0 * n
+        assert runs == [1, 2, 8, 64]
+        assert accelerated.stats.hits == 66
+
+    def test_off(self):
+        runs = []
+        accelerated = dlaccelerate(lambda x: runs.append(1) or x * 2, audit=False)
+        for n in range(70):
+            accelerated(vector(n))
+        assert len(runs) == 2
+
+    def test_a_constant_that_changes_later(self):
+        calls = itertools.count(1)
+        phase = iter([1.0, 1.0, 5.0, 5.0, 5.0])
+
+        def fun(x):
+            return x * np.array([next(phase)])
+
+        accelerated = dlaccelerate(fun)
+        found = [accelerated(vector(next(calls))).item() for _ in range(7)]
+        assert found == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+        with pytest.warns(
+            ChangedTraceWarning, match=r"a constant of mul was 1.0, is 5.0 .*recorded anew"
+        ) as caught:
+            assert accelerated(vector(8)).item() == 40.0
+        assert (caught[0].filename, caught[0].lineno) == (__file__, fun.__code__.co_firstlineno + 1)
+        assert "was replaced" in accelerated.explain()
+        assert [accelerated(vector(n)).item() for n in range(5)] == [0.0, 5.0, 10.0, 15.0, 20.0]
+
+    def test_a_constant_that_keeps_changing_later(self):
+        phase = iter([1.0, 1.0, 5.0, 7.0, 9.0, 9.0])
+        accelerated = dlaccelerate(lambda x: x * np.array([next(phase)]))
+        for _ in range(7):
+            accelerated(vector(1))
+        with pytest.warns(ChangedTraceWarning):
+            accelerated(vector(1))
+        with pytest.warns(NotAcceleratedWarning):
+            assert accelerated(vector(1)).item() == 7.0
+        assert accelerated(vector(1)).item() == 9.0
+
+    def test_an_error_in_an_audit(self):
+        fail = []
+        accelerated = dlaccelerate(lambda x: x * 2 if not fail else x[1 // 0])
+        for _ in range(7):
+            accelerated(vector(1))
+        fail.append(1)
+        with pytest.raises(ZeroDivisionError):
+            accelerated(vector(1))
+        with pytest.raises(ZeroDivisionError):
+            accelerated(vector(1))
+        fail.clear()
+        assert [accelerated(vector(n)).item() for n in range(3)] == [0.0, 2.0, 4.0]
+        assert accelerated.stats.traces == 3
+
+    def test_within_an_evaluation(self):
+        runs = []
+        accelerated = dlaccelerate(lambda x: runs.append(1) or x**2)
+        for n in range(10):
+            assert dlfeval(lambda x: dlgradient(accelerated(x).sum(), x), vector(n)).item() == 2.0 * n
+        assert len(runs) == 3
+
+
+class TestChecks:
+    def test_every_so_many_replays(self):
+        runs = []
+        accelerated = dlaccelerate(
+            lambda x: runs.append(1) or x * 2, check_mode="sample", check_every=10, audit=False
+        )
+        for n in range(1, 51):
+            assert accelerated(vector(n)).item() == 2.0 * n
+            assert len(runs) == min(n, 2) + n // 10
+        assert accelerated.stats.traces == 2
+
+    def test_a_sample_warns(self):
+        phase = iter([1.0, 1.0, 3.0, 3.0])
+        accelerated = dlaccelerate(
+            lambda x: x * np.array(next(phase)), check_mode="sample", check_every=5, audit=False
+        )
+        for _ in range(4):
+            accelerated(vector(1))
+        with pytest.warns(OutputsDifferWarning, match=r"output\[0\] is 1.0, expected 3.0") as caught:
+            assert accelerated(vector(1)).item() == 1.0
+        assert caught[0].filename == __file__
+
+    def test_the_example_of_the_reference(self):
+        """Its noise without a seed, replayed at once: the same array twice, and a warning."""
+        rng = np.random.default_rng(0)
+        noisy = dlaccelerate(lambda x: x + rng.normal(size=2), check_mode="tolerance", confirm=0)
+        first = noisy(vector(0, 0)).tolist()
+        with pytest.warns(
+            OutputsDifferWarning, match="^Accelerated outputs differ from underlying function outputs"
+        ):
+            assert noisy(vector(0, 0)).tolist() == first
+
+
+def test_arrays_of_strings_and_messages_have_places():
+    guard = tj.guards.Guard(None, tj.guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0)
+    assert str(guard) == "bool() at file.py:3 is True"
+    several = guard._replace(outcome=np.ones(3), where=None)
+    assert re.fullmatch(r"bool\(\) is 3 values", str(several))

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The settings of an accelerated function: what each may be, checked where it is set."""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ArgumentError
+
+CHECK_MODES = ("none", "tolerance", "sample")
+NAMES = (
+    "cache_size", "check_every", "check_mode", "check_tolerance", "confirm", "audit", "max_variants", "enabled",
+)  # fmt: skip
+
+
+class Options:
+    """Settings as properties; an accelerated function is one of these."""
+
+    def _set(self, options: dict[str, Any]) -> None:
+        for name, value in options.items():
+            setattr(self, name, value)
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in NAMES}
+
+    def _changed(self) -> None:
+        """Act on settings that are others now."""
+        raise NotImplementedError
+
+    @property
+    def enabled(self) -> bool:
+        """Whether calls are accelerated."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, value: bool) -> None:
+        self._enabled = _flag("enabled", value)
+
+    @property
+    def audit(self) -> bool:
+        """Whether calls 8, 64, 512, ... of a key record again."""
+        return self._audit
+
+    @audit.setter
+    def audit(self, value: bool) -> None:
+        self._audit = _flag("audit", value)
+        self._changed()
+
+    @property
+    def confirm(self) -> int:
+        """How many later recordings have to agree with a trace before it is replayed."""
+        return self._confirm
+
+    @confirm.setter
+    def confirm(self, value: int) -> None:
+        self._confirm = _whole("confirm", value, 0)
+        self._changed()
+
+    @property
+    def max_variants(self) -> int:
+        """Largest number of traces kept for one key."""
+        return self._max_variants
+
+    @max_variants.setter
+    def max_variants(self, value: int) -> None:
+        self._max_variants = _whole("max_variants", value, 1)
+
+    @property
+    def cache_size(self) -> int:
+        """Largest number of keys kept."""
+        return self._cache_size
+
+    @cache_size.setter
+    def cache_size(self, value: int) -> None:
+        self._cache_size = _whole("cache_size", value, 1)
+        self._changed()
+
+    @property
+    def check_every(self) -> int:
+        """With check_mode="sample", every how many calls of a key one is checked."""
+        return self._check_every
+
+    @check_every.setter
+    def check_every(self, value: int) -> None:
+        self._check_every = _whole("check_every", value, 1)
+        self._changed()
+
+    @property
+    def check_mode(self) -> str:
+        """ "none", "tolerance" (every replay is checked) or "sample" (one of check_every calls is)."""
+        return self._check_mode
+
+    @check_mode.setter
+    def check_mode(self, value: str) -> None:
+        if value not in CHECK_MODES:
+            raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
+        self._check_mode = value
+        self._changed()
+
+    @property
+    def check_tolerance(self) -> float:
+        """Largest accepted difference, absolute or relative."""
+        return self._check_tolerance
+
+    @check_tolerance.setter
+    def check_tolerance(self, value: float) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
+            raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
+        self._check_tolerance = float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{name}: expected True or False, not {value!r}.")
+    return bool(value)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        kind = "a positive integer" if least else "an integer of at least 0"
+        raise ArgumentError(f"{name}: expected {kind}, not {value!r}.")
+    return int(value)

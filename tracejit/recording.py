@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One run of a function that records a trace and gives the result."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit import generator, guards, state, trace, tree
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError
+from tracejit.ir import Node, Value
+from tracejit.signature import Call
+from tracejit.traces import ArrayLeaf, Trace
+
+
+def record(
+    name: str, function: Callable[..., Any], call: Call, outer: trace.Recorder | None = None
+) -> tuple[Trace | None, Any]:
+    """Run a function once, on a trace of its own, and return the trace (or None) and the result.
+
+    There is no trace where what was recorded is right for this call only.
+
+    Args:
+        name: of the function, for messages.
+        function: what is run.
+        call: its arguments.
+        outer: the recorder of the evaluation around the call, if there is one; what was recorded is then a part of
+            that tape too, and the arrays of the result are on it.
+    """
+    reads = state.reads_of(function)
+    with trace.Recorder(name, accelerating=True, state=reads) as recorder:
+        inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
+        args, kwargs = tree.unflatten(call.treedef, inputs)
+        leaves, treedef = tree.flatten(function(*args, **kwargs))
+        length = len(recorder.graph.nodes)
+        results: list[Any] = []
+        values: list[tuple[Value, dlarray]] = []
+        for leaf in leaves:
+            if type(leaf) is dlarray:
+                trace.check_open(leaf)
+                values.append((recorder.value(leaf), leaf))
+                results.append(ArrayLeaf(leaf._format))
+            elif isinstance(leaf, Iterator):
+                raise ArgumentError(
+                    f"{name}: the result holds a {type(leaf).__name__}, which could be run through "
+                    "only once, and not by a replay; return a list."
+                )
+            else:
+                results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+        arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
+        graph = recorder.graph
+        graph.outputs = [value for value, _ in values]
+        holds = guards.conjunction(recorder.builder, recorder.guards)
+        if holds is not None:
+            graph.outputs.append(holds)
+    reads = generator.joined(reads, recorder)
+    made = Trace(graph, results, treedef, name, call.key, recorder.guards, reads, recorder.refusal, length)
+    return made if recorder.replayable else None, made.assemble(arrays)
+
+
+def _own(recorder: trace.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
+    """Return results as those of a replay are: contiguous arrays of their own."""
+    held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
+    arrays = []
+    for _, leaf in values:
+        data = leaf._data
+        own = leaf._value is not None and data.base is None and id(data) not in held
+        if not own or not data.flags.c_contiguous:
+            data = data.copy()
+        held.add(id(data))
+        arrays.append(dlarray._wrap(data, leaf._format, None))
+    return arrays
+
+
+def _spliced(
+    recorder: trace.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: trace.Recorder
+) -> list[dlarray]:
+    """Append what was recorded, with what was computed, to the tape of the evaluation around the call."""
+    tape = outer.builder
+    given = [outer.value(array) for array in call.arrays]
+    arguments, read = recorder.graph.inputs[: len(given)], recorder.graph.inputs[len(given) :]
+    partner: dict[Value, Value] = dict(zip(arguments, given, strict=True))
+    partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
+    # What was read besides arguments is a constant there, as it is of any evaluation.
+    partner.update((value, tape.constant(value.data.copy())) for value in read)
+    for node in recorder.graph.nodes:
+        copied = Node(node.op, tuple([partner[v] for v in node.inputs]), node.params, node.where)
+        copied.outputs = tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs])
+        tape.graph.nodes.append(copied)
+        partner.update(zip(node.outputs, copied.outputs, strict=True))
+    return [dlarray._wrap(leaf._data, leaf._format, partner[value]) for value, leaf in values]
