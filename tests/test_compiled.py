@@ -299,7 +299,9 @@ def test_hand_written_kernels(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
 def test_places_out_of_range_are_never_touched(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Program, "check", lambda program, fault: None)  # to see the memory behind the error
+    monkeypatch.setattr(
+        Program, "check", lambda program, fault, outputs: None
+    )  # to see the memory behind the error
     x, index = np.arange(4).astype(dtype), np.array([0, 10**12, -5, -4, 4, -(2**63)])
 
     def make(b: Builder, x: Value, index: Value) -> list[Value]:

@@ -22,7 +22,8 @@ def test_denormals_are_flushed_as_set(settings, flush):
     settings.flush_denormals = flush
     double = tj.dlaccelerate(lambda x: x * np.float32(2.0))
     x = tj.dlarray(np.full(40, TINY))
-    double(x)
+    for _ in range(2):
+        double(x)
     assert np.all(tj.extractdata(double(x)) == (0 if flush else np.float32(2) * TINY))
 
 
@@ -30,6 +31,6 @@ def test_the_control_register_is_restored(settings):
     settings.flush_denormals = True
     half = tj.dlaccelerate(lambda x: x * np.float32(0.5))
     x = tj.dlarray(np.full(40, TINY))
-    half(x)
-    half(x)
+    for _ in range(3):
+        half(x)
     assert np.float32(TINY) * np.float32(0.5) > 0

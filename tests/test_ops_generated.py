@@ -440,7 +440,9 @@ def test_casts(source: str, target: str) -> None:
 
 
 def test_places_out_of_range_are_never_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Program, "check", lambda program, fault: None)  # to see the memory behind the error
+    monkeypatch.setattr(
+        Program, "check", lambda program, fault, outputs: None
+    )  # to see the memory behind the error
     x = np.arange(6.0).reshape(2, 3)
     index = np.array([0, 5, -4, -1])
     graph = graph_of(OPS["take"], {"axis": 1}, [x, index])

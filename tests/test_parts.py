@@ -157,7 +157,7 @@ import os, sys, numpy as np
 from tracejit import dlaccelerate, dlarray, tanh
 from tracejit.backend import pool
 
-@dlaccelerate
+@dlaccelerate(audit=False)
 def f(x):
     return (tanh(x) * x).sum()
 

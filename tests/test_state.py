@@ -38,7 +38,7 @@ def test_an_array_that_is_read_is_an_input(backend, monkeypatch):
     weights = np.array([1.0, 2.0])
     made = []
     monkeypatch.setattr(state, "reads_of", lambda function: made.append(Reads(weights)) or made[-1])
-    scaled = tj.dlaccelerate(lambda x: x * weights + weights)
+    scaled = tj.dlaccelerate(lambda x: x * weights + weights, confirm=0)
     for n in range(5):
         weights[...] = n
         assert scaled(np.ones(2)).tolist() == [2.0 * n] * 2
