@@ -36,7 +36,7 @@ def calls(fun, *args, count=5, seed=3):
         return [tj.tree.flatten(each)[0] for each in found], tj.rng()
 
 
-def assert_draws_as_uncompiled(fun, *args, hits=80.0, exact=True, **options):
+def assert_draws_as_uncompiled(fun, *args, hits=60.0, exact=True, **options):
     """Compare calls of the accelerated function with those of the function itself."""
     accelerated = dlaccelerate(fun, **options)
     found, state = calls(accelerated, *args)
@@ -164,7 +164,7 @@ def test_generators():
 
 
 def test_a_generator_is_an_argument():
-    noisy = dlaccelerate(lambda x, g: x + tj.rand(x.shape, generator=g))
+    noisy = dlaccelerate(lambda x, g: x + tj.rand(x.shape, generator=g), confirm=0)
     g, h = tj.Generator(1), tj.Generator(1)
     found = [noisy(X, g), noisy(X, g), noisy(X, h), noisy(X, h)]
     np.testing.assert_array_equal(found[:2], found[2:])
@@ -268,7 +268,8 @@ def test_what_a_replay_draws_is_given_back_if_it_does_not_count():
     g = tj.Generator(4)
     fun = dlaccelerate(lambda x: x + tj.rand(2, generator=g))
     first = [fun(np.zeros(2)) for _ in range(3)]
-    (trace,) = fun._traces.values()
+    (entry,) = fun._entries.values()
+    (trace,) = entry.variants
     assert isinstance(trace.state, Draws)
     (before,) = trace.state.fetch()
     assert before.tolist() == [4, 3]
@@ -311,7 +312,7 @@ def test_a_recording_in_which_another_thread_draws_is_not_kept():
     for i in (10, 14, 18):
         y, z = noisy(np.zeros(2))
         assert y.tolist() + z.tolist() == numbers[i : i + 4]
-    assert noisy.stats.hits == 2 and noisy.stats.traces == 2
+    assert noisy.stats.hits == 1 and noisy.stats.traces == 2  # recorded and confirmed
 
 
 @pytest.mark.usefixtures("backend")
