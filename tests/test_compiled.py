@@ -219,6 +219,15 @@ def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
     assert ("zmm" in assembly) == (target.vector_bytes() == 64)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_loops_with_a_call_for_huge_numbers_are_vectorised(name: str) -> None:
+    source = "def circular(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"
+    source += f"    for i in range(args[0]):\n        y[i] = {name}_f32(x[i])\n"
+    assembly = compiler.lower(Kernel("circular", source)).assembly()
+    # The variant of the C library's function for a whole vector, which the loop calls.
+    assert f"tracejit_{name}_float_{target.vector_bytes() // 4}" in assembly
+
+
 def test_reductions_of_special_values() -> None:
     x = np.zeros((4, 100))
     x[0, 50], x[1, 99], x[2, 0] = np.nan, np.inf, -np.inf

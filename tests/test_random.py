@@ -17,6 +17,7 @@ from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS
 from tracejit.ops.random import philox
+from tracejit.passes import parts
 from tracejit.pipeline import build
 
 # The lines "philox4x32 10" of tests/kat_vectors of Random123: counter, key, and what they give.
@@ -59,11 +60,15 @@ def test_published_vectors_by_the_ops(name, counter, key, expected):
         ).tolist() == bits.tolist()
 
 
-def by_python_backend(name, state, **params):
+def graph_of(name, state, params):
     graph = Graph()
     b = Builder(graph)
     graph.outputs = [b.apply(OPS[name], [b.input(Aval((2,), None, state.dtype))], params)]
-    return PythonExecutable(build(graph))([state])[0]
+    return graph
+
+
+def by_python_backend(name, state, **params):
+    return PythonExecutable(build(graph_of(name, state, params)))([state])[0]
 
 
 @pytest.mark.parametrize("name", ["uniform32", "uniform64"])
@@ -85,6 +90,18 @@ def test_a_number_depends_on_the_seed_and_its_place_only(name):
     assert not np.intersect1d(
         whole[:1000], op.numpy(np.array([7, 2**32 - 3]), shape=(1000,), offset=0, stream=1)
     ).size
+
+
+@pytest.mark.parametrize("size", [1, 64, 200, 1001])
+@pytest.mark.parametrize("name", ["uniform32", "uniform64"])
+def test_parts_in_any_order(name, size, monkeypatch):
+    monkeypatch.setattr(parts, "PART_NS", 1e-9)
+    monkeypatch.setattr(parts, "MOST_PARTS", 3)
+    state, params = np.array([5, 2**32 - 7]), {"shape": (size,), "offset": 3, "stream": 1}
+    program = build(graph_of(name, state, params))
+    assert program.rows[0].parts == len(program.rows) == max(1, min(3, size // 64))
+    (found,) = PythonExecutable(program._replace(rows=program.rows[::-1]))([state])
+    np.testing.assert_array_equal(found, OPS[name].numpy(state, **params))
 
 
 def test_the_state_moves_on_by_whole_blocks():

@@ -247,7 +247,8 @@ class Lowered(NamedTuple):
         for other in others:
             module.link_in(other)
         for value in (*module.functions, *module.global_variables):
-            if not value.is_declaration and value.name != self.symbol:
+            # LLVM's own lists (llvm.compiler.used) have a linkage of their own, without which they mean nothing.
+            if not value.is_declaration and value.name != self.symbol and not value.name.startswith("llvm."):
                 value.linkage = llvm.Linkage.internal
         passes, builder = _codegen().module_passes()
         passes.run(module, builder)

@@ -105,18 +105,32 @@ class Pieces(NamedTuple):
     pieces: Callable[..., Sequence[Piece]]
 
 
+class Cut(NamedTuple):
+    """How a kernel is called on parts of its output, which lie one behind the other.
+
+    An element takes about `ns`. A part begins at a multiple of `unit` elements; `numbers(numbers, start, stop)` returns the
+    integers of the call that makes the elements from `start` to `stop`.
+    """
+
+    ns: float
+    unit: int
+    numbers: Callable[[Sequence[int], int, int], Sequence[int]]
+
+
 class KernelCall(NamedTuple):
     """Emission of a CONTRACT or KERNEL op: the name of a function in kernels/.
 
     The function is called as ``name(*numbers, *inputs, *outputs)``: integers from
     `numbers(out_aval(s), *in_avals, **params)`, then a pointer to the contiguous memory of each input and
     each output. It writes every element of its outputs. If `checked`, it takes one more pointer, to an integer that it
-    sets to 1 where an index is out of range; the program then raises a BoundsError.
+    sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
+    share the work.
     """
 
     name: str
     numbers: Callable[..., Sequence[int]]
     checked: bool = False
+    cut: Cut | None = None
 
 
 class Sample(NamedTuple):

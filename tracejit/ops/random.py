@@ -6,13 +6,14 @@ position + offset on; whoever draws moves the position on. Draws of different `s
 other. Everything else that is random is made of these numbers by other ops.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.errors import DimsError
-from tracejit.ops.op import KernelCall, Kind, Op, Sample
+from tracejit.ops.op import Cut, KernelCall, Kind, Op, Sample
 
 _INT64 = np.dtype(np.int64)
 _WORD = 0xFFFFFFFF
@@ -75,7 +76,9 @@ def _uniform(
     return numbers.reshape(shape)
 
 
-def _uniform_op(name: str, dtype: np.dtype, doc: str) -> Op:
+def _uniform_op(name: str, dtype: np.dtype, ns: float, doc: str) -> Op:
+    per_block = 16 // dtype.itemsize
+
     def infer(state: Aval, *, shape: tuple[int, ...], offset: int, stream: int) -> Aval:
         if state.shape != (2,) or state.dtype != _INT64:
             raise DimsError(f"{name}: the state of a generator is (key, position) in int64, not {state}.")
@@ -89,12 +92,16 @@ def _uniform_op(name: str, dtype: np.dtype, doc: str) -> Op:
     ) -> tuple[int, ...]:
         return (out.size, offset, stream)
 
+    def part(numbers: Sequence[int], start: int, stop: int) -> tuple[int, ...]:
+        _, offset, stream = numbers
+        return (stop - start, offset + start // per_block, stream)
+
     def sample(*shape: int, offset: int = 0, stream: int = 0) -> Sample:
         return Sample(((2,),), {"shape": shape, "offset": offset, "stream": stream}, dtypes=("int64",))
 
     return Op(
         name=name, doc=doc, kind=Kind.KERNEL, infer=infer, numpy=numpy, vjp=None,
-        emit=KernelCall(name, numbers), analytic=False,
+        emit=KernelCall(name, numbers, cut=Cut(ns, 64, part)), analytic=False,
         samples=(sample(2, 4), sample(5, offset=2**33), sample(stream=1), sample(3, 0), sample(3, 1, stream=2**40)),
     )  # fmt: skip
 
@@ -118,9 +125,9 @@ def _permutation_numbers(out: Aval, u: Aval) -> tuple[int, ...]:
 
 
 OPS = (
-    _uniform_op("uniform32", np.dtype(np.float32),
+    _uniform_op("uniform32", np.dtype(np.float32), 0.7,
                 "float32 numbers in [0, 1), each from the top 24 bits of a word; no derivative"),
-    _uniform_op("uniform64", np.dtype(np.float64),
+    _uniform_op("uniform64", np.dtype(np.float64), 1.5,
                 "float64 numbers in [0, 1), each from the top 53 bits of two words; no derivative"),
     Op(name="permutation", doc="0 to n - 1 in the order that n numbers in [0, 1) give by the shuffle of Fisher and "
        "Yates; no derivative",

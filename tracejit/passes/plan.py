@@ -15,7 +15,7 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.ops.op import Cut, KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes import parts, products
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
@@ -93,6 +93,21 @@ class Plan(NamedTuple):
 def plan(graph: Graph, fused: Fused) -> Plan:
     """Return the plan of a graph whose steps are `fused`."""
     return _Planner(graph, fused).run()
+
+
+def _cut(launch: KernelLaunch, cut: Cut) -> Launch:
+    """Return a launch, in parts of its output if it takes long."""
+    *read, out = launch.pointers
+    size = out.root.aval.size
+    count = parts.count_of(cut.ns * size, size // cut.unit)
+    split: list[NestLaunch | KernelLaunch] = [
+        launch._replace(
+            numbers=tuple(cut.numbers(launch.numbers, start, stop)),
+            pointers=(*read, out._replace(offset=out.offset + start)),
+        )
+        for start, stop in parts.bounds(size, count, cut.unit)
+    ]
+    return split[0] if count == 1 else Parts(split)
 
 
 class _Planner:
@@ -240,7 +255,8 @@ class _Planner:
                 pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
                 self.checked.append(node)
             writes = len(node.outputs) + emit.checked
-            self.launches.append(KernelLaunch(emit.name, tuple(numbers), tuple(pointers), writes, node))
+            launch = KernelLaunch(emit.name, tuple(numbers), tuple(pointers), writes, node)
+            self.launches.append(launch if emit.cut is None else _cut(launch, emit.cut))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 
