@@ -39,8 +39,10 @@ class RngState(NamedTuple):
 class _Thread(threading.local):
     # States that this thread draws from instead of the generators' own (see apart).
     states: "dict[Generator, np.ndarray] | None" = None
-    # What a replay has drawn that is not known to count yet, by its trace's Draws.
-    pending: "Mapping[Generator, tuple[np.ndarray, int]] | None" = None
+    # What a replay has drawn that is not known to count yet: generator, state from before, number of blocks.
+    pending: "list[tuple[Generator, np.ndarray, int]] | None" = None
+    # What the last replay has drawn that counts.
+    accepted: "list[tuple[Generator, np.ndarray, int]]" = []  # noqa: RUF012 (replaced, not changed)
 
 
 _thread = _Thread()
@@ -102,11 +104,12 @@ class Generator:
 
     def advance(self, blocks: int) -> np.ndarray:
         """Move on by some blocks and return, as a new array, the state from before."""
-        _take_back()
+        if _thread.pending is not None:
+            _take_back()
+        state = self._state if _thread.states is None else self._current()
         with self._lock:
-            state = self._current()
             before = state.copy()
-            state[1] += blocks
+            state[1] = state.item(1) + blocks
         return before
 
     def take_back(self, before: np.ndarray, blocks: int) -> None:
@@ -223,19 +226,18 @@ class Draws(State):
 
     def __init__(self, reads: State, draws: Mapping[Generator, Draw]) -> None:
         self._reads = reads
-        self._blocks = {generator: draw.blocks for generator, draw in draws.items()}
+        self._blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
-        self._last = threading.local()
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, for which the generators have moved on, or None."""
         read = self._reads.fetch()
         if read is None:
             return None
-        taken = {generator: (generator.advance(blocks), blocks) for generator, blocks in self._blocks.items()}
+        taken = [(generator, generator.advance(blocks), blocks) for generator, blocks in self._blocks]
         _thread.pending = taken
-        return (*read, *[before for before, _ in taken.values()])
+        return (*read, *[before for _, before, _ in taken])
 
     def applies(self) -> bool:
         """Return whether fetch() would give arrays, without drawing."""
@@ -243,12 +245,12 @@ class Draws(State):
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
-        self._last.taken, _thread.pending = _thread.pending, None
+        _thread.accepted, _thread.pending = _thread.pending or [], None
         self._reads.accepted()
 
     def drawn(self) -> Mapping[Generator, np.ndarray]:
         """Return the states that this thread's last accepted replay began with."""
-        return {generator: before for generator, (before, _) in self._last.taken.items()}
+        return {generator: before for generator, before, _ in _thread.accepted}
 
     def guards(self) -> list[Any]:
         """Return what is compared at each call."""
@@ -259,7 +261,7 @@ def _take_back() -> None:
     """Undo what a replay has drawn that was not accepted."""
     pending, _thread.pending = _thread.pending, None
     if pending is not None:
-        for generator, (before, blocks) in pending.items():
+        for generator, before, blocks in pending:
             generator.take_back(before, blocks)
 
 

@@ -108,8 +108,8 @@ class Pieces(NamedTuple):
 class Cut(NamedTuple):
     """How a kernel is called on parts of its output, which lie one behind the other.
 
-    An element takes about `ns`. A part begins at a multiple of `unit` elements; `numbers(numbers, start, stop)` returns the
-    integers of the call that makes the elements from `start` to `stop`.
+    An element takes about `ns`. A part begins at a multiple of `unit` elements; `numbers(numbers, start, stop)` returns
+    the integers of the call that makes the elements from `start` to `stop`.
     """
 
     ns: float
