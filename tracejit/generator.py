@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tracejit import trace
-from tracejit.errors import ArgumentError, TraceError
+from tracejit.errors import ArgumentError
 from tracejit.state import State
 
 _LONG = 0xFFFFFFFFFFFFFFFF
@@ -82,11 +82,12 @@ class Generator:
     def state(self) -> RngState:
         """What the next draw comes from.
 
+        A function that reads or sets it cannot be accelerated.
+
         Raises:
             ArgumentError: if it is set to something else.
-            TraceError: in a function that is being recorded for acceleration.
         """
-        _refuse("reading")
+        _refuse_replays("read")
         _take_back()
         with self._lock:
             seed, position = self._current().tolist()
@@ -94,7 +95,7 @@ class Generator:
 
     @state.setter
     def state(self, value: RngState) -> None:
-        _refuse("setting")
+        _refuse_replays("set")
         _take_back()
         if not isinstance(value, RngState):
             raise ArgumentError(f"state: expected what rng() or .state returned, not {value!r}.")
@@ -164,15 +165,15 @@ def seed_of(where: str, seed: Any) -> int:
     )
 
 
-def _refuse(what: str) -> None:
-    """Raise a TraceError where a replay would not do what the function does."""
+def _refuse_replays(what: str) -> None:
+    """Note that a function which is being recorded does something that a replay would not do."""
     recorder = trace.recorder()
     if recorder is not None and recorder.accelerating:
-        place = trace.describe_location(trace.user_location())
-        raise TraceError(
-            f"rng: {what} the state of a generator at {place} while {recorder.name} is recorded for acceleration; a "
-            "replay draws new numbers, but would not do this. Do it outside, or draw from a generator that is made "
-            "inside: rand(size, generator=Generator(seed)) gives the same numbers at each call."
+        recorder.refuse(
+            f"the state of a generator of random numbers is {what}, which a replay would not do,",
+            trace.user_location(),
+            "do it outside; for the same numbers at each call draw from a generator that is made inside: rand(size, "
+            "generator=Generator(seed))",
         )
 
 
@@ -213,8 +214,8 @@ def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
     offset = known.blocks
     known.blocks += blocks
     if before[0] != known.start[0] or before[1] != known.start[1] + offset:
-        # Another thread drew from it meanwhile: right for this call, but not what a replay would draw.
-        recorder.replayable = False
+        # Another thread drew from it meanwhile: right for this call, but not what a replay would draw. Or it was set.
+        recorder.replayable = recorder.refusal is not None
         return trace.wrap(before), 0
     return known.input, offset
 

@@ -33,11 +33,11 @@ def rng(seed: Any = None) -> RngState:
             a state that rng() returned. None changes nothing.
 
     Returns:
-        The state from before; in a with statement, it is restored at the end of the block.
+        The state from before; in a with statement, it is restored at the end of the block. A function that calls
+        rng() cannot be accelerated, and runs uncompiled.
 
     Raises:
         ArgumentError: if `seed` is something else.
-        TraceError: in a function that is being recorded for acceleration.
 
     Examples:
         >>> import tracejit as tj
