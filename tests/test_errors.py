@@ -19,11 +19,13 @@ TREE = {
     "ArgumentError": ("TraceJitError", "TypeError"),
     "TraceError": ("TraceJitError", "RuntimeError"),
     "GradientError": ("TraceJitError", "RuntimeError"),
+    "RetraceError": ("TraceJitError", "RuntimeError"),
     "CodegenError": ("TraceJitError", "RuntimeError"),
     "CacheError": ("TraceJitError", "RuntimeError"),
     "TraceJitWarning": ("UserWarning",),
     "OutputsDifferWarning": ("TraceJitWarning",),
     "NotAcceleratedWarning": ("TraceJitWarning",),
+    "RetraceWarning": ("TraceJitWarning",),
     "ChangedTraceWarning": ("TraceJitWarning",),
 }
 

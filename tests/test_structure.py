@@ -29,7 +29,7 @@ KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("errors",),
-    ("aval", "config", "tree"),
+    ("aval", "config", "policy", "tree"),
     ("ops",),
     ("ir",),
     ("guards", "state"),
@@ -48,6 +48,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("traces",),
     ("confirm", "recording"),
     ("options", "variants"),
+    ("report",),
     ("accelerate",),
     ("__init__",),
     ("cli",),

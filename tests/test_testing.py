@@ -138,3 +138,28 @@ def test_accelerated_functions_are_checked_by_differences(monkeypatch):
     cube = tj.dlaccelerate(lambda x: (x**3).sum())
     check_gradients(cube, tj.dlarray([1.0, 2.0]))
     check_gradients(lambda x: cube(x) * 2.0, tj.dlarray([1.0, 2.0]))
+
+
+def test_assert_max_traces():
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    double.__qualname__ = "double"
+    with tj.testing.assert_max_traces(double, 2):
+        for n in range(5):
+            double(np.full(2, float(n)))
+    text = "double was recorded, or ran uncompiled, 2 times, expected at most 1"
+    with pytest.raises(AssertionError, match=text) as e, tj.testing.assert_max_traces(double, 1):
+        for n in range(2):
+            double(np.full(3, float(n)))
+    assert "The last call: " in str(e.value) and "confirmed the trace for x: 3 float64" in str(e.value)
+    text = "assert_max_traces: expected an accelerated function, not function"
+    with pytest.raises(tj.ArgumentError, match=text), tj.testing.assert_max_traces(lambda x: x, 1):
+        pass
+
+
+def test_assert_max_traces_counts_uncompiled_calls():
+    refused = tj.dlaccelerate(lambda x: x + tj.extractdata(x))
+    with pytest.warns(tj.NotAcceleratedWarning):
+        refused(np.ones(1000))
+    text = "2 times, expected at most 1"
+    with pytest.raises(AssertionError, match=text), tj.testing.assert_max_traces(refused, 1):
+        refused(np.ones(1000)), refused(np.ones(1000))

@@ -15,6 +15,8 @@ from tracejit.errors import (
     GradientError,
     NotAcceleratedWarning,
     OutputsDifferWarning,
+    RetraceError,
+    RetraceWarning,
     TraceError,
     TraceJitError,
     TraceJitWarning,
@@ -194,6 +196,7 @@ from tracejit.functions.reductions import (
 )
 from tracejit.generator import Generator, RngState
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.policy import set_policy
 
 __all__ = [
     "AcceleratedFunction",
@@ -208,6 +211,8 @@ __all__ = [
     "GradientError",
     "NotAcceleratedWarning",
     "OutputsDifferWarning",
+    "RetraceError",
+    "RetraceWarning",
     "RngState",
     "TraceError",
     "TraceJitError",
@@ -341,6 +346,7 @@ __all__ = [
     "roll",
     "round",
     "scatter_add",
+    "set_policy",
     "sgdmupdate",
     "sigmoid",
     "sign",

@@ -12,20 +12,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
-from tracejit import generator, trace, tree
+from tracejit import generator, policy, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
-from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning
+from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning, RetraceError, RetraceWarning
 from tracejit.evaluate import dlfeval
-from tracejit.explain import describe, leaf_names, why_missed
+from tracejit.explain import describe, leaf_names
 from tracejit.options import NAMES, Options
 from tracejit.recording import record
+from tracejit.report import Explanation, Miss, explain_miss, report_of
 from tracejit.signature import Call, Key, read
 from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
+_POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
 
 
@@ -107,7 +109,7 @@ class AcceleratedFunction(Options):
         self._entries: dict[Key, Entry] = {}
         self._fast: tuple[tuple[Callable[[Any], Any], Trace, Entry], ...] = ()  # call paths, latest first
         self._last_trace: Trace | None = None
-        self._last_miss: _Miss | None = None
+        self._last_miss: Miss | None = None
         self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
         self._calls = self._misses = self._recorded = self._uncompiled = 0
@@ -169,7 +171,11 @@ class AcceleratedFunction(Options):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
         recorder = trace.recorder()
-        if not self._enabled or (recorder is not None and recorder.accelerating):  # then it is traced through
+        if (
+            not self._enabled
+            or policy.uncompiled
+            or (recorder is not None and recorder.accelerating)  # then it is traced through
+        ):
             return dlfeval(self._function, *args, **kwargs)
         if kwargs:
             args, kwargs = self._normalised(args, kwargs)
@@ -201,15 +207,18 @@ class AcceleratedFunction(Options):
             )
         return "\n\n".join(replay.source() for replay in self._last_trace.replays())
 
-    def explain(self) -> str:
-        """Return in words what the last call did and why."""
+    def explain(self) -> Explanation:
+        """Return in words what the last call did and why; its attribute `keys` has what is known of each key."""
         with self._lock:
+            keys = [report_of(self._function, entry, self._confirm) for entry in self._entries.values()]
             if self._last_miss is not None:
-                return self._explain_miss(self._last_miss)
-            if self._last_trace is not None:
+                last = self._explain_miss(self._last_miss)
+            elif self._last_trace is not None:
                 described = describe(self._function, self._last_trace.key)
-                return f"{self._name}: hit. The call was replayed from the trace for {described}."
-        return f"{self._name} has not been called since its cache was cleared."
+                last = f"{self._name}: hit. The call was replayed from the trace for {described}."
+            else:
+                last = f"{self._name} has not been called since its cache was cleared."
+        return Explanation(last, keys)
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__module__", None)
@@ -287,7 +296,7 @@ class AcceleratedFunction(Options):
             return self._learn(call, recorder, (), False)
         if entry.refusal is not None:
             return self._run_uncompiled(call)
-        if self._audit and entry.calls >= entry.audit_at:
+        if self._audit and entry.calls >= entry.audit_at and policy.current == "default":
             return self._learn(call, recorder, (), True)
         failed = []
         checked = self._is_checked(entry)
@@ -336,10 +345,13 @@ class AcceleratedFunction(Options):
         with self._lock:
             self._misses += 1
             known = list(self._entries)
-            miss = self._last_miss = _Miss(call.key, known, hash(call.key) in self._evicted)
+            miss = self._last_miss = Miss(call.key, known, hash(call.key) in self._evicted)
+        if policy.current != "default":
+            self._retraces(miss)
         untraced = call if recorder is None else call._replace(leaves=_untraced(call.leaves))
         made, result = record(self._name, self._function, untraced, recorder)
         if made is None:
+            miss.outcome = "alone"
             return result
         with self._lock:
             self._recorded += 1
@@ -354,7 +366,7 @@ class AcceleratedFunction(Options):
                 [path for path in self._fast if path[2] is not entry or path[1] in entry.variants]
             )
             self._last_trace = finding.trace
-            miss.outcome = finding.outcome
+            miss.outcome, miss.why = finding.outcome, finding.why
             self._evict()
         if finding.notice is not None:
             self._tell(finding.notice)
@@ -364,14 +376,25 @@ class AcceleratedFunction(Options):
         with self._lock:
             self._misses += 1
             self._uncompiled += 1
-            self._last_miss = _Miss(call.key, [], False, "refused")
+            miss = self._last_miss = Miss(call.key, [], False, "refused")
+        if policy.current == "error-on-retrace":
+            raise RetraceError(f"{self._explain_miss(miss)} {_POLICY}")
         args, kwargs = tree.unflatten(call.treedef, call.leaves)
         return dlfeval(self._function, *args, **kwargs)
 
+    def _retraces(self, miss: Miss) -> None:
+        """Do what the policy asks for where a call has to be recorded."""
+        miss.outcome = "forbidden"
+        text = f"{self._explain_miss(miss)} {_POLICY}"
+        if policy.current == "error-on-retrace":
+            raise RetraceError(text)
+        miss.outcome = "raised"
+        self._tell(Notice(text, RetraceWarning, trace.user_location(), miss.key))
+
     def _tell(self, notice: Notice) -> None:
         """Give a warning, once for each cause."""
-        if notice.cause not in self._told:
-            self._told.add(notice.cause)
+        if (notice.category, notice.cause) not in self._told:
+            self._told.add((notice.category, notice.cause))
             file, line = notice.where or trace.user_location() or ("<unknown>", 0)
             warnings.warn_explicit(notice.text, notice.category, file, line)
 
@@ -419,46 +442,8 @@ class AcceleratedFunction(Options):
     def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         return leaf_names(self._function, treedef.structure)[number]
 
-    def _explain_miss(self, miss: "_Miss") -> str:
-        described = describe(self._function, miss.key)
-        entry = self._entries.get(miss.key)
-        if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
-            place = trace.describe_location(entry.refusal.where)
-            return (
-                f"{self._name}: not accelerated for {described}: {entry.refusal.reason} at {place}. The call ran "
-                "uncompiled."
-            )
-        if miss.outcome == "raised":
-            return f"{self._name}: miss. The function raised an error for {described}, and no trace was kept."
-        if miss.outcome == "confirmed":
-            return f"{self._name}: miss. The call was recorded too, and confirmed the trace for {described}."
-        if miss.outcome == "audited":
-            return (
-                f"{self._name}: miss. The call was recorded again, and agreed with the trace for {described}."
-            )
-        if miss.outcome == "replaced":
-            return f"{self._name}: miss. The trace for {described} was replaced: the function does something else now."
-        head = f"{self._name}: miss. A new trace was recorded for {described}"
-        if miss.key in miss.known:
-            return (
-                f"{head}, because the values of arrays decided something else than in the traces there were."
-            )
-        if miss.evicted:
-            return (
-                f"{head}, because the trace that there was had been evicted: more than cache_size "
-                f"({self._cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
-            )
-        return f"{head}, {why_missed(self._function, miss.key, miss.known)}"
-
-
-@dataclass(slots=True)
-class _Miss:
-    """A call that was not replayed, the keys that there were, and whether its own had been evicted."""
-
-    key: Key
-    known: list[Key]
-    evicted: bool
-    outcome: str = "raised"
+    def _explain_miss(self, miss: Miss) -> str:
+        return explain_miss(self._name, self._function, miss, self._entries.get(miss.key), self._cache_size)
 
 
 def _check_function(function: Any) -> None:

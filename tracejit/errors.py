@@ -8,12 +8,14 @@
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
     ├── GradientError (RuntimeError) a gradient was asked for that does not exist
+    ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
     ├── CodegenError (RuntimeError)  emitted source could not be compiled: a defect of tracejit
     └── CacheError (RuntimeError)    the cache was set up or used wrongly
 
     TraceJitWarning (UserWarning)
     ├── OutputsDifferWarning         a check found that a replay gives something else than the function
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
+    ├── RetraceWarning               a call is recorded, which the policy wants to be told
     └── ChangedTraceWarning          an audit found that the function does something else than its trace
 
 Every message names the function and the argument, what was found, what was expected, and what to do.
@@ -48,6 +50,10 @@ class GradientError(TraceJitError, RuntimeError):
     """A gradient was asked for that does not exist."""
 
 
+class RetraceError(TraceJitError, RuntimeError):
+    """A call would have to be recorded while the policy is "error-on-retrace"."""
+
+
 class CodegenError(TraceJitError, RuntimeError):
     """Emitted source could not be compiled; this is a defect of tracejit."""
 
@@ -66,6 +72,10 @@ class OutputsDifferWarning(TraceJitWarning):
 
 class NotAcceleratedWarning(TraceJitWarning):
     """A function runs uncompiled for some arguments, because a replay could be wrong."""
+
+
+class RetraceWarning(TraceJitWarning):
+    """A call is recorded while the policy is "warn-on-retrace"."""
 
 
 class ChangedTraceWarning(TraceJitWarning):

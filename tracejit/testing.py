@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks for code that is built on tracejit: check_gradients."""
+"""Checks for code that is built on tracejit: check_gradients, assert_max_traces."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,3 +257,39 @@ def _evaluate_nodes(
             data.update(zip(node.outputs, map(np.asarray, result), strict=True))
         else:
             data[node.output] = np.asarray(result)
+
+
+@contextmanager
+def assert_max_traces(fun: Any, n: int) -> Iterator[None]:
+    """Check that an accelerated function is recorded at most `n` times while a with-block runs.
+
+    Args:
+        fun: what dlaccelerate returned.
+        n: recordings that are allowed, those that confirm a trace and audits included; calls that run uncompiled
+            because the function cannot be accelerated for their arguments count, too.
+
+    Raises:
+        AssertionError: at the end of the block, if there were more; with what explain() says.
+        ArgumentError: if `fun` is not an accelerated function.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> double = tj.dlaccelerate(lambda x: 2 * x)
+        >>> with tj.testing.assert_max_traces(double, 2):
+        ...     for n in range(5):
+        ...         _ = double(tj.dlarray([1.0]) * n)
+    """
+    if not getattr(fun, "evaluates_itself", False):
+        raise ArgumentError(
+            f"assert_max_traces: expected an accelerated function, not {type(fun).__name__}; pass what dlaccelerate "
+            "returned."
+        )
+    before = fun.stats
+    yield
+    after = fun.stats
+    found = after.traces - before.traces + after.uncompiled - before.uncompiled
+    if found > n:
+        raise AssertionError(
+            f"{fun.__qualname__} was recorded, or ran uncompiled, {found} times, expected at most {n}. The last call: "
+            f"{fun.explain()}"
+        )

@@ -7,6 +7,7 @@ with it as are asked for. Later still, audits record again and compare.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from tracejit.confirm import Difference, Parting, compare
 from tracejit.errors import ChangedTraceWarning, NotAcceleratedWarning
@@ -78,8 +79,10 @@ class Entry:
             return self._give_up(name, made.refusal)
         self.audits += audit
         partings: list[Parting] = []
+        changed = False
         for known in list(self.variants):
             if not known.state.applies():
+                changed = True
                 continue  # what it read has changed: it does not apply, and says nothing about this one
             found = compare(known, made)
             if isinstance(found, Parting):
@@ -100,10 +103,11 @@ class Entry:
                         return self._give_up(name, _undecided(made))
                 known.agreed += 1
                 return Finding("audited" if audit else "confirmed", known)
+        why = _why(partings, changed)
         self.variants.append(made)
         if len(self.variants) > most:
             return self._give_up(name, _too_many(partings, most))
-        return Finding("recorded", made)
+        return Finding("recorded", made, why=why)
 
     def _give_up(self, name: str, refusal: Refusal) -> "Finding":
         self.refuse(refusal)
@@ -111,17 +115,21 @@ class Entry:
             f"{name} runs uncompiled for these arguments: {refusal.reason} at {describe_location(refusal.where)}. "
             f"{refusal.remedy[0].upper()}{refusal.remedy[1:]}."
         )
-        return Finding("refused", None, Notice(text, NotAcceleratedWarning, refusal.where, refusal.reason))
+        return Finding(
+            "refused",
+            None,
+            Notice(text, NotAcceleratedWarning, refusal.where, refusal.where or refusal.reason),
+        )
 
 
 class Notice:
     """A warning to give, and what tells whether it was given before."""
 
-    def __init__(self, text: str, category: type[Warning], where: Where, cause: str) -> None:
+    def __init__(self, text: str, category: type[Warning], where: Where, cause: Any) -> None:
         self.text = text
         self.category = category
         self.where = where
-        self.cause = (category, where, cause if where is None else "")
+        self.cause = cause
 
 
 class Finding:
@@ -131,9 +139,13 @@ class Finding:
         outcome: "recorded", "confirmed", "audited", "replaced" or "refused".
         trace: the trace that stands for it now, or None.
         notice: what is to be said, or None.
+        why: what differed from the traces that there were, or None.
     """
 
-    def __init__(self, outcome: str, trace: Trace | None, notice: Notice | None = None) -> None:
+    def __init__(
+        self, outcome: str, trace: Trace | None, notice: Notice | None = None, why: str | None = None
+    ) -> None:
+        self.why = why
         self.outcome = outcome
         self.trace = trace
         self.notice = notice
@@ -154,7 +166,15 @@ def _changed(name: str, found: Difference, made: Trace) -> Finding:
         f"{describe_location(found.where)}. It has been recorded anew; replays before this call may have used what "
         f"was. Likely cause: {found.cause}. Pass it as an argument."
     )
-    return Finding("replaced", made, Notice(text, ChangedTraceWarning, found.where, found.what))
+    notice = Notice(text, ChangedTraceWarning, found.where, found.where or found.what)
+    return Finding("replaced", made, notice, f"{found.what} at {describe_location(found.where)}")
+
+
+def _why(partings: Sequence[Parting], changed: bool) -> str | None:
+    """Return why there is another variant."""
+    if partings:
+        return f"unlike in the trace recorded last, {partings[-1].guard}"
+    return "what the function reads besides its arguments has changed" if changed else None
 
 
 def _undecided(made: Trace) -> Refusal:

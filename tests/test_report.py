@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""explain() as text and as data, and policies on recordings."""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, config, dlaccelerate
+
+
+@pytest.fixture(autouse=True)
+def python_backend(monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "python")
+
+
+def branching(x):
+    y = x * 2 if x.sum() > 0 else -x
+    return y * int(x[0])
+
+
+LINE = branching.__code__.co_firstlineno
+
+
+class TestExplain:
+    def test_variants_and_guards(self):
+        fun = dlaccelerate(branching)
+        for n in (1.0, 1.5, -2.0, 1.2):
+            fun(np.array([n]))
+        text = fun.explain()
+        assert text.splitlines() == [
+            "branching: hit. The call was replayed from the trace for x: 1 float64.",
+            "  x: 1 float64: 2 traces (4 calls, 1 confirmed, 0 audits)",
+            "    trace 1, 5 operations",
+            f"      bool() at {__file__}:{LINE + 1} is True",
+            f"      int() at {__file__}:{LINE + 2} is 1.0",
+            "    trace 2, 5 operations, to be confirmed",
+            f"      bool() at {__file__}:{LINE + 1} is False",
+            f"      int() at {__file__}:{LINE + 2} is -2.0",
+        ]
+        (key,) = text.keys
+        assert (key.arguments, key.calls, key.confirmations, key.audits) == ("x: 1 float64", 4, 1, 0)
+        assert [variant.replayable for variant in key.variants] == [True, False]
+        assert [(g.what, g.where) for g in key.variants[1].guards] == [
+            ("bool()", (__file__, LINE + 1)), ("int()", (__file__, LINE + 2)),
+        ]  # fmt: skip
+        assert pickle.loads(pickle.dumps(text)) == str(text)
+
+    def test_why_another_variant(self):
+        fun = dlaccelerate(branching)
+        fun(np.array([1.0]))
+        fun(np.array([-2.0]))
+        assert (
+            "miss. A new trace was recorded for x: 1 float64, because unlike in the trace recorded last, bool() at "
+            f"{__file__}:{LINE + 1} is False."
+        ) in fun.explain()
+
+    def test_of_keys_without_guards_nothing_more_is_said(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        for size in (1, 2):
+            fun(np.ones(size))
+        text = fun.explain()
+        assert len(text.splitlines()) == 1
+        assert [key.arguments for key in text.keys] == ["x: 1 float64", "x: 2 float64"]
+
+    def test_refusals(self):
+        counter = itertools.count()
+        fun = dlaccelerate(lambda x: x * next(counter))
+        fun(np.ones(1))
+        with pytest.warns(NotAcceleratedWarning):
+            fun(np.ones(1))
+        (key,) = fun.explain().keys
+        assert key.refusal.reason == "two recordings differ: a constant of mul was 0.0, is 1.0"
+        assert key.refusal.where[0] == __file__ and "likely cause: a counter" in key.refusal.remedy
+        assert (
+            "  x: 1 float64: runs uncompiled (2 calls, 0 confirmed, 0 audits): two recordings"
+            in fun.explain()
+        )
+
+    def test_replaced(self):
+        factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
+        fun = dlaccelerate(lambda x: x * next(factors))
+        for _ in range(7):
+            fun(np.ones(1))
+        with pytest.warns(tj.ChangedTraceWarning):
+            fun(np.ones(1))
+        assert (
+            "The trace for x: 1 float64 was replaced: a constant of mul was 1.0, is 2.0 at" in fun.explain()
+        )
+        assert "1 trace (8 calls, 1 confirmed, 1 audits, 1 replaced)" in fun.explain()
+
+
+class TestPolicies:
+    def test_error(self):
+        fun = dlaccelerate(branching)
+        for _ in range(3):
+            fun(np.ones(1))
+        with tj.set_policy("error-on-retrace"):
+            assert fun(np.ones(1)).item() == 2.0
+            with pytest.raises(
+                RetraceError, match=r"x was 1 float64, is 2 float64\. set_policy.*allows recordings"
+            ):
+                fun(np.ones(2))
+            with pytest.raises(RetraceError, match=r"would be recorded .*because the traces that there are"):
+                fun(-np.ones(1))
+            with pytest.raises(RetraceError):
+                tj.dlfeval(lambda x: fun(x) + 1, np.ones(2))
+        assert fun.occupancy == 2.0 and fun.stats.traces == 2
+        assert fun(np.ones(2)).tolist() == [2.0, 2.0]
+
+    def test_error_for_what_is_not_accelerated(self):
+        fun = dlaccelerate(lambda x: x + tj.extractdata(x))
+        with pytest.warns(NotAcceleratedWarning):
+            fun(np.ones(1000))
+        text = "not accelerated for x: 1000"
+        with tj.set_policy("error-on-retrace"), pytest.raises(RetraceError, match=text):
+            fun(np.ones(1000))
+
+    def test_warning_once_for_each_key(self):
+        fun = dlaccelerate(lambda x: x * 2)
+        with tj.set_policy("warn-on-retrace"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for size in (1, 1, 1, 2, 2):
+                fun(np.ones(size))
+        assert [w.category for w in caught] == [RetraceWarning] * 2
+        assert caught[1].filename == __file__ and "x was 1 float64, is 2 float64" in str(caught[1].message)
+
+    def test_uncompiled(self):
+        runs = []
+        fun = dlaccelerate(lambda x: runs.append(1) or x * 2, confirm=0)
+        fun(np.ones(1)), fun(np.ones(1))
+        with tj.set_policy("uncompiled"):
+            assert fun(np.ones(1)).item() == 2.0
+        assert len(runs) == 2 and fun.stats.calls == 2
+        fun(np.ones(1))
+        assert len(runs) == 2
+
+    def test_audits_are_left_out(self):
+        runs = []
+        fun = dlaccelerate(lambda x: runs.append(1) or x * 2)
+        for _ in range(4):
+            fun(np.ones(1))
+        with tj.set_policy("error-on-retrace"):
+            for _ in range(20):
+                fun(np.ones(1))
+        assert len(runs) == 2
+        for _ in range(39):
+            fun(np.ones(1))
+        assert len(runs) == 2
+        fun(np.ones(1))  # the 64th call
+        assert len(runs) == 3
+
+    def test_without_a_block_and_nested(self):
+        before = tj.set_policy("warn-on-retrace")
+        try:
+            with tj.set_policy("uncompiled") as inner:
+                assert repr(inner) == "<policy 'uncompiled'>" and tj.policy.current == "uncompiled"
+            assert tj.policy.current == "warn-on-retrace"
+        finally:
+            before.__exit__()
+        assert tj.policy.current == "default" and not tj.policy.uncompiled
+
+    def test_another_name(self):
+        with pytest.raises(ArgumentError, match=r"set_policy: expected one of .'default'.* not 'never'"):
+            tj.set_policy("never")
