@@ -4,9 +4,9 @@
     python benchmarks/bench_products.py [--dtype float64] [--repeats 40] [--threads 1 2]
 
 Each line is a product (m, k) (k, n): plain (NN), with a left factor by columns (TN, as in x' ct) and with a right one
-by columns (NT, as in ct W', which is turned first). Times are the least and the median of the repeats, in us; the
-contenders take turns, so that what else the machine does meets them alike. The number of BLAS threads is fixed when
-BLAS is loaded, so there is a process for each.
+by columns (NT, as in ct W', which is turned first); as a whole, by panels, and by BLAS. Times are the least and the
+median of the repeats, in us; the contenders take turns, so that what else the machine does meets them alike. The number
+of BLAS threads is fixed when BLAS is loaded, so there is a process for each.
 """
 
 import argparse
@@ -36,6 +36,7 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     from tracejit.codegen.emit import _adapter
     from tracejit.passes.lower import Access
     from tracejit.passes.plan import KernelLaunch
+    from tracejit.passes.products import WIDE_BYTES
 
     kind = np.dtype(dtype)
     rng = np.random.default_rng(0)
@@ -49,21 +50,31 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
         np.empty((m, n), kind),
     ]
     x_, xt, y_, yt, turned, out = [array.ctypes.data for array in arrays]
-    product, transpose = (compiled.address(f) for f in (gemm.product(kind, m, n), gemm.transpose(kind)))
+    product, panels, transpose = (
+        compiled.address(f) for f in (gemm.product(kind, m, n), gemm.panels(kind), gemm.transpose(kind))
+    )
     pointer = Access(None, 0, (), kind)  # type: ignore[arg-type]
     blas = compiled.address(_adapter(KernelLaunch("gemm", (0,) * 11, (pointer,) * 3, 1, None, "blas")))
     routine = _symbol_address("sgemm" if kind.itemsize == 4 else "dgemm")
-    return {
-        "NN": [(product, (1, m, n, k, k, 1, 0, n, 0, 0, x_, y_, out))],
-        "TN": [(product, (1, m, n, k, 1, m, 0, n, 0, 0, xt, y_, out))],
+    end = (n, 0, 0)  # distances in the result, and whether to add
+    calls: dict[str, list[Call]] = {
+        "NN": [(product, (1, m, n, k, k, 1, 0, n, 0, *end, x_, y_, out))],
+        "TN": [(product, (1, m, n, k, 1, m, 0, n, 0, *end, xt, y_, out))],
         "NT": [
             (transpose, (1, n, k, k, 0, yt, turned)),
-            (product, (1, m, n, k, k, 1, 0, n, 0, 0, x_, turned, out)),
+            (product, (1, m, n, k, k, 1, 0, n, 0, *end, x_, turned, out)),
         ],
         "NN blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 0, n, 0, 0, x_, y_, out))],
         "TN blas": [(blas, (routine, 1, m, n, k, 1, m, 0, 0, n, 0, 0, xt, y_, out))],
         "NT blas": [(blas, (routine, 1, m, n, k, 0, k, 0, 1, k, 0, 0, x_, yt, out))],
-    }, arrays
+    }
+    if n * kind.itemsize >= WIDE_BYTES:
+        calls |= {
+            "NN panels": [(panels, (1, m, n, k, k, 1, 0, n, 1, 0, *end, x_, y_, out))],
+            "TN panels": [(panels, (1, m, n, k, 1, m, 0, n, 1, 0, *end, xt, y_, out))],
+            "NT panels": [(panels, (1, m, n, k, k, 1, 0, 1, k, 0, *end, x_, yt, out))],
+        }
+    return calls, arrays
 
 
 def measure(m: int, k: int, n: int, dtype: str, repeats: int) -> dict[str, tuple[float, float]]:
@@ -93,11 +104,11 @@ def looped() -> ctypes._CFuncPtr:  # type: ignore[name-defined]
     if not _LOOPED:
         import numba
         from numba.core import types
-        from tracejit.kernels.executor import _call
+        from tracejit.kernels.machine import call
 
         def loop(address: int, arguments: int, count: int) -> None:
             for _ in range(count):
-                _call(address, arguments)
+                call(address, arguments)
 
         kind = types.void(types.intp, types.CPointer(types.intp), types.intp)
         callback = numba.cfunc(kind)(loop)

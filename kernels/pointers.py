@@ -118,6 +118,28 @@ def _writer(dtype: types.Type) -> Any:
     return write
 
 
+def _scratch(dtype: types.Type) -> Any:
+    """Return a function that gives memory for `count` elements, which lasts as long as the kernel runs."""
+
+    @intrinsic(prefer_literal=True)
+    def scratch(typing_context: Any, count: Any) -> Any:
+        if not isinstance(count, types.IntegerLiteral):
+            return None
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            kind = ir.ArrayType(context.get_data_type(dtype), count.literal_value)
+            # Not by cgutils.alloca_once, which fills it with zeros, number by number.
+            with builder.goto_entry_block():
+                slot = builder.alloca(kind)
+            slot.align = 64
+            return builder.bitcast(slot, context.get_value_type(sig.return_type))
+
+        # In the scope of what is read: a variable may point to an operand or to a copy of it.
+        return signature(Pointer(dtype, _READ_SCOPE), count), codegen
+
+    return scratch
+
+
 def _number(dtype: types.Type) -> Any:
     """Return a function that takes a number of `dtype` out of the low bits of an integer."""
 
@@ -175,6 +197,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         table[f"write_{suffix}"] = _writer(dtype)
         table[f"number_{suffix}"] = _number(dtype)
         if isinstance(dtype, types.Float):
+            table[f"scratch_{suffix}"] = _scratch(dtype)
             table[f"fold_sum_{suffix}"] = _sum(dtype)
             table[f"fold_max_{suffix}"] = _extremum(dtype, "maximum")
             table[f"fold_min_{suffix}"] = _extremum(dtype, "minimum")

@@ -6,7 +6,7 @@ A matrix product keeps a tile of its result in registers over a whole loop; LLVM
 dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register of the CPU, and takes several then:
 
     rows_8(i, m)                                numbers of 8 rows from i on; beyond the last, m - 1, the last again
-    load_f32x16(x, at)                          a vector of neighbours
+    load_f32x16(x, at), store_f32x16(out, at, vector)        a vector of neighbours
     load_first_f32x16(x, at, width)             of the first `width` lanes; the others are 0 and touch no memory
     zero_f32x16(rows)                           a tile of zeros
     add_outer_f32x16(tile, x, at, rows, stride, vector)      to each row r: x[at + rows[r] * stride] * vector
@@ -75,9 +75,9 @@ class _Maker:
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         return {
-            "load": self.load(), "load_first": self.load_first(), "load_tile": self.load_tile(), "zero": self.zero(),
-            "add_outer": self.add_outer(), "add_tiles": self.add_tiles(), "transpose": self.transpose(),
-            "store_tile": self.store_tile(),
+            "load": self.load(), "store": self.store(), "load_first": self.load_first(),
+            "load_tile": self.load_tile(), "store_tile": self.store_tile(), "add_tiles": self.add_tiles(),
+            "zero": self.zero(), "add_outer": self.add_outer(), "transpose": self.transpose(),
         }  # fmt: skip
 
     def tile(self, rows: Any) -> Any:
@@ -136,6 +136,19 @@ class _Maker:
             return (signature(self.vector, pointer, types.intp), codegen) if self.owns(pointer) else None
 
         return load
+
+    def store(self) -> Any:
+        @intrinsic
+        def store(typing_context: Any, pointer: Any, at: Any, vector: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                stored = builder.store(args[2], self.address(builder, *args[:2]), align=self.align.constant)
+                annotate(builder.module, stored, pointer.scope)
+                return context.get_dummy_value()
+
+            typed = signature(types.none, pointer, types.intp, self.vector)
+            return (typed, codegen) if self.owns(pointer) else None
+
+        return store
 
     def load_first(self) -> Any:
         @intrinsic

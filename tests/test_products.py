@@ -16,7 +16,7 @@ from tracejit.codegen import gemm, target
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
-from tracejit.passes import products
+from tracejit.passes import parts, products
 from tracejit.pipeline import build
 from tracejit.program import Kernel, Program
 
@@ -117,7 +117,7 @@ def test_vectors_narrower_than_those_of_the_machine(
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("blas", [False, True])
 def test_operands_however_they_lie(dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
     for x_lies, y_lies in itertools.product(LIES, LIES):
         for m, n, k in ((9, 34, 5), (1, 20, 6), (3, 1, 7), (18, 4, 17), (2, 3, 1)):
             x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
@@ -134,7 +134,7 @@ BATCHES = (
 @pytest.mark.parametrize("run", [by_python, by_numba])
 @pytest.mark.parametrize("blas", [False, True])
 def test_batches(run: Callable[..., np.ndarray], blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
     for (left, right), lies in itertools.product(BATCHES, ("rows", "columns", "wide", "apart")):
         for m, n, k in ((3, 5, 2), (1, 5, 4), (5, 1, 3)):
             check(run, matrices((*left, m, k), "float64", lies), matrices((*right, k, n), "float64", lies))
@@ -164,7 +164,7 @@ def twice(x: np.ndarray, y: np.ndarray, without_numba: bool) -> np.ndarray:
     graph.outputs = [b.add(b.matmul(first, second), b.matmul(third, fourth))]
     layouts = [layout_of(a) for a in arrays]
     program = build(graph, layouts)
-    assert [row.note for row in program.rows] == ["matmul", "matmul_add"]
+    assert {row.note for row in program.rows} - {"copy", "transpose"} == {"matmul", "matmul_add"}
     executable = PythonExecutable(program) if without_numba else CpuExecutable(program, layouts)
     return executable(arrays)[0]
 
@@ -175,7 +175,7 @@ def twice(x: np.ndarray, y: np.ndarray, without_numba: bool) -> np.ndarray:
 def test_products_are_added(
     without_numba: bool, dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**9)
+    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
     sizes = [size for size in SIZES if 0 not in size]
     shapes = [((m, k), (k, n)) for m, n, k in (sizes[::4] if without_numba else sizes)]
     shapes += [((3, 9, 4), (3, 4, 35)), ((2, 3, 9, 4), (2, 3, 4, 5))]
@@ -212,7 +212,7 @@ def test_nothing_beside_the_result_is_written(dtype: str) -> None:
         x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
         place = np.full(m * n + 200, 7, dtype)
         out = place[100 : 100 + m * n]
-        launch(gemm.product(x.dtype, m, n), (1, m, n, k, k, 1, 0, n, 0, 0), x, y, out)
+        launch(gemm.product(x.dtype, m, n), (1, m, n, k, k, 1, 0, n, 0, n, 0, 0), x, y, out)
         np.testing.assert_allclose(out.reshape(m, n), x @ y, rtol=1e-5, atol=1e-5)
         assert np.all(place[:100] == 7)
         assert np.all(place[100 + m * n :] == 7)
@@ -264,12 +264,108 @@ def test_who_multiplies() -> None:
         return kernels(program_of(x, y.reshape(k, n) if lies == "rows" else y.T))
 
     assert chosen(128, 128, 64) == ["product"]
-    assert chosen(128, 512, 784) == ["gemm"]
-    assert chosen(128, 128, 64, "columns") == ["transpose", "product"]
-    assert chosen(4, 128, 128, "columns") == ["gemm"]  # to turn y takes longer than to multiply
+    assert set(chosen(128, 512, 784)) == {"panels"}
+    assert set(chosen(1024, 1024, 1024)) == {"gemm"}
+    assert set(chosen(100_000, 10, 64)) == {"product"}
+    assert set(chosen(32, 256, 256)) == {"product"}
+    assert set(chosen(32, 512, 512)) == {"panels"}
+    assert chosen(64, 128, 128) == ["panels"]
+    by_columns = program_of(np.empty((128, 64), np.float32).T, np.empty((128, 128), np.float32))
+    assert kernels(by_columns) == ["product"]
+    assert chosen(128, 64, 64, "columns") == ["transpose", "product"]
+    assert set(chosen(128, 128, 128, "columns")) == {"panels"}
+    assert chosen(3, 128, 128, "columns") == ["gemm"]  # to turn y takes longer than to multiply
+    assert chosen(4, 128, 128, "columns") == ["panels"]
     assert chosen(4, 20, 20, "columns") == ["transpose", "product"]
-    assert chosen(8, 128, 128, "columns") == ["transpose", "product"]
+    assert chosen(4, 64, 64, "columns") == ["gemm"]
+    assert chosen(8, 64, 64, "columns") == ["transpose", "product"]
     assert chosen(4, 128, 128) == ["product"]
+
+
+@pytest.fixture
+def by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiply by panels wherever a row of the result is as wide as a tile."""
+    for name in ("PANELS_BYTES", "PANELS_ROWS", "FAR_ROWS", "TURNING_PANELS_ROWS"):
+        monkeypatch.setattr(products, name, 0)
+
+
+PANELS_SIZES = (
+    (1, 32, 1), (3, 33, 7), (9, 40, 17), (8, 64, 16), (70, 65, 129), (255, 70, 255), (256, 32, 256), (257, 45, 257),
+    (600, 33, 3), (5, 130, 600),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("by_panels")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_panels_of_all_sizes_and_layouts(dtype: str) -> None:
+    for m, n, k in PANELS_SIZES:
+        for x_lies, y_lies in itertools.product(LIES, LIES):
+            x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
+            assert kernels(program_of(x, y))[-1] == "panels"
+            check(by_numba, x, y)
+        x, y = matrices((m, k), dtype, "columns"), matrices((k, n), dtype, "columns")
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        np.testing.assert_array_equal(twice(x, y, without_numba=False), 2 * by_numba(x, y))
+
+
+@pytest.mark.usefixtures("by_panels")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_panels_without_numba(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
+    monkeypatch.setattr(gemm, "_PANEL_BYTES", 2 * width)  # two tiles that are turned
+    monkeypatch.setattr(gemm, "_BLOCK_TILES", 1)
+    lanes = width // np.dtype(dtype).itemsize
+    for m, k in ((1, 1), (9, lanes), (13, 2 * lanes + 1), (16, 3 * lanes + 1)):
+        for lies in ("rows", "columns", "apart"):
+            n = 128 // np.dtype(dtype).itemsize + 3
+            x, y = matrices((m, k), dtype, lies), matrices((k, n), dtype, lies)
+            assert kernels(program_of(x, y))[-1] == "panels"
+            check(by_python, x, y)
+            x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+            np.testing.assert_array_equal(twice(x, y, without_numba=True), 2 * by_python(x, y))
+
+
+@pytest.mark.usefixtures("by_panels")
+def test_panels_of_batches() -> None:
+    for left, right in BATCHES:
+        for lies in ("rows", "columns", "apart"):
+            check(
+                by_numba, matrices((*left, 9, 5), "float32", lies), matrices((*right, 5, 40), "float32", lies)
+            )
+
+
+@pytest.mark.usefixtures("by_panels")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_of_panels(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = 128 // np.dtype(dtype).itemsize
+
+    def parts_of(m: int, n: int, lies: str = "rows") -> list[tuple[int, int]]:
+        x, y = matrices((m, 4), dtype, lies), matrices((4, n), dtype, "rows")
+        monkeypatch.setattr(parts, "LEAST_NS", 1e18)
+        whole = by_numba(x, y)
+        monkeypatch.setattr(parts, "LEAST_NS", 0)
+        monkeypatch.setattr(parts, "PART_NS", 1e-9)
+        np.testing.assert_array_equal(by_numba(x, y), whole)
+        check(by_numba, x, y)
+        return [row.arguments[1:3] for row in program_of(x, y).rows]
+
+    assert parts_of(63, wide + 1) == [(63, wide + 1)]
+    assert parts_of(64, 2 * wide) == [(64, wide), (64, wide)]
+    assert parts_of(256, 3 * wide) == [(64, 3 * wide)] * 4
+    assert parts_of(64, 8 * wide, "columns") == [(64, 4 * wide)] * 2  # blocks of x are copied by each part
+    assert parts_of(128, 7 * wide, "columns") == [(64, 7 * wide)] * 2
+
+
+def test_a_right_factor_that_several_products_read_is_turned_once_for_all() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x, y, w = (b.input(Aval((32, 128), None, np.dtype(np.float32))) for _ in range(3))
+    turned = b.transpose(b.input(Aval((128, 128), None, np.dtype(np.float32))), axes=(1, 0))
+    graph.outputs = [b.matmul(v, turned) for v in (x, y, w)]
+    assert list(dict.fromkeys(kernels(build(graph)))) == ["transpose", "product"]
+    graph.outputs = [b.matmul(x, turned)]
+    assert set(kernels(build(graph))) == {"panels"}
 
 
 def test_a_factor_is_turned_once() -> None:

@@ -26,7 +26,7 @@ def transpose_2424c05469c0(args):
                 store_tile_f32x16(out, b * m * n + i, columns, m, transpose_f32x16(tile), 0, height)
 
 
-def product_417fb257069d(args):
+def product_a03d145bd845(args):
     batch = args[0]
     m = args[1]
     n = args[2]
@@ -36,10 +36,12 @@ def product_417fb257069d(args):
     x_batch = args[6]
     y_row = args[7]
     y_batch = args[8]
-    add = args[9]
-    x = read_f32(args[10])
-    y = read_f32(args[11])
-    out = write_f32(args[12], 0)
+    out_row = args[9]
+    out_batch = args[10]
+    add = args[11]
+    x = read_f32(args[12])
+    y = read_f32(args[13])
+    out = write_f32(args[14], 0)
     for b in range(batch):
         for i in range(0, m, 8):
             rows = rows_8(i, m)
@@ -50,13 +52,14 @@ def product_417fb257069d(args):
                 tile = add_outer_f32x16(tile, x, at_x, rows, x_row, load_first_f32x16(y, at_y, n))
                 at_x += x_column
                 at_y += y_row
+            at = b * out_batch
             if add:
-                tile = add_tiles_f32x16(tile, load_tile_f32x16(out, b * m * n, rows, n, 0, n))
-            store_tile_f32x16(out, b * m * n, rows, n, tile, 0, n)
+                tile = add_tiles_f32x16(tile, load_tile_f32x16(out, at, rows, out_row, 0, n))
+            store_tile_f32x16(out, at, rows, out_row, tile, 0, n)
 
 
 def forward(memory):
     # transpose
     transpose_2424c05469c0([1, 5, 3, 3, 0, memory('input[1]', 0, 'float32'), memory('arena', 0, 'float32')])
     # matmul
-    product_417fb257069d([1, 4, 5, 3, 1, 4, 0, 5, 0, 0, memory('input[0]', 0, 'float32'), memory('arena', 0, 'float32'), memory('output[0]', 0, 'float32')])
+    product_a03d145bd845([1, 4, 5, 3, 1, 4, 0, 5, 0, 5, 20, 0, memory('input[0]', 0, 'float32'), memory('arena', 0, 'float32'), memory('output[0]', 0, 'float32')])

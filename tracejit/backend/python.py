@@ -111,6 +111,9 @@ def namespace() -> dict[str, Any]:
     names.update(handwritten.functions())
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
+        names[f"scratch_{suffix}"] = lambda count, suffix=suffix: Memory(
+            np.full(count, np.nan, DTYPES[suffix]), 0
+        )
         for lanes in _LANES:
             names |= {
                 f"{name}_{suffix}x{lanes}": function for name, function in _vectors(suffix, lanes).items()
@@ -127,6 +130,9 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         vector = np.zeros(lanes, DTYPES[suffix])
         vector[:width] = x.span(at, width)
         return vector
+
+    def store(out: Memory, at: int, vector: np.ndarray) -> None:
+        out.span(at, lanes)[:] = vector
 
     def load_tile(
         x: Memory, at: int, rows: list[int], stride: int, first: int, last: int
@@ -146,6 +152,7 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
 
     return {
         "load": lambda x, at: load_first(x, at, lanes),
+        "store": store,
         "load_first": load_first,
         "load_tile": load_tile,
         "zero": lambda rows: [np.zeros(lanes, DTYPES[suffix]) for _ in rows],

@@ -61,6 +61,8 @@ def _kernel(launch: KernelLaunch) -> Kernel:
     if launch.name == "product":
         _, m, n, *_ = launch.numbers
         return gemm.product(dtype, m, n)
+    if launch.name == "panels":
+        return gemm.panels(dtype)
     if launch.name == "transpose":
         return gemm.transpose(dtype)
     return _adapter(launch)

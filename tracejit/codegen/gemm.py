@@ -18,15 +18,23 @@ result lie by rows. Nothing is packed. The kernel for float32 is, without its ar
                     tile = add_outer_f32x32(tile, x, at_x, rows, x_row, load_f32x32(y, at_y))
                     at_x += x_column
                     at_y += y_row
+                at = b * out_batch + j
                 if add:
-                    tile = add_tiles_f32x32(tile, load_tile_f32x32(out, b * m * n + j, rows, n, j_next - j, 32))
-                store_tile_f32x32(out, b * m * n + j, rows, n, tile, j_next - j, 32)
+                    tile = add_tiles_f32x32(tile, load_tile_f32x32(out, at, rows, out_row, j_next - j, 32))
+                store_tile_f32x32(out, at, rows, out_row, tile, j_next - j, 32)
 
 What the tile does not divide is computed twice: the last tile of rows repeats the last row, and stores it alike several
 times; the last tile of columns begins early, and stores what is new. If n is less than two vectors, a tile of one or
 two vectors stands for all columns, and only their lanes are loaded and stored. That is another kernel, because to load
 so takes the place of a multiplication. For few rows, of which a tile of 8 would compute the last again and again, there
 is a kernel with tiles of 4 rows by 4 vectors.
+
+Note [panels]
+Where y does not stay in the nearest cache, each tile of rows would read it from afar, and in steps that a cache holds
+few of. So for larger matrices another kernel copies a panel of y, as wide as a tile and some hundred rows deep, to
+where it lies by rows without gaps, and multiplies it by all rows of x. A panel of a y that lies by columns is turned
+on the way. An x that lies by columns is copied in blocks, for the same reason; one that lies by rows is read in place.
+The sums along k are then added up panel by panel, in the result.
 """
 
 from functools import cache
@@ -39,8 +47,16 @@ from tracejit.codegen.target import vector_bytes
 from tracejit.program import Kernel
 
 _TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
+_PANEL_BYTES = 1024  # of a column of a panel
+_BLOCK_TILES = 32  # of rows, that are multiplied by a panel one after the other
 
-PRODUCT_ARGUMENTS = ("batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch", "add")
+PRODUCT_ARGUMENTS = (
+    "batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch", "out_row", "out_batch", "add",
+)  # fmt: skip
+PANELS_ARGUMENTS = (
+    "batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_column", "y_batch", "out_row", "out_batch",
+    "add",
+)  # fmt: skip
 TRANSPOSE_ARGUMENTS = ("batch", "m", "n", "x_row", "x_batch")
 
 
@@ -48,13 +64,23 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     """Return the kernel that multiplies matrices of a dtype: out[b] (m, n) = x[b] (m, k) y[b] (k, n).
 
     If `add` is not 0, products are added to what is in out. Its arguments are PRODUCT_ARGUMENTS, then pointers to x, y
-    and out. The strides count elements; columns of y are neighbours, and out is contiguous. There are four kernels: for
-    n of at most one vector, less than two, and more; and for m of at most half a tile.
+    and out. The strides count elements; columns of y are neighbours, and so are those of out. There are four kernels:
+    for n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
     height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
     if m <= height // 2 and n >= 4 * lanes:
         return _product(SUFFIXES[dtype], height // 2, 4 * lanes, whole=True)
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, whole=n >= 2 * lanes)
+
+
+def panels(dtype: np.dtype) -> Kernel:
+    """Return the kernel that multiplies matrices as `product` does, by panels (Note [panels]).
+
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Of the strides of x one is 1, and of those of y;
+    columns of out are neighbours, and there are at least two vectors of them.
+    """
+    height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    return _panels(SUFFIXES[dtype], height, lanes, _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * height)
 
 
 def transpose(dtype: np.dtype) -> Kernel:
@@ -72,7 +98,7 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
     kind = f"{suffix}x{lanes}"
     load, width, used = ("load", "", f"j_next - j, {lanes}") if whole else ("load_first", ", n", "0, n")
     start = " + j" if whole else ""
-    place = f"out, b * m * n{start}, rows, n"
+    place = "out, at, rows, out_row"
     tile = [
         f"tile = zero_{kind}(rows)",
         "at_x = b * x_batch",
@@ -81,6 +107,7 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
         f"    tile = add_outer_{kind}(tile, x, at_x, rows, x_row, {load}_{kind}(y, at_y{width}))",
         "    at_x += x_column",
         "    at_y += y_row",
+        f"at = b * out_batch{start}",
         "if add:",
         f"    tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
         f"store_tile_{kind}({place}, tile, {used})",
@@ -96,6 +123,73 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
         [*_header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *_indent(1, tiles)],
         "product",
     )
+
+
+@cache
+def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kernel:
+    """Return the kernel whose panels are `deep` rows of two vectors of `lanes`, and whose blocks of x `rows` rows."""
+    one, kind = f"{suffix}x{lanes}", f"{suffix}x{2 * lanes}"
+    width = 2 * lanes
+    gap = rows + lanes  # so that neighbours along k are not a power of two apart, which caches dislike
+    turn = [
+        f"for p in range(0, depth, {lanes}):",
+        f"    few = min({lanes}, depth - p)",
+        f"    for c in range(0, {width}, {lanes}):",
+        f"        square = load_tile_{one}(y, at_y + p, rows_{lanes}(c, {width}), y_column, 0, few)",
+        f"        store_tile_{one}(panel, p * {width} + c, rows_{lanes}(0, {lanes}), {width}, transpose_{one}(square), "
+        f"0, {lanes})",
+    ]
+    tile = [
+        f"rows = rows_{height}(i, height)",
+        f"tile = zero_{kind}(rows)",
+        "at_x = start",
+        "for p in range(depth):",
+        f"    tile = add_outer_{kind}(tile, left, at_x, rows, row, load_{kind}(panel, p * {width}))",
+        "    at_x += column",
+        "at = b * out_batch + first * out_row + j",
+        "if add + q:",
+        f"    tile = add_tiles_{kind}(tile, load_tile_{kind}(out, at, rows, out_row, j_next - j, {width}))",
+        f"store_tile_{kind}(out, at, rows, out_row, tile, j_next - j, {width})",
+    ]
+    columns = [
+        f"j = min(j_next, n - {width})",
+        "at_y = b * y_batch + q * y_row + j * y_column",
+        "if y_column == 1:",
+        "    for p in range(depth):",
+        f"        store_{kind}(panel, p * {width}, load_{kind}(y, at_y))",
+        "        at_y += y_row",
+        "else:",
+        *_indent(1, turn),
+        f"for i in range(0, height, {height}):",
+        *_indent(1, tile),
+    ]
+    depth = [
+        f"depth = min({deep}, k - q)",
+        "left = x",
+        "row = x_row",
+        "column = x_column",
+        "start = b * x_batch + first * x_row + q * x_column",
+        "if x_row == 1:",
+        "    for p in range(depth):",
+        "        for i in range(height):",
+        f"            block[p * {gap} + i] = x[start + p * x_column + i]",
+        "    left = block",
+        f"    column = {gap}",
+        "    start = 0",
+        f"for j_next in range(0, n, {width}):",
+        *_indent(1, columns),
+    ]
+    lines = [
+        *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+        f"panel = scratch_{suffix}({deep * width})",
+        f"block = scratch_{suffix}({deep * gap})",
+        "for b in range(batch):",
+        f"    for first in range(0, m, {rows}):",
+        f"        height = min({rows}, m - first)",
+        f"        for q in range(0, k, {deep}):",
+        *_indent(3, depth),
+    ]
+    return _kernel(lines, "panels")
 
 
 @cache

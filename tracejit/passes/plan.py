@@ -7,6 +7,7 @@ arena, in which memory is reused as soon as its last reader has run.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from tracejit.ops.op import Cut, KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes import parts, products
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
-from tracejit.passes.products import Matrices
+from tracejit.passes.products import Matrices, Product
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
@@ -119,6 +120,7 @@ class _Planner:
         self.launches: list[Launch] = []
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
+        self.uses = Counter(v for node in graph.nodes for v in node.inputs)
         self.turned: dict[tuple[Matrices, int, int, int], Value] = {}  # copies of matrices, by rows
 
     def run(self) -> Plan:
@@ -310,47 +312,34 @@ class _Planner:
             left = left._replace(row=left.batch)
         if right.batch == 0 and left.batch == m * left.row:
             count, m = 1, count * m  # all the rows are those of one matrix
-        sizes = (count, m, n, k)
+        result = Matrices(target, n, 1, m * n)
+        product = Product(count, m, n, k, left, right, result, len(added))
         if n == 1 and left.row == 1:
             # A tile of out' = y' x' has many columns, that of out = x y one.
-            left, right, sizes = right.turned, left.turned, (count, n, m, k)
-        _, m, n, _ = sizes
-        by_rows = right.column == 1 or n == 1 or k == 0
-        if products.by_blas(m, n, k, by_rows, out.dtype.itemsize):
-            self.launch_blas(node, sizes, left, right, len(added), target)
-        else:
-            right = right if by_rows else self.by_rows(right, count, k, n)
-            numbers = (*sizes, left.row, left.column, left.batch, right.row, right.batch, len(added))
-            pointers = (left.access, right.access, target)
-            self.run_product(KernelLaunch("product", numbers, pointers, 1, node))
+            product = Product(count, n, m, k, right.turned, left.turned, result._replace(row=m), len(added))
+        who = products.multiplier(product, self.uses[y] > 1)
+        if who == "gemm":
+            self.launch_blas(node, product)
+            return
+        product = self.readable(product, who == "panels")
+        launches = [_product_launch(part, who, node) for part in products.parts_of(product, who == "panels")]
+        self.launches.append(launches[0] if len(launches) == 1 else Parts(list(launches)))
 
-    def run_product(self, launch: KernelLaunch) -> None:
-        """Launch a product by tiles, in parts if it takes long: of its matrices, or of the rows of the only one."""
-        count, m, n, k, *rest = launch.numbers
-        left, right, out = launch.pointers
-        x_row, _, x_batch, _, y_batch, _ = rest
-        pieces, size, steps = (count, 1, (x_batch, y_batch, m * n))
-        if count == 1:
-            pieces, size, steps = (-(-m // products.ROWS), products.ROWS, (x_row, 0, n))
-        number = parts.count_of(products.nanoseconds(count * m * n * k, out.dtype.itemsize), pieces // 2)
-        split = []
-        for start, stop in parts.bounds(m if count == 1 else count, number, size):
-            sizes = (1, stop - start) if count == 1 else (stop - start, m)
-            moved = [
-                a._replace(offset=a.offset + start * step)
-                for a, step in zip((left, right, out), steps, strict=True)
-            ]
-            split.append(launch._replace(numbers=(*sizes, n, k, *rest), pointers=tuple(moved)))
-        self.launches.append(split[0] if number == 1 else Parts(list(split)))
+    def readable(self, product: Product, panels: bool) -> Product:
+        """Return a product of ours with factors that its kernel can read, copying them where it cannot."""
+        count, m, n, k, x, y, _, _ = product
+        if panels and x.row != 1 and x.column != 1:
+            x = self.by_rows(x, count, m, k)
+        if not product.by_rows and not (panels and y.row == 1):
+            y = self.by_rows(y, count, k, n)
+        return product._replace(x=x, y=y)
 
-    def launch_blas(
-        self, node: Node, sizes: tuple[int, int, int, int], x: Matrices, y: Matrices, add: int, target: Access
-    ) -> None:
+    def launch_blas(self, node: Node, product: Product) -> None:
         """Launch a product by BLAS, which takes transposes and batch strides as numbers."""
-        count, m, n, k = sizes
-        numbers = list(sizes)
+        count, m, n, k, *factors, out, add = product
+        numbers = [count, m, n, k]
         pointers = []
-        for matrices, rows, columns in ((x, m, k), (y, k, n)):
+        for matrices, rows, columns in zip(factors, (m, k), (k, n), strict=True):
             flags = matrices.leading(rows, columns)
             if flags is None:
                 matrices = self.by_rows(matrices, count, rows, columns)
@@ -358,7 +347,7 @@ class _Planner:
             numbers += (*flags, matrices.batch)
             pointers.append(matrices.access)
         numbers.append(add)
-        pointers.append(target)
+        pointers.append(out.access)
         symbol = "sgemm" if node.output.dtype == np.float32 else "dgemm"
         self.launches.append(KernelLaunch("gemm", tuple(numbers), tuple(pointers), 1, node, symbol))
 
@@ -405,6 +394,14 @@ class _Planner:
         ]
         self.fused.views[spread] = (root, Layout(layout.offset, shape, tuple(strides)))
         return spread
+
+
+def _product_launch(product: Product, who: str, node: Node) -> KernelLaunch:
+    """Return the launch of a kernel of ours."""
+    count, m, n, k, x, y, out, add = product
+    y_strides = (y.row, y.column, y.batch) if who == "panels" else (y.row, y.batch)
+    numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
+    return KernelLaunch(who, numbers, (x.access, y.access, out.access), 1, node)
 
 
 class Arena:

@@ -2,32 +2,41 @@
 """How the operands of a matrix product lie in memory, and who multiplies them.
 
 Note [who multiplies]
-Least times in us (benchmarks/bench_products.py) on two cores with AVX-512, float32: our kernels on one core, OpenBLAS
-on one, and on two where nothing else runs.
+GFLOP/s (benchmarks/bench_products.py) on one core with AVX-512, float32, y by rows (NN) and by columns (NT; the first
+of our kernels needs a turned copy, whose making counts):
 
-    (m, k) (k, n)             ours   BLAS on 1   BLAS on 2
-    (32, 32) (32, 32)         0.40      0.42        0.44
-    (64, 128) (128, 128)      14.1      18.7        23.7
-    (128, 128) (128, 128)     27.7      33.6        33
-    (160, 160) (160, 160)     52        61          55
-    (256, 256) (256, 256)    192       229         134
-    (128, 784) (784, 512)   1028       808         506
+    (m, k) (k, n)           NN: tiles  panels  BLAS     NT: tiles  panels  BLAS
+    (64, 64) (64, 64)             159     155   157           138     145    95
+    (64, 128) (128, 128)          148     152   109           108     149   105
+    (128, 128) (128, 128)         151     160   125           126     161   122
+    (32, 256) (256, 256)          171     137    87            88     131    82
+    (8, 512) (512, 512)           109      84    31            30      71    33
+    (16, 2048) (2048, 2048)        40      74    26            11      64    44
+    (128, 784) (784, 512)          88     149   127            82     153   132
+    (1024, 512) (512, 512)        192     162   164           181     165   175
+    (2048, 2048) (2048, 2048)      48     135   153            48     131   162
+    (100000, 64) (64, 10)          49      34                  49      34
 
-So BLAS takes over where its second core pays, at 4 million multiplications. It is a bet on idle cores: OpenBLAS waits
-for its threads by spinning, and beside one busy process (256, 256) (256, 256) took it 13000 us, us 260.
-
-A right factor that lies by columns is turned first. For few rows that costs more than the product itself, and BLAS,
-which reads it as it lies, is faster: at (4, 128) (128, 128) 1.3 against 6.3; but at (16, 128) (128, 128) 7.9 against
-7.1.
+So BLAS is left what is very large, and few rows with a y by columns. It would use a second core, but so do the parts of
+ours, and OpenBLAS waits for its threads by spinning: beside one busy process (256, 256) (256, 256) took it 13000 us,
+us 260.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
 from tracejit.ops.op import Layout
+from tracejit.passes import parts
 from tracejit.passes.lower import Access
 
-BLAS_FROM = 4_000_000  # multiplications
+BLAS_FROM = 1_000_000_000  # multiplications
+PANELS_BYTES = 65536  # of y, at least
+PANELS_ROWS = 64  # of x, at least
+FAR_BYTES = 1 << 20  # of y, from which on panels pay for fewer rows
+FAR_ROWS = 8
+TURNING_PANELS_ROWS = 4  # of x, at least, if y lies by columns and would be turned for this product alone
+PANELS_PART_ROWS = 64  # at least, of a part
+WIDE_BYTES = 128  # of a row: as wide as a tile
 ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
 _PER_NS = 300  # multiplications of numbers of one byte; those of 4 bytes take 4 times as long
 TURNED_FROM = 1024  # elements of a right factor by columns
@@ -41,6 +50,10 @@ class Matrices(NamedTuple):
     row: int
     column: int
     batch: int
+
+    def moved(self, elements: int) -> "Matrices":
+        """Return matrices that begin `elements` further on."""
+        return self._replace(access=self.access._replace(offset=self.access.offset + elements))
 
     @property
     def turned(self) -> "Matrices":
@@ -71,21 +84,83 @@ def strides(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | No
     return row, column, walk[-1][1] if walk else 0
 
 
-def nanoseconds(multiplications: int, itemsize: int) -> float:
-    """Return about how long our kernels take for so many multiplications of numbers of `itemsize` bytes."""
-    return multiplications * itemsize / _PER_NS
+class Product(NamedTuple):
+    """A batch of products of matrices, out (m, n) = x (m, k) y (k, n), or added to what is in out."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    x: Matrices
+    y: Matrices
+    out: Matrices
+    add: int
+
+    def some(self, start: int, stop: int) -> "Product":
+        """Return the products number `start` to before `stop`."""
+        x, y, out = (side.moved(start * side.batch) for side in (self.x, self.y, self.out))
+        return self._replace(batch=stop - start, x=x, y=y, out=out)
+
+    def rows(self, start: int, stop: int) -> "Product":
+        """Return what makes the rows `start` to before `stop` of the results."""
+        x, out = (side.moved(start * side.row) for side in (self.x, self.out))
+        return self._replace(m=stop - start, x=x, out=out)
+
+    def columns(self, start: int, stop: int) -> "Product":
+        """Return what makes the columns `start` to before `stop` of the results."""
+        y, out = (side.moved(start * side.column) for side in (self.y, self.out))
+        return self._replace(n=stop - start, y=y, out=out)
+
+    @property
+    def itemsize(self) -> int:
+        return self.out.access.dtype.itemsize
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether y lies by rows."""
+        return self.y.column == 1 or self.n == 1 or self.k == 0
 
 
-def by_blas(m: int, n: int, k: int, by_rows: bool, itemsize: int) -> bool:
-    """Return whether BLAS multiplies (m, k) by (k, n), rather than a kernel of ours (Note [who multiplies]).
+def multiplier(product: Product, shared: bool) -> str:
+    """Return who multiplies: "gemm" (BLAS), or "product" or "panels", kernels of ours (Note [who multiplies]).
 
     Args:
-        m: rows of the left factor and the result.
-        n: columns of the right factor and the result.
-        k: columns of the left factor, rows of the right one.
-        by_rows: whether the right factor lies by rows.
-        itemsize: bytes of an element.
+        product: what to multiply.
+        shared: whether several products use y as it lies here, so that it is turned once for all.
     """
+    m, n, k, itemsize = product.m, product.n, product.k, product.itemsize
     if m * n * k >= BLAS_FROM:
-        return True
-    return not by_rows and k * n >= TURNED_FROM and m < TURNED_ROWS[itemsize]
+        return "gemm"
+    turned = not product.by_rows
+    if n * itemsize >= WIDE_BYTES and k * n * itemsize >= PANELS_BYTES:
+        if turned and not shared:
+            least = TURNING_PANELS_ROWS
+        elif k * n * itemsize >= FAR_BYTES:
+            least = FAR_ROWS
+        else:
+            least = PANELS_ROWS * (2 if product.x.row == 1 else 1)  # a block of x has to pay too
+        if m >= least:
+            return "panels"
+    if turned and k * n >= TURNED_FROM and m < TURNED_ROWS[itemsize]:
+        return "gemm"
+    return "product"
+
+
+def parts_of(product: Product, panels: bool) -> list[Product]:
+    """Return the parts of a product of ours, several if it takes long: some products, or some of the rows or columns.
+
+    Every part copies its panels by itself, so it has many rows or many columns.
+    """
+    batch, m, n, itemsize = product.batch, product.m, product.n, product.itemsize
+    take, extent, unit, most = product.rows, m, ROWS, m // (2 * ROWS)
+    if batch > 1:
+        take, extent, unit, most = product.some, batch, 1, batch // 2
+    elif panels:
+        unit_bytes = WIDE_BYTES * (
+            4 if product.x.row == 1 else 1
+        )  # blocks of x are copied once for each part
+        most = m // PANELS_PART_ROWS
+        if n * itemsize // unit_bytes > most:
+            take, extent, unit, most = product.columns, n, unit_bytes // itemsize, n * itemsize // unit_bytes
+    number = parts.count_of(batch * m * n * product.k * itemsize / _PER_NS, most)
+    return [take(start, stop) for start, stop in parts.bounds(extent, number, unit)]
