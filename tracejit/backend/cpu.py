@@ -9,7 +9,9 @@ from itertools import zip_longest
 import numpy as np
 
 from tracejit import config
-from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.array import dlarray
+from tracejit.aval import SUPPORTED_DTYPES, Aval
+from tracejit.backend import memory
 from tracejit.backend.compiled import compiled
 from tracejit.backend.pool import pool
 from tracejit.errors import CodegenError
@@ -18,48 +20,17 @@ from tracejit.ops import Layout
 from tracejit.passes.plan import ALIGNMENT
 from tracejit.program import Number, Pointer, Program, Symbol
 
-_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
+_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 4)
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
+Refill = Callable[[tuple[np.ndarray, ...], list[np.ndarray], list[dlarray]], int]
 
 
 @cache
 def _executor() -> Callable[..., int]:
     """Return the compiled executor as a C function."""
-    _check_object_layout()
+    memory.check_layout()
     return _EXECUTOR_TYPE(compiled.function("run"))
-
-
-def _check_object_layout() -> None:
-    """Check on an example that objects are laid out as the executor reads them.
-
-    Raises:
-        CodegenError: if they are not.
-    """
-    probe = np.zeros((2, 3), np.float32)
-    holder = (probe,)
-
-    def word(address: int) -> int:
-        return ctypes.c_ssize_t.from_address(address).value
-
-    def half(address: int) -> int:
-        return ctypes.c_int32.from_address(address).value
-
-    at = id(probe)
-    found = (
-        word(id(holder) + words.TUPLE_ITEMS), word(at + words.OBJECT_TYPE), word(at + words.ARRAY_DATA),
-        half(at + words.ARRAY_NDIM), word(at + words.ARRAY_DTYPE),
-        half(at + words.ARRAY_FLAGS) & words.CONTIGUOUS_AND_ALIGNED,
-        word(word(at + words.ARRAY_SHAPE) + 8), word(word(at + words.ARRAY_STRIDES)),
-    )  # fmt: skip
-    expected = (
-        at, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), words.CONTIGUOUS_AND_ALIGNED, 3, 12
-    )  # fmt: skip
-    if found != expected:
-        raise CodegenError(
-            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
-            "set TRACEJIT_BACKEND=python, and please report the versions of both."
-        )
 
 
 @cache
@@ -99,7 +70,7 @@ class CpuExecutable:
         self.program = program
         table = _Table(program)
         run = _executor()
-        checks = _checks(program, layouts)
+        checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
         state[words.ROW_COUNT] = len(program.rows)
@@ -113,7 +84,9 @@ class CpuExecutable:
         if workers is not None:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts
-        self._kept = (table, checks)  # what the state points to
+        self._table = table
+        self._kept = [table, checks]  # what states point to
+        self._state = state
         free: list[_Instance] = []
 
         def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
@@ -121,19 +94,56 @@ class CpuExecutable:
                 instance = free.pop()
             except IndexError:
                 instance = _Instance(state, table.arguments, table.arena_slots, program.arena_bytes)
-            status = run(instance.address, id(inputs), id(outputs))
+            status = run(instance.address, id(inputs), id(outputs), 0)
             free.append(instance)
             return status
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
             status = launch(inputs, (*outputs, fault))
-            if not status:
-                program.check(fault, outputs)
+            program.check(fault)
             return status
 
         # A function rather than a method: this is the innermost call of a replay.
         self.launch: Launch = launch_checked if program.checked else launch
+
+    def refill(self, formats: Sequence[str | None]) -> Refill | None:
+        """Return what runs the program on outputs of an earlier call that nobody uses any more.
+
+        It takes the inputs, the list of the outputs, and the list of the labelled arrays of these `formats` that
+        hold them. It returns 0 if it has run, the number of an input as `launch` does, or the negative number of an
+        output, counted from 1, that somebody uses or has changed; that one must be replaced by a new one. None if the
+        program has outputs that are no results.
+        """
+        program, run = self.program, _executor()
+        if program.checked:
+            return None
+        table = self._table
+        state = self._state.copy()
+        checks = np.concatenate([self._kept[1], _checks(program.outputs, ())])
+        addresses = np.array([id(format) for format in formats], np.intp)
+        self._kept += [checks, addresses, list(formats)]
+        state[words.CHECKS] = checks.ctypes.data
+        state[words.RESULT_COUNT] = len(program.outputs)
+        state[words.RESULT_TYPE] = id(dlarray)
+        state[words.RESULT_FORMATS] = addresses.ctypes.data
+        state[words.NONE] = id(None)
+        slots = memory.slots()
+        state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = slots
+        free: list[_Instance] = []
+
+        def launch(
+            inputs: tuple[np.ndarray, ...], outputs: list[np.ndarray], results: list[dlarray]
+        ) -> int:
+            try:
+                instance = free.pop()
+            except IndexError:
+                instance = _Instance(state, table.arguments, table.arena_slots, program.arena_bytes)
+            status = run(instance.address, id(inputs), id(outputs), id(results))
+            free.append(instance)
+            return status
+
+        return launch
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -191,10 +201,10 @@ class _Table:
         self.arena_slots = np.array(arena_slots, np.intp)
 
 
-def _checks(program: Program, layouts: Sequence[Layout | None]) -> np.ndarray:
-    """Return what the executor checks of each input."""
+def _checks(avals: Sequence[Aval], layouts: Sequence[Layout | None]) -> np.ndarray:
+    """Return what the executor checks of each array."""
     words: list[int] = []
-    for aval, layout in zip_longest(program.inputs, layouts):
+    for aval, layout in zip_longest(avals, layouts):
         strides = (0,) * aval.ndim if layout is None else layout.strides
         words += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, int(layout is None), *aval.shape)
         words += [stride * aval.dtype.itemsize for stride in strides]
