@@ -67,10 +67,10 @@ def run(state: Any, inputs: int, outputs: int, results: int) -> int:
     (place among the arguments, 0 for an input and 1 for an output, its number, bytes to add). A row is
     (kernel address, place of its arguments, how many rows from this one on may run at the same time).
 
-    If `results` is not 0, outputs and results are the addresses of lists, of arrays that a call filled before, and of the
-    labelled arrays that hold them. They are filled anew if nobody but these lists has them, and if they
-    are as they were made; the checks of inputs go on with checks of outputs, and the state says how labelled arrays
-    are laid out.
+    If `results` is not 0, outputs and results are the addresses of lists: of arrays that a call filled before, and
+    of the labelled arrays that hold the first of them. They are filled anew if nobody but these lists has them, and if
+    they are as they were made. The checks of inputs go on with checks of outputs, and the state says how labelled
+    arrays are laid out.
 
     Returns 0, or the number of the first input, counted from 1, that is not as its check says, or the negative number
     of the first output that cannot be filled anew; nothing has run then.

@@ -13,7 +13,15 @@ HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 # Where CPython and NumPy keep what the executor reads, in bytes from the start of an object (64-bit builds).
 TUPLE_ITEMS = LIST_ITEMS = 24  # a tuple's items are there, of a list's their address
 OBJECT_REFERENCES, OBJECT_TYPE = 0, 8
-ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 16, 24, 32, 40, 56, 64, 72
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = (
+    16,
+    24,
+    32,
+    40,
+    56,
+    64,
+    72,
+)
 CONTIGUOUS_AND_ALIGNED, WRITEABLE = 0x101, 0x400
 
 # Words of the state.

@@ -23,6 +23,22 @@ For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the
         elif type(a2) is not ndarray:
             return MISS
         ...
+        inputs = (a2, a1)
+        try:
+            kept = sets.popleft()
+        except IndexError:
+            kept = new_set()
+        status = refill(inputs, *kept)
+        if status and renew(inputs, kept, status):
+            sets.append(kept)
+            return MISS
+        r0, r1 = kept[1]
+        sets.append(kept)
+        return (r0, {'w': r1})
+
+where `sets` are results of earlier calls (Note [recycling]). Programs that check indices, or whose results are
+large, make new arrays instead:
+
         o0 = empty((), f0)
         o1 = empty((64, 10), f0)
         if launch((a2, a1), (o0, o1)):
@@ -32,7 +48,6 @@ For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the
         r0._format = None
         r0._value = None
         ...
-        return (r0, {'w': r1})
 """
 
 import linecache
@@ -46,6 +61,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.guards import GuardFailed
+from tracejit.recycle import Recycler
 from tracejit.signature import ArrayPart, Key
 from tracejit.state import NOTHING, State
 from tracejit.tree import LEAF, TreeDef
@@ -64,6 +80,7 @@ def generate(
     launch: Callable[..., int],
     state: State = NOTHING,
     guarded: bool = False,
+    recycler: Recycler | None = None,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -76,8 +93,9 @@ def generate(
         launch: runs the program on tuples of input and output arrays; gives 0 if it has.
         state: what the trace reads besides arguments.
         guarded: whether the program has one more output, which says whether the others count.
+        recycler: keeps results of earlier calls to fill them again.
     """
-    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, is_output)
+    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, is_output, recycler)
 
 
 class _Generator:
@@ -101,6 +119,7 @@ class _Generator:
         results: Sequence[Any],
         treedef: TreeDef,
         is_output: Callable[[Any], bool],
+        recycler: Recycler | None,
     ) -> Callable[[Any], Any] | None:
         arrays: list[str] = []
         self.orders = iter(key.orders)
@@ -110,6 +129,47 @@ class _Generator:
             self.line("read = fetch()")
             self.miss_if("read is None")
             arrays.append("*read")
+        if recycler is None:
+            self.fill_new(outputs, arrays)
+        else:
+            self.fill_again(len(outputs), arrays, recycler)
+        number = count()
+        leaves = iter([f"r{next(number)}" if is_output(leaf) else self.given(leaf) for leaf in results])
+        self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
+        text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
+        file = f"<tracejit call path {id(self):x}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        exec(compile(text, file, "exec"), self.names)
+        return self.names["replay"]  # type: ignore[no-any-return]
+
+    def fill_again(self, made: int, arrays: Sequence[str], recycler: Recycler) -> None:
+        """Emit the launch on results of earlier calls."""
+        self.names |= {"sets": recycler.sets, "new_set": recycler.new_set, "renew": recycler.renew}
+        self.names["refill"] = recycler.refill
+        for line in (
+            f"inputs = {_tuple(arrays)}",
+            "try:",
+            f"{_INDENT}kept = sets.popleft()",
+            "except IndexError:",
+            f"{_INDENT}kept = new_set()",
+            "status = refill(inputs, *kept)",
+            "if status and renew(inputs, kept, status):",
+            f"{_INDENT}sets.append(kept)",
+            f"{_INDENT}return MISS",
+        ):
+            self.line(line)
+        if self.guarded:
+            self.line("if not kept[0][-1]:")
+            self.line(f"{_INDENT}sets.append(kept)")
+            self.line(f"{_INDENT}return MISS")
+        if made:
+            self.line("".join(f"r{i}, " for i in range(made)) + "= kept[1]")
+        self.line("sets.append(kept)")
+        if self.state.accepts:
+            self.line("accepted()")
+
+    def fill_new(self, outputs: Sequence[tuple[Aval, str | None]], arrays: Sequence[str]) -> None:
+        """Emit the launch on new arrays."""
         for i, (aval, _) in enumerate(outputs):
             self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
         made = [f"o{i}" for i in range(len(outputs))]
@@ -131,14 +191,6 @@ class _Generator:
             self.line(f"r{i}._data = o{i}")
             self.line(f"r{i}._format = {format!r}")
             self.line(f"r{i}._value = None")
-        number = count()
-        leaves = iter([f"r{next(number)}" if is_output(leaf) else self.given(leaf) for leaf in results])
-        self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
-        text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
-        file = f"<tracejit call path {id(self):x}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        exec(compile(text, file, "exec"), self.names)
-        return self.names["replay"]  # type: ignore[no-any-return]
 
     def line(self, text: str) -> None:
         self.lines.append(text)

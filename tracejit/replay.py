@@ -83,6 +83,11 @@ class Replay:
         """What runs the program on tuples of arrays, or None if it is not compiled (yet)."""
         return getattr(self._executable, "launch", None)
 
+    def refill(self, formats: Sequence[str | None]) -> Any:
+        """Return what runs the program on results of earlier calls, or None if there is nothing that could."""
+        found = getattr(self._executable, "refill", None)
+        return None if found is None else found(formats)
+
     def source(self) -> str:
         """Return the emitted module."""
         return module_source(self.program, self.title, self._function)

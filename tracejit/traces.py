@@ -13,6 +13,7 @@ from tracejit.callpath import MISS, generate
 from tracejit.guards import Guard, GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Op
+from tracejit.recycle import MOST_BYTES, Recycler
 from tracejit.replay import Replay, call_op
 from tracejit.signature import Key, layouts
 from tracejit.state import NOTHING, State
@@ -107,9 +108,14 @@ class Trace:
             return None
         formats = self.formats
         outputs = list(zip(self.replay.program.outputs[: len(formats)], formats, strict=True))
+        guarded = self._guard is not None
+        recycler = None
+        if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
+            refill = self.replay.refill(formats)
+            recycler = None if refill is None else Recycler(outputs, guarded, refill)
         return generate(
             self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is ArrayLeaf, launch,
-            self.state, self._guard is not None,
+            self.state, guarded, recycler,
         )  # fmt: skip
 
     def replays(self) -> list[Replay]:

@@ -101,7 +101,8 @@ class CpuExecutable:
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
             status = launch(inputs, (*outputs, fault))
-            program.check(fault)
+            if not status:
+                program.check(fault, outputs)
             return status
 
         # A function rather than a method: this is the innermost call of a replay.
@@ -111,30 +112,30 @@ class CpuExecutable:
         """Return what runs the program on outputs of an earlier call that nobody uses any more.
 
         It takes the inputs, the list of the outputs, and the list of the labelled arrays of these `formats` that
-        hold them. It returns 0 if it has run, the number of an input as `launch` does, or the negative number of an
-        output, counted from 1, that somebody uses or has changed; that one must be replaced by a new one. None if the
-        program has outputs that are no results.
+        hold the first of them. It returns 0 if it has run, the number of an input as `launch` does, or the negative
+        number of an output, counted from 1, that somebody uses or has changed, and that must be replaced by a new one.
+        None if the program checks indices: then a call needs an output that no other one has.
         """
         program, run = self.program, _executor()
         if program.checked:
             return None
         table = self._table
         state = self._state.copy()
-        checks = np.concatenate([self._kept[1], _checks(program.outputs, ())])
+        checks = np.concatenate([self._kept[1], _checks(program.outputs[: len(formats)], ())])
         addresses = np.array([id(format) for format in formats], np.intp)
         self._kept += [checks, addresses, list(formats)]
         state[words.CHECKS] = checks.ctypes.data
-        state[words.RESULT_COUNT] = len(program.outputs)
+        state[words.RESULT_COUNT] = len(formats)
         state[words.RESULT_TYPE] = id(dlarray)
         state[words.RESULT_FORMATS] = addresses.ctypes.data
         state[words.NONE] = id(None)
         slots = memory.slots()
-        state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = slots
+        state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
+            slots
+        )
         free: list[_Instance] = []
 
-        def launch(
-            inputs: tuple[np.ndarray, ...], outputs: list[np.ndarray], results: list[dlarray]
-        ) -> int:
+        def launch(inputs: tuple[np.ndarray, ...], outputs: list[np.ndarray], results: list[dlarray]) -> int:
             try:
                 instance = free.pop()
             except IndexError:
