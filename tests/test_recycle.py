@@ -174,6 +174,15 @@ def test_results_never_share_memory(step: tj.AcceleratedFunction) -> None:
     assert not any(np.shares_memory(array, tj.extractdata(x)) for array in data)
 
 
+def test_other_arguments_go_the_general_way(step: tj.AcceleratedFunction) -> None:
+    for i in range(LONG):
+        for data in (np.full(5, float(i)), np.full((2, 3), float(i)), np.full(5, i, np.float32)):
+            y, total = step(tj.dlarray(data))
+            np.testing.assert_array_equal(tj.extractdata(y), data + 1)
+            assert float(total) == data.size * i * i
+    assert step.stats.traces == 3
+
+
 def test_a_step_may_read_its_last_results_but_one(step: tj.AcceleratedFunction) -> None:
     before, x = tj.dlarray(np.zeros(3)), tj.dlarray(np.ones(3))
     for i in range(LONG):

@@ -38,7 +38,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("functions",),
     ("numpy_api",),
     ("array",),
-    ("evaluate", "signature"),
+    ("evaluate", "recycle", "signature"),
     ("callpath", "optim", "testing"),
     ("passes",),
     ("program",),

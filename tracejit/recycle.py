@@ -56,12 +56,14 @@ class Recycler:
         return [*[None] * count, *([np.empty((), bool)] if self._guarded else [])], [None] * count
 
     def renew(self, inputs: tuple[np.ndarray, ...], kept: Kept, status: int) -> int:
-        """Replace results that cannot be filled until the program has run; return its status."""
+        """Replace results that cannot be filled until the program has run, or an input is wrong; return the status."""
         for _ in range(_TRIES):
-            self._replace(kept, -status - 1)
-            status = self.refill(inputs, *kept)
             if status >= 0:
                 return status
+            self._replace(kept, -status - 1)
+            status = self.refill(inputs, *kept)
+        if status >= 0:
+            return status
         # Somebody keeps many of them, perhaps all results of the last calls.
         if len(self.sets) < _MOST_SETS - 1:
             self.sets.append(self.new_set())
