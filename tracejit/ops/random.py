@@ -8,6 +8,7 @@ other. Everything else that is random is made of these numbers by other ops.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -30,10 +31,10 @@ def blocks(size: int, dtype: np.dtype) -> int:
 
 
 @lru_cache(maxsize=64)
-def _round_keys(key: int) -> np.ndarray:
+def _round_keys(key: int) -> tuple[np.ndarray, ...]:
     """Return the keys of the rounds, each a column of two words."""
     halves = np.array([[key & _WORD], [(key & _LONG) >> 32]], np.uint64)
-    return (halves + np.arange(_ROUNDS, dtype=np.uint64)[:, None, None] * _KEY_STEPS) & np.uint64(_WORD)
+    return tuple((halves + np.arange(_ROUNDS, dtype=np.uint64)[:, None, None] * _KEY_STEPS) & np.uint64(_WORD))
 
 
 def philox(key: int, position: int, stream: int, count: int) -> np.ndarray:
@@ -47,15 +48,17 @@ def philox(key: int, position: int, stream: int, count: int) -> np.ndarray:
     for first in range(0, count, _CHUNK):
         chunk = words[first : first + _CHUNK]
         at = np.uint64((position + first) & _LONG) + np.arange(len(chunk), dtype=np.uint64)
+        # Words 0 and 2, words 1 and 3, and what a round multiplies the former by a constant to.
         even, odd, product = np.empty((3, 2, len(chunk)), np.uint64)
+        swapped = product[::-1]
         even[0], even[1] = at & mask, stream & _WORD
         odd[0], odd[1] = at >> shift, (stream & _LONG) >> 32
         for round_key in _round_keys(key):
-            np.multiply(even, _FACTORS, out=product)
-            np.right_shift(product[::-1], shift, out=even)
-            even ^= odd
-            even ^= round_key
-            np.bitwise_and(product[::-1], mask, out=odd)
+            np.multiply(even, _FACTORS, product)
+            np.right_shift(swapped, shift, even)
+            np.bitwise_xor(even, odd, even)
+            np.bitwise_xor(even, round_key, even)
+            np.bitwise_and(swapped, mask, odd)
         chunk[:, 0::2] = even.T
         chunk[:, 1::2] = odd.T
     return words
@@ -64,8 +67,8 @@ def philox(key: int, position: int, stream: int, count: int) -> np.ndarray:
 def _uniform(
     state: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, offset: int, stream: int
 ) -> np.ndarray:
-    size = int(np.prod(shape, dtype=np.int64))
-    key, position = map(int, state)
+    size = prod(shape)
+    key, position = state.tolist()
     words = philox(key, position + offset, stream, blocks(size, dtype))
     if dtype == np.float32:
         numbers = (words.reshape(-1)[:size] >> 8).astype(dtype)
