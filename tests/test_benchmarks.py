@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import internals, report
+from benchmarks import bench_random, internals, report
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.nested import leaves, mapped
@@ -94,6 +94,12 @@ def test_recording_building_and_calling_are_timed() -> None:
     assert min(stages) >= 0
     assert sum(stages) + rest == pytest.approx(total, abs=1)
     assert internals.calling((2,))[0][2] == "nan"  # without a compiled program there is none to launch
+
+
+def test_random_numbers_are_timed() -> None:
+    found = bench_random.rows(8, 1)
+    assert [row[0] for row in found] == ["rand", "randn", "dropout"] * 2 + ["randi", "randperm"]
+    assert all(cost > 0 for row in found for cost in row[2:])
 
 
 def test_names_are_unique() -> None:

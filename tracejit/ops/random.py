@@ -34,7 +34,9 @@ def blocks(size: int, dtype: np.dtype) -> int:
 def _round_keys(key: int) -> tuple[np.ndarray, ...]:
     """Return the keys of the rounds, each a column of two words."""
     halves = np.array([[key & _WORD], [(key & _LONG) >> 32]], np.uint64)
-    return tuple((halves + np.arange(_ROUNDS, dtype=np.uint64)[:, None, None] * _KEY_STEPS) & np.uint64(_WORD))
+    return tuple(
+        (halves + np.arange(_ROUNDS, dtype=np.uint64)[:, None, None] * _KEY_STEPS) & np.uint64(_WORD)
+    )
 
 
 def philox(key: int, position: int, stream: int, count: int) -> np.ndarray:
