@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What emitted kernels use to touch memory: typed pointers, numbers passed as integers, and folds.
+"""What emitted kernels use to touch memory: typed pointers, and numbers passed as integers.
 
 Note [aliasing]
 LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.datamodel import models
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, register_model
@@ -158,49 +158,13 @@ def _number(dtype: types.Type) -> Any:
     return number
 
 
-def _sum(dtype: types.Type) -> Any:
-    """Return an addition that LLVM may reassociate, so that a fold by it becomes a vector loop."""
-
-    @intrinsic
-    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            return builder.fadd(*args, flags=("reassoc", "nsz"))
-
-        return signature(dtype, dtype, dtype), codegen
-
-    return fold
-
-
-def _extremum(dtype: types.Type, name: str) -> Any:
-    """Return the larger or smaller of two numbers, NaN if either is, in a form LLVM folds in vectors."""
-
-    @intrinsic
-    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            kind = context.get_value_type(dtype)
-            function = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(kind, [kind, kind]),
-                f"llvm.{name}.f{32 if dtype == types.float32 else 64}",
-            )
-            return builder.call(function, args)
-
-        return signature(dtype, dtype, dtype), codegen
-
-    return fold
-
-
 def _functions() -> dict[str, Callable[..., Any]]:
     table: dict[str, Callable[..., Any]] = {}
     for suffix, dtype in DTYPES.items():
         table[f"read_{suffix}"] = _reader(dtype)
         table[f"write_{suffix}"] = _writer(dtype)
         table[f"number_{suffix}"] = _number(dtype)
-        if isinstance(dtype, types.Float):
-            table[f"scratch_{suffix}"] = _scratch(dtype)
-            table[f"fold_sum_{suffix}"] = _sum(dtype)
-            table[f"fold_max_{suffix}"] = _extremum(dtype, "maximum")
-            table[f"fold_min_{suffix}"] = _extremum(dtype, "minimum")
+        table[f"scratch_{suffix}"] = _scratch(dtype)
     return table
 
 

@@ -13,6 +13,17 @@ from llvmlite import ir
 _WIDTH_BITS = {"float": 32, "double": 64}
 
 
+class _Splat(ir.Constant):  # type: ignore[misc]
+    """A vector of one number in all lanes, written in a few characters: long constants take long to read."""
+
+    def __init__(self, kind: ir.Type, number: ir.Constant) -> None:
+        super().__init__(kind, None)
+        self._number = number
+
+    def _get_reference(self) -> str:
+        return f"splat ({self._number})"
+
+
 class Term:
     """A float, an integer or a truth value within the code of a kernel under construction.
 
@@ -27,19 +38,33 @@ class Term:
         self.value = value
 
     @property
+    def lanes(self) -> int:
+        """How many numbers the term stands for: 0 if it is no vector."""
+        return self.value.type.count if isinstance(self.value.type, ir.VectorType) else 0
+
+    @property
+    def element(self) -> ir.Type:
+        return self.value.type.element if self.lanes else self.value.type
+
+    def of(self, element: ir.Type) -> ir.Type:
+        """Return the type of as many elements as the term has."""
+        return ir.VectorType(element, self.lanes) if self.lanes else element
+
+    @property
     def is_float(self) -> bool:
-        return str(self.value.type) in _WIDTH_BITS
+        return str(self.element) in _WIDTH_BITS
 
     @property
     def bits(self) -> int:
         """The width: 32 or 64 for a float."""
-        return _WIDTH_BITS[str(self.value.type)] if self.is_float else self.value.type.width
+        return _WIDTH_BITS[str(self.element)] if self.is_float else self.element.width
 
     def like(self, value: ir.Value) -> "Term":
         return Term(self.builder, value)
 
     def constant(self, number: float) -> "Term":
-        return self.like(ir.Constant(self.value.type, float(number) if self.is_float else int(number)))
+        single = ir.Constant(self.element, float(number) if self.is_float else int(number))
+        return self.like(_Splat(self.value.type, single) if self.lanes else single)
 
     def _operand(self, other: "Term | float") -> ir.Value:
         return other.value if isinstance(other, Term) else self.constant(other).value
@@ -120,17 +145,16 @@ class Term:
 
     def as_int(self) -> "Term":
         """Return the bits of a float as an integer of the same width."""
-        return self.like(self.builder.bitcast(self.value, ir.IntType(self.bits)))
+        return self.like(self.builder.bitcast(self.value, self.of(ir.IntType(self.bits))))
 
     def as_float(self) -> "Term":
         """Return the float that has these bits."""
-        return self.like(
-            self.builder.bitcast(self.value, ir.FloatType() if self.bits == 32 else ir.DoubleType())
-        )
+        kind = ir.FloatType() if self.bits == 32 else ir.DoubleType()
+        return self.like(self.builder.bitcast(self.value, self.of(kind)))
 
     def to_float(self, bits: int) -> "Term":
         """Return the float as one of a width, rounded."""
-        kind = ir.FloatType() if bits == 32 else ir.DoubleType()
+        kind = self.of(ir.FloatType() if bits == 32 else ir.DoubleType())
         if self.bits == bits:
             return self
         return self.like((self.builder.fptrunc if bits < self.bits else self.builder.fpext)(self.value, kind))
@@ -138,9 +162,13 @@ class Term:
     def intrinsic(self, name: str, *others: "Term | float") -> "Term":
         """Return the result of an intrinsic of LLVM that is defined for every float width."""
         kind = self.value.type
-        function = self.builder.module.declare_intrinsic(
-            "llvm." + name, [kind], ir.FunctionType(kind, [kind] * (1 + len(others)))
-        )
+        vector = f"v{self.lanes}" if self.lanes else ""
+        name = f"llvm.{name}.{vector}f{self.bits}"
+        function = self.builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(
+                self.builder.module, ir.FunctionType(kind, [kind] * (1 + len(others))), name
+            )
         return self.like(self.builder.call(function, [self.value, *map(self._operand, others)]))
 
     def libm(self, name: str, *others: "Term | float") -> "Term":
@@ -159,6 +187,9 @@ class Term:
     def unless(self, rare: "Term", name: str, argument: "Term") -> "Term":
         """Return this term or, where the rare condition holds, a libm function, called in a branch."""
         builder = self.builder
+        if self.lanes:
+            variant = _masked_variant(argument._wrapped(name)[0], self.lanes)
+            return select(rare, self.like(builder.call(variant, [argument.value, rare.value])), self)
         before = builder.block
         with builder.if_then(rare.value, likely=False):
             called = builder.call(argument._outlined(name), [argument.value])
@@ -175,24 +206,29 @@ class Term:
         every element in order to avoid the branch. Of the wrapper it knows variants for vectors, which return
         at once if the branch is taken for no element.
         """
-        kind = self.value.type
-        module = self.builder.module
+        function, is_new = self._wrapped(name)
+        if is_new:
+            widths = [register // self.bits for register in (128, 256, 512)]
+            variants = [_masked_variant(function, lanes) for lanes in widths]
+            names = ",".join(
+                f"_ZGV_LLVM_M{lanes}v_{function.name}({variant.name})"
+                for lanes, variant in zip(widths, variants, strict=True)
+            )
+            set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
+            _keep(self.builder.module, variants)
+        return function
+
+    def _wrapped(self, name: str) -> tuple[ir.Function, bool]:
+        """Return a private function that calls one of the C library, and whether it was made now."""
+        kind = self.element
         scalar = f"tracejit_{name}_{kind}"
-        known = module.globals.get(scalar)
+        known = self.builder.module.globals.get(scalar)
         if known is not None:
-            return known
-        function = _private_function(module, scalar, kind, kind)
+            return known, False
+        function = _private_function(self.builder.module, scalar, kind, kind)
         inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
         inner.builder.ret(inner.libm(name).value)
-        widths = [register // self.bits for register in (128, 256, 512)]
-        variants = [_masked_variant(function, lanes) for lanes in widths]
-        names = ",".join(
-            f"_ZGV_LLVM_M{lanes}v_{scalar}({variant.name})"
-            for lanes, variant in zip(widths, variants, strict=True)
-        )
-        set.add(function.attributes, f'"vector-function-abi-variant"="{names}"')
-        _keep(module, variants)
-        return function
+        return function, True
 
 
 def _private_function(module: ir.Module, name: str, result: ir.Type, *operands: ir.Type) -> ir.Function:
@@ -205,10 +241,14 @@ def _private_function(module: ir.Module, name: str, result: ir.Type, *operands: 
 
 def _masked_variant(scalar: ir.Function, lanes: int) -> ir.Function:
     """Return a function that calls a scalar function for each element, if a mask selects any."""
+    name = f"{scalar.name}_{lanes}"
+    known = scalar.module.globals.get(name)
+    if known is not None:
+        return known
     kind = scalar.return_value.type
     vector = ir.VectorType(kind, lanes)
     mask_type = ir.VectorType(ir.IntType(1), lanes)
-    function = _private_function(scalar.module, f"{scalar.name}_{lanes}", vector, vector, mask_type)
+    function = _private_function(scalar.module, name, vector, vector, mask_type)
     entry, body, last, done = (
         function.append_basic_block(label) for label in ("entry", "body", "last", "done")
     )

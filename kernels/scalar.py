@@ -12,9 +12,12 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from . import polynomials
+from .lanes import widened
+from .vectors import Vector
 
 _FLOATS = {"f32": types.float32, "f64": types.float64}
 _SIGNED = {"i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64}
@@ -129,11 +132,21 @@ def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..
     def code(context: Any, builder: ir.IRBuilder, _signature: Any, values: list[ir.Value]) -> ir.Value:
         return emit(builder, values)
 
+    def by_lanes(*operands: Any) -> Any:
+        """Return signature and code for operands of which some are vectors."""
+        vector = Vector(dtype, next(kind.lanes for kind in operands if isinstance(kind, Vector)))
+
+        def wide(context: Any, builder: ir.IRBuilder, sig: Any, values: list[ir.Value]) -> ir.Value:
+            pairs = zip(values, operands, strict=True)
+            return emit(builder, [widened(context, builder, *pair, vector) for pair in pairs])
+
+        return signature(Vector(result, vector.lanes), *operands), wide
+
     def unary(typing_context: Any, x: Any) -> Any:
-        return typed, code
+        return by_lanes(x) if isinstance(x, Vector) else (typed, code)
 
     def binary(typing_context: Any, x: Any, y: Any) -> Any:
-        return typed, code
+        return by_lanes(x, y) if isinstance(x, Vector) or isinstance(y, Vector) else (typed, code)
 
     function = unary if arity == 1 else binary
     function.__name__ = function.__qualname__ = name

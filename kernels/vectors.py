@@ -44,7 +44,9 @@ class Vector(types.Type):  # type: ignore[misc]
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Vector) -> None:
-        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_data_type(), kind.lanes))
+        super().__init__(
+            manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes)
+        )
 
 
 def _rows(count: int) -> Any:

@@ -8,7 +8,7 @@ output[2]: 3x3 float32
 """
 
 
-def exp_sum_2bb62ca2d283(args):
+def exp_sum_3821a34b3925(args):
     n0 = args[0]
     n1 = args[1]
     p0 = read_f32(args[2])
@@ -16,15 +16,15 @@ def exp_sum_2bb62ca2d283(args):
     o0 = write_f32(args[4], 0)
     o0_0 = args[5]
     o1 = write_f32(args[6], 1)
-    o1_0 = args[7]
-    for i0 in range(n0):
-        v0 = f32(0)
+    for i0 in range(0, n0, 16):
+        count = min(16, n0 - i0)
+        v0 = f32x16(f32(0))
         for i1 in range(n1):
-            v1 = p0[i0 * p0_0 + i1]
+            v1 = gather_x16(p0, i0 * p0_0 + i1, p0_0, count)
             v2 = exp_f32(v1)
-            o0[i0 * o0_0 + i1] = v2
+            scatter_x16(o0, i0 * o0_0 + i1, o0_0, v2, count)
             v0 = fold_sum_f32(v0, v2)
-        o1[i0 * o1_0] = v0
+        store_first_x16(o1, i0, v0, count)
 
 
 def product_a03d145bd845(args):
@@ -61,6 +61,6 @@ def product_a03d145bd845(args):
 
 def forward(memory):
     # exp, sum
-    exp_sum_2bb62ca2d283([3, 3, memory('input[0]', 0, 'float32'), 3, memory('output[0]', 0, 'float32'), 3, memory('output[1]', 0, 'float32'), 1])
+    exp_sum_3821a34b3925([3, 3, memory('input[0]', 0, 'float32'), 3, memory('output[0]', 0, 'float32'), 3, memory('output[1]', 0, 'float32')])
     # matmul
     product_a03d145bd845([1, 3, 3, 3, 3, 1, 0, 3, 0, 3, 9, 0, memory('output[0]', 0, 'float32'), memory('output[0]', 0, 'float32'), memory('output[2]', 0, 'float32')])

@@ -44,7 +44,7 @@ from numba.core.untyped_passes import (
 from tracejit.backend import handwritten
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
-from tracejit.kernels import blas, executor, pointers, scalar, threads, vectors
+from tracejit.kernels import blas, executor, lanes, pointers, scalar, threads, vectors
 from tracejit.program import Kernel
 
 _KERNEL_ARGUMENTS = (executor.SIGNATURE.args[0],)
@@ -222,6 +222,7 @@ def namespace() -> dict[str, Any]:
     names.update(pointers.FUNCTIONS)
     names.update(scalar.FUNCTIONS)
     names.update(vectors.FUNCTIONS)
+    names.update(lanes.FUNCTIONS)
     for name, function in {**handwritten.functions(), **blas.FUNCTIONS}.items():
         names[name] = _jit(function)
     return names

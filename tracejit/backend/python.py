@@ -19,6 +19,7 @@ from tracejit.ops.op import Scalar
 from tracejit.program import Program
 
 _LANES = (2, 4, 8, 16, 32, 64)
+_ROWS = (4, 8, 16)
 _TILE_ROWS = (2, 3, 4, 6, 8, 16)
 
 
@@ -66,7 +67,7 @@ class PythonExecutable:
         memory = {f"input[{i}]": array for i, array in enumerate(inputs)}
         memory.update({f"output[{i}]": array for i, array in enumerate([*outputs, fault])})
         memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
-        memory["arena"] = np.full(program.arena_bytes, 0xA5, np.uint8)  # never zero by luck
+        memory["arena"] = _unset(program.arena_bytes, np.dtype(np.uint8))  # never zero by luck
 
         def locate(name: str, offset_bytes: int, dtype: str) -> Memory:
             return _locate(memory[name], offset_bytes, np.dtype(dtype))
@@ -100,6 +101,7 @@ def namespace() -> dict[str, Any]:
         names[suffix] = _conversion(dtype)
         names[f"number_{suffix}"] = names[f"read_{suffix}"] = lambda argument: argument
         names[f"write_{suffix}"] = lambda argument, scope: argument
+        names[f"scratch_{suffix}"] = lambda count, dtype=dtype: Memory(_unset(count, dtype), 0)
         names[f"fold_sum_{suffix}"] = lambda accumulator, element: accumulator + element
         names[f"fold_max_{suffix}"] = np.maximum
         names[f"fold_min_{suffix}"] = np.minimum
@@ -109,11 +111,9 @@ def namespace() -> dict[str, Any]:
                 if found:
                     names[f"{stem}_{suffix}"] = op.numpy
     names.update(handwritten.functions())
+    names.update(_lanes())
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
-        names[f"scratch_{suffix}"] = lambda count, suffix=suffix: Memory(
-            np.full(count, np.nan, DTYPES[suffix]), 0
-        )
         for lanes in _LANES:
             names |= {
                 f"{name}_{suffix}x{lanes}": function for name, function in _vectors(suffix, lanes).items()
@@ -163,6 +163,53 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         "transpose": lambda tile: list(np.stack(tile).T),
         "store_tile": store_tile,
     }
+
+
+def _lanes() -> dict[str, Callable[..., Any]]:
+    """Return what tracejit.kernels.lanes defines, but for folds: vectors are arrays."""
+    names: dict[str, Callable[..., Any]] = {
+        "where": lambda condition, yes, no: np.asarray(np.where(condition, yes, no))[()],
+        "total_sum": lambda vector, count: vector[:count].sum(),
+        "total_max": lambda vector, count: vector[:count].max(),
+        "total_min": lambda vector, count: vector[:count].min(),
+    }
+    for suffix, dtype in DTYPES.items():
+        for lanes in _ROWS:
+            names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
+    for lanes in _ROWS:
+        names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
+    return names
+
+
+def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
+    def gather(x: Memory, at: int, stride: int, count: int) -> np.ndarray:
+        first = [x[at + lane * stride] for lane in range(count)]
+        vector = _unset(lanes, first[0].dtype)  # lanes of rows that do not exist hold anything
+        vector[:count] = first
+        return vector
+
+    def scatter(out: Memory, at: int, stride: int, value: Any, count: int) -> None:
+        for lane, number in enumerate(np.broadcast_to(value, (lanes,))[:count]):
+            out[at + lane * stride] = number
+
+    def store(out: Memory, at: int, value: Any) -> None:
+        out.span(at, lanes)[:] = value
+
+    return {
+        "gather": gather,
+        "scatter": scatter,
+        "load_first": lambda x, at, count: gather(x, at, 1, count),
+        "store_first": lambda out, at, value, count: scatter(out, at, 1, value, count),
+        "load": lambda x, at: x.span(at, lanes).copy(),
+        "store": store,
+    }
+
+
+def _unset(count: int, dtype: np.dtype) -> np.ndarray:
+    """Return an array of numbers that nobody may rely on."""
+    if dtype.kind == "f":
+        return np.full(count, np.nan, dtype)
+    return np.full(count * dtype.itemsize, 0xA5, np.uint8).view(dtype)
 
 
 def _conversion(dtype: np.dtype) -> Callable[[Any], Any]:

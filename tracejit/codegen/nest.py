@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.codegen import lanes
 from tracejit.codegen.names import SUFFIXES, literal
 from tracejit.ir import Node
 from tracejit.ops.op import Fold as FoldEmit
@@ -76,6 +77,14 @@ def _innermost_last(order: list[int], accesses: list[Access]) -> list[int]:
     return [axis for axis in order if axis != best] + [best]
 
 
+def _lanes_first(walk: Walk) -> Walk:
+    """Return the loops in another order: that over the rows in lanes is the outermost."""
+    assert walk.split is not None
+    axis = lanes.lane_axis(walk.extents, walk.split)
+    order = [axis, *(i for i in range(len(walk.extents)) if i != axis)]
+    return Walk(tuple([walk.extents[i] for i in order]), walk.split, tuple([walk.groups[i] for i in order]))
+
+
 class Emitted(NamedTuple):
     """A kernel, and the arguments of one launch: integers, numbers, and accesses whose memory has yet to be placed."""
 
@@ -95,38 +104,49 @@ def named(text: str, stem: str) -> Kernel:
     return Kernel(name, text.replace(NAME, name))
 
 
-def expression(node: Node, operands: list[str]) -> str:
-    """Return the scalar expression of an elementwise node."""
+def expression(node: Node, operands: list[str], width: str = "") -> str:
+    """Return the expression of an elementwise node, of numbers or, with a `width` such as x16, of vectors."""
     emit = node.op.emit
     assert isinstance(emit, Scalar)
     source, result = node.inputs[0].dtype, node.output.dtype
     template = emit.for_bool if emit.for_bool is not None and source.kind == "b" else emit.template
-    text = template.format(*operands, T=SUFFIXES[source], R=SUFFIXES[result])
+    to_result = SUFFIXES[result] + width
+    text = template.format(*operands, T=SUFFIXES[source], R=to_result)
     # Numba widens small integers to 64 bits; the result has to wrap as NumPy's does.
-    return f"{SUFFIXES[result]}({text})" if _wraps(result) and node.op.name != "cast" else text
+    return f"{to_result}({text})" if _wraps(result) and node.op.name != "cast" else text
 
 
 def _wraps(dtype: np.dtype) -> bool:
     return dtype.kind in "iu" and dtype != np.int64
 
 
-def combine(node: Node, accumulator: str, element: str) -> str:
-    """Return the expression that folds an element into an accumulator."""
+def combine(node: Node, accumulator: str, element: str, width: str = "") -> str:
+    """Return the expression that folds an element into an accumulator, both numbers or vectors of a `width`."""
     emit = node.op.emit
     assert isinstance(emit, FoldEmit)
     source, result = node.inputs[0].dtype, node.output.dtype
+    to_result = SUFFIXES[result] + width
     if source != result:
-        element = f"{SUFFIXES[result]}({element})"
+        element = f"{to_result}({element})"
     if result.kind == "f" and node.op.name in _FAST_FOLDS:
         return f"fold_{node.op.name}_{SUFFIXES[result]}({accumulator}, {element})"
     text = emit.combine.format(accumulator, element, T=SUFFIXES[source], R=SUFFIXES[result])
-    return f"{SUFFIXES[result]}({text})" if _wraps(result) else text
+    return f"{to_result}({text})" if _wraps(result) else text
 
 
 class _Emitter:
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
         self.walk = walk(nest)
+        self.lanes = 0  # rows side by side; see Note [short rows]
+        self.kept: set[int] = set()  # writes that are in scratch memory
+        if lanes.suits(nest, self.walk.extents, self.walk.split):
+            self.lanes = lanes.count()
+            self.walk = _lanes_first(self.walk)
+            self.kept = lanes.kept(nest)
+        self.width = f"x{self.lanes}" if self.lanes else ""
+        self.vectors: set[str] = set()  # names of values that differ between lanes
+        self.scratch: dict[str, str] = {}  # by pointer: what of its memory is kept by columns
         self.read_strides = [self.walk.strides(a) for a in nest.reads]
         self.write_strides = [self.walk.strides(a) for a in nest.writes]
         self.lines: list[str] = []
@@ -145,20 +165,24 @@ class _Emitter:
             header.append(f"{INDENT}{name} = {read.format(len(arguments))}")
             arguments.append(argument)
 
-        depth = len(self.walk.extents)
         for i, extent in enumerate(self.walk.extents):
             bind(f"n{i}", extent)
         pointers = [
             *((f"p{k}", "read", "", a, self.read_strides[k]) for k, a in enumerate(self.nest.reads)),
-            *((f"o{k}", "write", f", {k}", a, self.write_strides[k]) for k, a in enumerate(self.nest.writes)),
+            *(
+                (f"o{k}", "write", f", {k}", a, self.write_strides[k])
+                for k, a in enumerate(self.nest.writes)
+                if k not in self.kept
+            ),
         ]
         for name, mode, scope, access, strides in pointers:
             bind(name, access, f"{mode}_{SUFFIXES[access.dtype]}(args[{{}}]{scope})")
             for axis, stride in enumerate(strides):
-                if stride not in (0, 1) or (stride == 1 and axis != depth - 1):
+                if stride not in (0, 1) or (stride == 1 and not self.is_unit(axis)):
                     bind(f"{name}_{axis}", stride)
         for name, number in self.number_arguments:
             bind(name, number, f"number_{SUFFIXES[number.dtype]}(args[{{}}])")
+        header += self.scratch_lines()
         text = "\n".join([f"def {NAME}(args):", *header, *body]) + "\n"
         return Emitted(named(text, self.stem()), arguments)
 
@@ -170,12 +194,56 @@ class _Emitter:
 
     def index(self, name: str, strides: tuple[int, ...]) -> str:
         terms = []
-        last = len(strides) - 1
         for axis, stride in enumerate(strides):
             if stride == 0:
                 continue
-            terms.append(f"i{axis}" if stride == 1 and axis == last else f"i{axis} * {name}_{axis}")
+            terms.append(f"i{axis}" if stride == 1 and self.is_unit(axis) else f"i{axis} * {name}_{axis}")
         return " + ".join(terms) or "0"
+
+    def is_unit(self, axis: int) -> bool:
+        """Return whether the text says of a stride along an axis that it is 1."""
+        return axis == len(self.walk.extents) - 1 or (self.lanes > 0 and axis == 0)
+
+    def scratch_lines(self) -> list[str]:
+        """Return the lines that make the scratch memory of a row in lanes."""
+        accesses = {f"p{k}": access for k, access in enumerate(self.nest.reads)}
+        accesses |= {f"o{k}": access for k, access in enumerate(self.nest.writes)}
+        names = {f"o{k}": f"o{k}" for k in sorted(self.kept)} | self.scratch
+        count = lanes.SHORT * self.lanes
+        return [
+            f"{INDENT}{name} = scratch_{SUFFIXES[accesses[pointer].dtype]}({count})"
+            for pointer, name in names.items()
+        ]
+
+    def slot(self) -> str:
+        """Return where the lanes of the current element of a row are in scratch memory."""
+        split = self.walk.split or 0
+        text = f"i{split}"
+        for axis in range(split + 1, len(self.walk.extents)):
+            text = f"({text} * n{axis} + i{axis})"
+        return f"{text} * {self.lanes}"
+
+    def kept_of(self, pointer: str) -> str:
+        """Return the scratch memory for what lies at a pointer."""
+        return self.scratch.setdefault(pointer, f"s{len(self.scratch)}")
+
+    def load(self, name: str, strides: tuple[int, ...]) -> str:
+        """Return the expression of what lies at a pointer: of a number, or of lanes if they differ."""
+        at = self.index(name, strides)
+        if not self.lanes or strides[0] == 0:
+            return f"{name}[{at}]"
+        if strides[0] == 1:
+            return f"load_first_{self.width}({name}, {at}, count)"
+        return f"gather_{self.width}({name}, {at}, {name}_0, count)"
+
+    def store(self, name: str, strides: tuple[int, ...], value: str) -> str:
+        """Return the line that stores a number or lanes at a pointer."""
+        at = self.index(name, strides)
+        if not self.lanes or strides[0] == 0:
+            return f"{name}[{at}] = {value}"
+        if strides[0] == 1:
+            return f"store_first_{self.width}({name}, {at}, {value}, count)"
+        return f"scatter_{self.width}({name}, {at}, {name}_0, {value}, count)"
 
     def fresh(self) -> str:
         name = f"v{self.counter}"
@@ -205,12 +273,15 @@ class _Emitter:
         """Append to `rows` the loops of one pass over the axes after the split."""
         depth = len(self.walk.extents)
         split = depth if self.walk.split is None else self.walk.split
+        starts: dict[str, tuple[str, np.dtype]] = {}
         for line in lines:
             if isinstance(line, Fold):
-                self.names[line.result] = self.fresh()
-                rows.append(f"{self.names[line.result]} = {self.init(line.node)}")
+                name = self.names[line.result] = self.fresh()
+                starts[name] = (self.init(line.node), line.node.output.dtype)
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
+        for name, (start, dtype) in starts.items():
+            rows.append(f"{name} = {self.widened(start, dtype) if name in self.vectors else start}")
         if split == depth or not inner:
             rows += inner
             return
@@ -225,7 +296,11 @@ class _Emitter:
         """Append loops over `axes` around `inner`; hoisted[k] stands just outside of loop k."""
         for axis in axes:
             out += [INDENT * indent + line for line in hoisted.get(axis, ())]
-            out.append(f"{INDENT * indent}for i{axis} in range(n{axis}):")
+            if self.lanes and axis == 0:
+                out.append(f"{INDENT * indent}for i0 in range(0, n0, {self.lanes}):")
+                out.append(f"{INDENT * (indent + 1)}count = min({self.lanes}, n0 - i0)")
+            else:
+                out.append(f"{INDENT * indent}for i{axis} in range(n{axis}):")
             indent += 1
         out += [INDENT * indent + line for line in inner]
 
@@ -275,29 +350,91 @@ class _Emitter:
         names = self.names if depth <= split else self.pass_names
         for line in lines:
             if isinstance(line, Load):
-                if line.result in self.names or line.result in self.pass_names:
-                    continue
-                strides = self.read_strides[line.read]
-                level = self.depth_of(strides)
-                scope = self.names if level <= split else self.pass_names
-                name = scope[line.result] = self.fresh()
-                text = f"{name} = p{line.read}[{self.index(f'p{line.read}', strides)}]"
-                (out if level == depth else hoisted.setdefault(level, [])).append(text)
+                if line.result not in self.names and line.result not in self.pass_names:
+                    self.emit_load(line, depth, out, hoisted)
             elif isinstance(line, Reload):
                 name = names[line.result] = self.fresh()
-                out.append(f"{name} = {self.target(line.write)}")
+                out.append(f"{name} = {self.reload(line.write)}")
+                self.note(name, self.lanes > 0)
             elif isinstance(line, Compute):
                 operands = [self.operand(part) for part in line.operands]
                 name = names[line.result] = self.fresh()
-                out.append(f"{name} = {expression(line.node, operands)}")
+                differs = any(part in self.vectors for part in operands)
+                out.append(f"{name} = {expression(line.node, operands, self.width if differs else '')}")
+                self.note(name, differs)
             elif isinstance(line, Store):
-                out.append(f"{self.target(line.write)} = {self.operand(line.value)}")
+                self.emit_store(line, out)
             elif isinstance(line, Fold):
-                name = self.names[line.result]
-                out.append(f"{name} = {combine(line.node, name, self.operand(line.value))}")
+                name, value = self.names[line.result], self.operand(line.value)
+                differs = value in self.vectors
+                out.append(f"{name} = {combine(line.node, name, value, self.width if differs else '')}")
+                self.note(name, differs)
             else:
-                target = self.target(line.write)
-                out.append(f"{target} = {combine(line.node, target, self.operand(line.value))}")
+                self.emit_accumulate(line, out)
 
-    def target(self, write: int) -> str:
-        return f"o{write}[{self.index(f'o{write}', self.write_strides[write])}]"
+    def note(self, name: str, differs: bool) -> None:
+        """Note whether a value differs between lanes."""
+        if differs:
+            self.vectors.add(name)
+
+    def widened(self, value: str, dtype: np.dtype) -> str:
+        """Return the text of a value as a vector."""
+        return value if value in self.vectors else f"{SUFFIXES[dtype]}{self.width}({value})"
+
+    def emit_load(self, line: Load, depth: int, out: list[str], hoisted: dict[int, list[str]]) -> None:
+        strides = self.read_strides[line.read]
+        split = len(self.walk.extents) if self.walk.split is None else self.walk.split
+        pointer, level = f"p{line.read}", self.depth_of(strides)
+        text = self.load(pointer, strides)
+        differs = self.lanes > 0 and strides[0] != 0
+        keeps = ""
+        if differs and level > split:
+            if not any(strides[1:split]) and split > 1:
+                # The same for all further rows: it is gathered before their loops.
+                if pointer not in self.scratch:
+                    lines = [f"store_{self.width}({self.kept_of(pointer)}, {self.slot()}, {text})"]
+                    self.loops(hoisted.setdefault(1, []), range(split, depth), 0, {}, lines)
+                text, level = f"load_{self.width}({self.scratch[pointer]}, {self.slot()})", depth
+            elif level == depth and pointer in self.scratch:
+                text = f"load_{self.width}({self.scratch[pointer]}, {self.slot()})"
+            elif level == depth and self.passes_with(line) > 1:
+                keeps = self.kept_of(pointer)
+        name = self.fresh()
+        (self.names if level <= split else self.pass_names)[line.result] = name
+        self.note(name, differs)
+        lines = out if level == depth else hoisted.setdefault(level, [])
+        lines.append(f"{name} = {text}")
+        if keeps:
+            lines.append(f"store_{self.width}({keeps}, {self.slot()}, {name})")
+
+    def passes_with(self, line: Load) -> int:
+        """Return how many passes over a row load the same."""
+        return sum(1 for lines in self.nest.full if line in lines)
+
+    def reload(self, write: int) -> str:
+        """Return the expression of what an earlier pass stored."""
+        pointer = f"o{write}"
+        if not self.lanes:
+            return self.load(pointer, self.write_strides[write])
+        memory = pointer if write in self.kept else self.kept_of(pointer)
+        return f"load_{self.width}({memory}, {self.slot()})"
+
+    def emit_store(self, line: Store, out: list[str]) -> None:
+        pointer, value = f"o{line.write}", self.operand(line.value)
+        if line.write not in self.kept:
+            out.append(self.store(pointer, self.write_strides[line.write], value))
+        if self.lanes and lanes.is_reloaded(self.nest, line.write):
+            memory = pointer if line.write in self.kept else self.kept_of(pointer)
+            out.append(f"store_{self.width}({memory}, {self.slot()}, {value})")
+
+    def emit_accumulate(self, line: Accumulate, out: list[str]) -> None:
+        pointer, strides, node = f"o{line.write}", self.write_strides[line.write], line.node
+        value, width = self.operand(line.value), ""
+        if self.lanes:
+            value = self.widened(value, node.output.dtype)
+            if strides[0] == 0:
+                value = f"total_{node.op.name}({value}, count)"
+            else:
+                width = self.width
+        folded = combine(node, self.load(pointer, strides), value, width)
+        out.append(self.store(pointer, strides, folded))

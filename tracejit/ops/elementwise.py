@@ -135,8 +135,8 @@ def _vjp_mod(b: Any, node: Any, ct: Any) -> Any:
 
 
 _FLOAT_MOD = "mod_{T}({0}, {1})"
-_MAX = "({0} if ({0} > {1}) | ({0} != {0}) else {1})"
-_MIN = "({0} if ({0} < {1}) | ({0} != {0}) else {1})"
+_MAX = "where(({0} > {1}) | ({0} != {0}), {0}, {1})"
+_MIN = "where(({0} < {1}) | ({0} != {0}), {0}, {1})"
 
 ARITHMETIC = (
     _elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
@@ -323,7 +323,7 @@ def _promote_float(x: np.dtype) -> tuple[np.dtype, ...]:
 SELECTION = (
     Op(name="where", doc="x where the condition holds, else y; ct masked", kind=Kind.ELEMENTWISE,
        infer=_infer_where, numpy=np.where, promote=_promote_where, vjp=_vjp_where,
-       emit=Scalar("({1} if {0} else {2})"), analytic=False,
+       emit=Scalar("where({0}, {1}, {2})"), analytic=False,
        samples=(Sample(((2, 3), (2, 3), (2, 3)), dtypes=("bool", None, None)),
                 Sample(((2, 1), (3,), ()), dtypes=("bool", None, None)))),
     Op(name="cast", doc="x in another dtype; ct (none through integers and bools)", kind=Kind.ELEMENTWISE,
@@ -346,7 +346,7 @@ ACTIVATIONS = (
     Op(name="relu", doc="x where x > 0, NaN for NaN, else 0; ct where y > 0, so relu'(0) = 0",
        kind=Kind.ELEMENTWISE, infer=lambda x: x, numpy=_relu,
        vjp=lambda b, n, ct: (b.where(b.less_equal(n.output, 0.0), 0.0, ct),),
-       emit=Scalar("({T}(0) if {0} <= {T}(0) else {0})", for_bool="{0}"), samples=_ONE, kinks=(0.0,)),
+       emit=Scalar("where({0} <= {T}(0), {T}(0), {0})", for_bool="{0}"), samples=_ONE, kinks=(0.0,)),
     Op(name="sigmoid", doc="1 / (1 + e**-x); ct y (1 - y)", kind=Kind.ELEMENTWISE,
        infer=_infer_float, numpy=_sigmoid, promote=_promote_float,
        vjp=_unary(lambda b, x, y: b.mul(y, b.sub(1.0, y))),
@@ -354,7 +354,7 @@ ACTIVATIONS = (
     Op(name="softplus", doc="log(1 + e**x), as max(x, 0) + log1p(e**-|x|) without overflow; ct sigmoid(x)",
        kind=Kind.ELEMENTWISE, infer=_infer_float, numpy=_softplus, promote=_promote_float,
        vjp=_unary(lambda b, x, y: b.sigmoid(x)),
-       emit=Scalar("({0} if {0} > {T}(0.0) else {T}(0.0)) + log1p_{T}(exp_{T}(-abs({0})))", 45), samples=_ONE),
+       emit=Scalar("where({0} > {T}(0.0), {0}, {T}(0.0)) + log1p_{T}(exp_{T}(-abs({0})))", 45), samples=_ONE),
 )  # fmt: skip
 
 OPS = (*ARITHMETIC, *ROUNDING, *FUNCTIONS, *LOGIC, *SELECTION, *ACTIVATIONS)

@@ -141,7 +141,7 @@ def _extremum(name: str, ufunc: np.ufunc, symbol: str, what: str, init: Any) -> 
         infer=infer,
         numpy=_numpy(ufunc),
         vjp=_vjp_extremum,
-        emit=Fold(init, f"({{0}} if ({{0}} {symbol} {{1}}) | ({{0}} != {{0}}) else {{1}})"),
+        emit=Fold(init, f"where(({{0}} {symbol} {{1}}) | ({{0}} != {{0}}), {{0}}, {{1}})"),
         samples=_SAMPLES,
         analytic=False,
     )

@@ -1,0 +1,400 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows side by side: vectors whose lanes are neighbouring rows, for kernels whose rows are too short for a vector.
+
+In emitted source the values of such a kernel are vectors of, say, 16 rows. Operators and functions of numbers work on
+them lane by lane; a number among the operands stands for all lanes. Lanes of rows behind the last hold anything. The
+functions are named by the number of lanes:
+
+    f32x16(v)                                the number or the vector v as a vector of a dtype
+    gather_x16(x, at, stride, count)         x[at + lane * stride] for lanes below count
+    scatter_x16(out, at, stride, v, count)   the same places of `out` become v
+    load_first_x16(x, at, count), store_first_x16(out, at, v, count)
+                                             lanes below count, neighbours in memory
+    load_x16(x, at), store_x16(x, at, v)     all lanes, neighbours in scratch memory
+    total_sum(v, count)                      the sum of the first `count` lanes; total_max, total_min
+    fold_sum_f32(a, v)                       a + v, freely reassociated; fold_max_f32, fold_min_f32; also of numbers
+    where(condition, v, w)                   v or w; also of numbers
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing import signature
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin
+
+from .pointers import DTYPES, Pointer, annotate
+from .vectors import Vector
+
+LANES = (4, 8, 16)
+_LLVM_NAMES = {"f32": "f32", "f64": "f64", "b1": "i1"} | {
+    f"{kind}{bits}": f"i{bits}" for kind in "iu" for bits in (8, 16, 32, 64)
+}
+_SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
+_ALIGNMENT = 64
+
+
+def splat(builder: Any, number: Any, lanes: int) -> Any:
+    """Return a vector with a number in all lanes."""
+    undefined = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, ir.VectorType(ir.IntType(32), lanes)([0] * lanes))
+
+
+def widened(context: Any, builder: Any, value: Any, kind: Any, vector: Vector) -> Any:
+    """Return an operand of a type as a vector: a number in all lanes."""
+    if isinstance(kind, Vector):
+        return value
+    return splat(builder, context.cast(builder, value, kind, vector.dtype), vector.lanes)
+
+
+def _is_float(dtype: Any) -> bool:
+    return isinstance(dtype, types.Float)
+
+
+def _is_signed(dtype: Any) -> bool:
+    return isinstance(dtype, types.Integer) and dtype.signed
+
+
+def _arithmetic(name: str) -> Callable[..., Any]:
+    def emit(builder: Any, dtype: Any, x: Any, y: Any) -> Any:
+        return getattr(builder, f"f{name}" if _is_float(dtype) else name)(x, y)
+
+    return emit
+
+
+def _comparison(symbol: str) -> Callable[..., Any]:
+    def emit(builder: Any, dtype: Any, x: Any, y: Any) -> Any:
+        if _is_float(dtype):
+            return (builder.fcmp_unordered if symbol == "!=" else builder.fcmp_ordered)(symbol, x, y)
+        return (builder.icmp_signed if _is_signed(dtype) else builder.icmp_unsigned)(symbol, x, y)
+
+    return emit
+
+
+def _bits(name: str) -> Callable[..., Any]:
+    return lambda builder, dtype, x, y: getattr(builder, name)(x, y)
+
+
+_ARITHMETIC = {
+    operator.add: _arithmetic("add"), operator.sub: _arithmetic("sub"), operator.mul: _arithmetic("mul"),
+    operator.truediv: _arithmetic("div"),
+    operator.and_: _bits("and_"), operator.or_: _bits("or_"), operator.xor: _bits("xor"),
+}  # fmt: skip
+_COMPARISONS = {
+    operator.eq: _comparison("=="), operator.ne: _comparison("!="), operator.lt: _comparison("<"),
+    operator.le: _comparison("<="), operator.gt: _comparison(">"), operator.ge: _comparison(">="),
+}  # fmt: skip
+
+
+def _negated(builder: Any, dtype: Any, x: Any) -> Any:
+    return builder.fneg(x) if _is_float(dtype) else builder.neg(x)
+
+
+def _absolute(builder: Any, dtype: Any, x: Any) -> Any:
+    if _is_float(dtype):
+        return _call(builder, f"llvm.fabs.v{x.type.count}{_SUFFIXES[dtype]}", x.type, [x])
+    negative = builder.icmp_signed("<", x, x.type(None)) if _is_signed(dtype) else None
+    return x if negative is None else builder.select(negative, builder.neg(x), x)
+
+
+_UNARY = {operator.neg: _negated, abs: _absolute, operator.invert: lambda builder, dtype, x: builder.not_(x)}
+
+
+def _call(builder: Any, name: str, result: Any, args: list[Any], **options: Any) -> Any:
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args, **options)
+
+
+def _vector_of(operands: Any) -> Vector | None:
+    return next((kind for kind in operands if isinstance(kind, Vector)), None)
+
+
+def _define_operators() -> None:
+    for function, emit in (*_ARITHMETIC.items(), *_COMPARISONS.items()):
+        _define_binary(function, emit, function in _COMPARISONS)
+    for function, emit in _UNARY.items():
+        _define_unary(function, emit)
+
+
+def _define_binary(function: Any, emit: Callable[..., Any], compares: bool) -> None:
+    @infer_global(function)
+    class Typed(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            vector = _vector_of(args)
+            if vector is None:
+                return None
+            return signature(Vector(types.boolean, vector.lanes) if compares else vector, *args)
+
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        vector = _vector_of(sig.args)
+        assert vector is not None
+        x, y = (widened(context, builder, *pair, vector) for pair in zip(args, sig.args, strict=True))
+        return emit(builder, vector.dtype, x, y)
+
+    for operands in ((Vector, Vector), (Vector, types.Any), (types.Any, Vector)):
+        lower_builtin(function, *operands)(lower)
+
+
+def _define_unary(function: Any, emit: Callable[..., Any]) -> None:
+    @infer_global(function)
+    class Typed(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
+
+    @lower_builtin(function, Vector)  # type: ignore[untyped-decorator]
+    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return emit(builder, sig.args[0].dtype, args[0])
+
+
+_define_operators()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def where(typing_context: Any, condition: Any, yes: Any, no: Any) -> Any:
+    """Return one of two values without a branch."""
+    vector = _vector_of((yes, no))
+    if vector is None and isinstance(condition, Vector):
+        vector = Vector(typing_context.unify_types(yes, no), condition.lanes)
+    if vector is None:
+        kind = typing_context.unify_types(yes, no)
+        typed = signature(kind, types.boolean, kind, kind)
+    else:
+        typed = signature(vector, condition, yes, no)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        condition, *values = args
+        if vector is not None:
+            pairs = zip(values, sig.args[1:], strict=True)
+            values = [widened(context, builder, *pair, vector) for pair in pairs]
+        return builder.select(condition, *values)
+
+    return typed, codegen
+
+
+def _converted(builder: Any, value: Any, source: Any, target: Any) -> Any:
+    """Return a vector converted to another dtype, except floats to integers."""
+    kind = ir.VectorType(ir.FloatType() if target == types.float32 else ir.DoubleType(), value.type.count)
+    if target == types.boolean:
+        return _comparison("!=")(builder, source, value, value.type(None))
+    if _is_float(target):
+        if _is_float(source):
+            wider = target == types.float64
+            return builder.fpext(value, kind) if wider else builder.fptrunc(value, kind)
+        return (builder.sitofp if _is_signed(source) else builder.uitofp)(value, kind)
+    kind = ir.VectorType(ir.IntType(target.bitwidth), value.type.count)
+    width = value.type.element.width
+    if width == target.bitwidth:
+        return value
+    if width > target.bitwidth:
+        return builder.trunc(value, kind)
+    return (builder.sext if _is_signed(source) else builder.zext)(value, kind)
+
+
+def _conversion(dtype: Any, lanes: int) -> Any:
+    vector = Vector(dtype, lanes)
+
+    @intrinsic
+    def convert(typing_context: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if value == vector:
+                return args[0]
+            if isinstance(value, Vector):
+                return _converted(builder, args[0], value.dtype, dtype)
+            return widened(context, builder, args[0], value, vector)
+
+        return signature(vector, value), codegen
+
+    return convert
+
+
+def _numbers(bits: int, lanes: int) -> Any:
+    return ir.VectorType(ir.IntType(bits), lanes)(list(range(lanes)))
+
+
+def _mask(builder: Any, count: Any, lanes: int) -> Any:
+    """Return the mask of the first lanes."""
+    limit = splat(builder, builder.trunc(count, ir.IntType(32)), lanes)
+    return builder.icmp_signed("<", _numbers(32, lanes), limit)
+
+
+def _element_name(dtype: Any) -> str:
+    return _LLVM_NAMES[_SUFFIXES[dtype]]
+
+
+def _places(context: Any, builder: Any, pointer: Any, at: Any, stride: Any, lanes: int) -> Any:
+    """Return the addresses of the lanes; strides are small enough for 32 bits, which the CPU gathers by."""
+    near = splat(builder, builder.trunc(stride, ir.IntType(32)), lanes)
+    offsets = builder.mul(near, _numbers(32, lanes))
+    place = builder.gep(builder.gep(pointer, [at]), [offsets], source_etype=pointer.type.pointee)
+    place.type = ir.VectorType(pointer.type, lanes)  # llvmlite does not know addresses by vectors
+    return place
+
+
+def _memory(lanes: int) -> dict[str, Any]:
+    """Return the functions that access memory, for a number of lanes."""
+
+    def llvm(context: Any, dtype: Any) -> Any:
+        return ir.VectorType(context.get_value_type(dtype), lanes)
+
+    def masked(context: Any, builder: Any, operation: str, pointer: Pointer, args: list[Any]) -> Any:
+        """Call an intrinsic of LLVM for masked memory; the last argument becomes the mask."""
+        *args, count = args
+        kind = llvm(context, pointer.dtype)
+        args += [_alignment(pointer), _mask(builder, count, lanes)]
+        if operation in ("gather", "load"):
+            args.append(kind(None))
+        places = f"v{lanes}p0" if operation in ("gather", "scatter") else "p0"
+        name = f"llvm.masked.{operation}.v{lanes}{_element_name(pointer.dtype)}.{places}"
+        result = _call(builder, name, kind if operation in ("gather", "load") else ir.VoidType(), args)
+        annotate(builder.module, result, pointer.scope)
+        return result
+
+    def first(context: Any, builder: Any, pointer: Any, at: Any, dtype: Any) -> Any:
+        return builder.bitcast(builder.gep(pointer, [at]), llvm(context, dtype).as_pointer())
+
+    @intrinsic
+    def gather(typing_context: Any, pointer: Any, at: Any, stride: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            places = _places(context, builder, *args[:3], lanes)
+            return masked(context, builder, "gather", pointer, [places, args[3]])
+
+        vector = Vector(pointer.dtype, lanes)
+        return signature(vector, pointer, types.intp, types.intp, types.intp), codegen
+
+    @intrinsic
+    def scatter(typing_context: Any, pointer: Any, at: Any, stride: Any, value: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            wide = widened(context, builder, args[3], value, Vector(pointer.dtype, lanes))
+            places = _places(context, builder, *args[:3], lanes)
+            masked(context, builder, "scatter", pointer, [wide, places, args[4]])
+            return context.get_dummy_value()
+
+        return signature(types.none, pointer, types.intp, types.intp, value, types.intp), codegen
+
+    @intrinsic
+    def load_first(typing_context: Any, pointer: Any, at: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            place = first(context, builder, *args[:2], pointer.dtype)
+            return masked(context, builder, "load", pointer, [place, args[2]])
+
+        return signature(Vector(pointer.dtype, lanes), pointer, types.intp, types.intp), codegen
+
+    @intrinsic
+    def store_first(typing_context: Any, pointer: Any, at: Any, value: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            wide = widened(context, builder, args[2], value, Vector(pointer.dtype, lanes))
+            place = first(context, builder, *args[:2], pointer.dtype)
+            masked(context, builder, "store", pointer, [wide, place, args[3]])
+            return context.get_dummy_value()
+
+        return signature(types.none, pointer, types.intp, value, types.intp), codegen
+
+    @intrinsic
+    def load(typing_context: Any, pointer: Any, at: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            place = first(context, builder, *args, pointer.dtype)
+            loaded = builder.load(place, align=_bytes(pointer, lanes))
+            annotate(builder.module, loaded, pointer.scope)
+            return loaded
+
+        return signature(Vector(pointer.dtype, lanes), pointer, types.intp), codegen
+
+    @intrinsic
+    def store(typing_context: Any, pointer: Any, at: Any, value: Any) -> Any:
+        vector = Vector(pointer.dtype, lanes)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            wide = widened(context, builder, args[2], value, vector)
+            place = first(context, builder, *args[:2], pointer.dtype)
+            annotate(builder.module, builder.store(wide, place, align=_bytes(pointer, lanes)), pointer.scope)
+            return context.get_dummy_value()
+
+        return signature(types.none, pointer, types.intp, value), codegen
+
+    return {
+        "gather": gather, "scatter": scatter, "load_first": load_first, "store_first": store_first,
+        "load": load, "store": store,
+    }  # fmt: skip
+
+
+def _alignment(pointer: Pointer) -> Any:
+    return ir.IntType(32)(pointer.dtype.bitwidth // 8)
+
+
+def _bytes(pointer: Pointer, lanes: int) -> int:
+    """Return the alignment of all lanes in scratch memory."""
+    return min(_ALIGNMENT, lanes * pointer.dtype.bitwidth // 8)  # type: ignore[no-any-return]
+
+
+def _folded(dtype: Any, accumulator: Any) -> Any:
+    """Return the type of a fold of numbers, or of vectors lane by lane."""
+    kind = accumulator if isinstance(accumulator, Vector) else dtype
+    return signature(kind, kind, kind)
+
+
+def _sum(dtype: Any) -> Any:
+    """Return an addition that LLVM may reassociate, so that a fold by it becomes a vector loop."""
+
+    @intrinsic
+    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return builder.fadd(*args, flags=("reassoc", "nsz"))
+
+        return _folded(dtype, accumulator), codegen
+
+    return fold
+
+
+def _extremum(dtype: Any, name: str) -> Any:
+    """Return the larger or smaller of two numbers, NaN if either is, in a form LLVM folds in vectors."""
+
+    @intrinsic
+    def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vector = f"v{accumulator.lanes}" if isinstance(accumulator, Vector) else ""
+            return _call(builder, f"llvm.{name}.{vector}{_SUFFIXES[dtype]}", args[0].type, args)
+
+        return _folded(dtype, accumulator), codegen
+
+    return fold
+
+
+def _total(name: str, reduction: str, start: str, flags: tuple[str, ...]) -> Any:
+    @intrinsic
+    def total(typing_context: Any, value: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            vector, count = args
+            kind = vector.type.element
+            lanes = vector.type.count
+            mask = _mask(builder, count, lanes)
+            neutral = ir.Constant(kind, float(start))
+            masked = builder.select(mask, vector, splat(builder, neutral, lanes))
+            operands = [neutral, masked] if name == "sum" else [masked]
+            function = f"llvm.vector.reduce.{reduction}.v{lanes}{_SUFFIXES[value.dtype]}"
+            return _call(builder, function, kind, operands, fastmath=flags)
+
+        if not isinstance(value, Vector) or not _is_float(value.dtype):
+            return None
+        return signature(value.dtype, value, types.intp), codegen
+
+    return total
+
+
+FUNCTIONS: dict[str, Any] = {
+    "where": where,
+    "total_sum": _total("sum", "fadd", "-0.0", ("reassoc", "nsz")),
+    "total_max": _total("max", "fmaximum", "-inf", ()),
+    "total_min": _total("min", "fminimum", "inf", ()),
+}
+for _suffix in ("f32", "f64"):
+    FUNCTIONS[f"fold_sum_{_suffix}"] = _sum(DTYPES[_suffix])
+    FUNCTIONS[f"fold_max_{_suffix}"] = _extremum(DTYPES[_suffix], "maximum")
+    FUNCTIONS[f"fold_min_{_suffix}"] = _extremum(DTYPES[_suffix], "minimum")
+for _lanes in LANES:
+    FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _memory(_lanes).items()})
+    for _suffix, _dtype in DTYPES.items():
+        FUNCTIONS[f"{_suffix}x{_lanes}"] = _conversion(_dtype, _lanes)
