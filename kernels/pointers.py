@@ -4,9 +4,11 @@
 Note [aliasing]
 LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all
 written operands of a kernel are disjoint from each other and from all that is read, and says so through
-metadata: every load from a read operand is in one alias scope, each written operand is in a scope of its own,
-and an access is noalias with all scopes but its own. That replaces run-time overlap checks, which LLVM gives up
-on beyond a few pointers.
+metadata: all read operands have one number, each written operand has a number of its own, and accesses of different
+numbers are disjoint. That replaces run-time overlap checks, which LLVM gives up on beyond a few pointers. To LLVM a
+number is told bit by bit: each bit is a domain of two scopes, 0 and 1; an access is in the scopes of its bits, and
+noalias with those of the opposite bits. Different numbers differ in a bit, and LLVM asks whether two accesses are
+disjoint in any domain. So a number takes 8 scopes, where a scope for each number would take lists of all the others.
 """
 
 import operator
@@ -25,8 +27,9 @@ DTYPES = {
     "u8": types.uint8, "u16": types.uint16, "u32": types.uint32, "u64": types.uint64,
 }  # fmt: skip
 
+_SCOPE_BITS = 8
 _WRITE_SCOPES = 128
-_READ_SCOPE = _WRITE_SCOPES  # the number of the scope that all reads share
+_READ_SCOPE = _WRITE_SCOPES  # the number that all reads share
 WIDEST = '"prefer-vector-width"="512"'
 """An attribute of functions: else LLVM stops at half of a register on the CPUs that have 512 bits."""
 
@@ -66,13 +69,16 @@ class _SetItem(AbstractTemplate):  # type: ignore[misc]
 
 def annotate(module: Any, instruction: Any, scope: int) -> None:
     """Mark an access as in `scope` and disjoint from all other scopes (Note [aliasing])."""
-    # Kept with the module: to make the lists for every access takes longer than the rest of a small kernel.
     known = module.__dict__.setdefault("tracejit_scopes", {})
     if scope not in known:
-        domain = module.add_metadata(["tracejit"])
-        scopes = [module.add_metadata([f"scope {i}", domain]) for i in range(_WRITE_SCOPES + 1)]
-        own = scopes.pop(scope)
-        known[scope] = module.add_metadata([own]), module.add_metadata(scopes)
+        own, others = [], []
+        for bit in range(_SCOPE_BITS):
+            domain = module.add_metadata([f"bit {bit}"])
+            pair = [module.add_metadata([f"is {value}", domain]) for value in (0, 1)]
+            value = scope >> bit & 1
+            own.append(pair[value])
+            others.append(pair[1 - value])
+        known[scope] = module.add_metadata(own), module.add_metadata(others)
     inside, outside = known[scope]
     instruction.set_metadata("alias.scope", inside)
     instruction.set_metadata("noalias", outside)

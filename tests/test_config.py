@@ -15,7 +15,7 @@ def test_defaults():
     assert (
         config.from_environment({})
         == config.Settings()
-        == config.Settings("cpu", False, True, len(os.sched_getaffinity(0)))
+        == config.Settings("cpu", False, True, len(os.sched_getaffinity(0)), "private", None, 1024)
     )
 
 
@@ -30,6 +30,12 @@ def test_defaults():
         ("TRACEJIT_FLUSH_DENORMALS", "1", "flush_denormals", True),
         ("TRACEJIT_THREADS", "3", "threads", 3),
         ("OMP_NUM_THREADS", "5", "threads", 5),
+        ("TRACEJIT_CACHE", "off", "cache", "off"),
+        ("TRACEJIT_CACHE", "shared", "cache", "shared"),
+        ("TRACEJIT_CACHE_DIR", "/some/where", "cache_dir", "/some/where"),
+        ("TRACEJIT_CACHE_DIR", "~/kernels", "cache_dir", os.path.expanduser("~/kernels")),
+        ("TRACEJIT_CACHE_DIR", "kernels", "cache_dir", os.path.abspath("kernels")),
+        ("TRACEJIT_CACHE_MIB", "7", "cache_mib", 7),
     ],
 )
 def test_values(name, value, field, expected):
@@ -57,6 +63,7 @@ def test_number_of_threads():
         ("TRACEJIT_BACKEND", "CPU", "'cpu', 'python'"),
         ("TRACEJIT_VERIFY", "yes", "'0', '1'"),
         ("TRACEJIT_FLUSH_DENORMALS", "2", "'0', '1'"),
+        ("TRACEJIT_CACHE", "on", "'private', 'shared', 'off'"),
     ],
 )
 def test_values_that_are_not_valid(name, value, valid):
@@ -83,3 +90,14 @@ def test_a_setting_changed_later_counts_for_what_is_built_later(monkeypatch):
     assert fun(np.ones(1)).tolist() == [2.0]
     with pytest.raises(AttributeError):
         config.settings.unknown = 1
+
+
+def test_folder_and_size_of_the_cache():
+    with pytest.raises(
+        ArgumentError, match=r"^TRACEJIT_CACHE_DIR='' is not valid; use the path of a folder[.]$"
+    ):
+        config.from_environment({"TRACEJIT_CACHE_DIR": ""})
+    with pytest.raises(
+        ArgumentError, match=r"^TRACEJIT_CACHE_MIB='0' is not valid; use a number from 1 on[.]$"
+    ):
+        config.from_environment({"TRACEJIT_CACHE_MIB": "0"})

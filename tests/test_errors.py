@@ -27,6 +27,7 @@ TREE = {
     "NotAcceleratedWarning": ("TraceJitWarning",),
     "RetraceWarning": ("TraceJitWarning",),
     "ChangedTraceWarning": ("TraceJitWarning",),
+    "CacheWarning": ("TraceJitWarning",),
 }
 
 

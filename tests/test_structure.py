@@ -29,7 +29,8 @@ KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("errors",),
-    ("aval", "config", "policy", "tree"),
+    ("aval", "collector", "config", "policy", "tree"),
+    ("cache",),
     ("ops",),
     ("ir",),
     ("guards", "state"),
@@ -63,6 +64,7 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("backend.compiler", "numba"): "compiles; at the top of the file",
     ("backend.compiler", "llvmlite"): "compiles; at the top of the file",
     ("backend.objects", "llvmlite"): "loads object code; at the top of the file",
+    ("backend.key", "llvmlite"): "its version; at the top of the file",
     ("backend.cpu", "scipy"): "addresses of BLAS routines, when a program has some",
 }
 LATE = ("numba", "scipy", "llvmlite")

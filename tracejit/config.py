@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tracejit.errors import ArgumentError
 
 BACKENDS = ("cpu", "python")
+CACHES = ("private", "shared", "off")
 
 
 def _cpus() -> int:
@@ -25,12 +26,18 @@ class Settings:
                 steps slow whose gradients become that small
     threads     TRACEJIT_THREADS: how many threads run a program; OMP_NUM_THREADS if that is set, or else one for each
                 CPU that the process may use
+    cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
+    cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; the system's place for such if it is not set
+    cache_mib   TRACEJIT_CACHE_MIB: MiB on disk, above which the entries go that were not used for longest
     """
 
     backend: str = "cpu"
     verify: bool = False
     flush_denormals: bool = True
     threads: int = field(default_factory=_cpus)
+    cache: str = "private"
+    cache_dir: str | None = None
+    cache_mib: int = 1024
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -44,15 +51,34 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         verify=_choice(environment, "TRACEJIT_VERIFY", ("0", "1"), "0") == "1",
         flush_denormals=_choice(environment, "TRACEJIT_FLUSH_DENORMALS", ("0", "1"), "1") == "1",
         threads=_threads(environment),
+        cache=_choice(environment, "TRACEJIT_CACHE", CACHES, "private"),
+        cache_dir=_folder(environment, "TRACEJIT_CACHE_DIR"),
+        cache_mib=_number(environment, "TRACEJIT_CACHE_MIB") or 1024,
     )
 
 
+def _number(environment: Mapping[str, str], name: str) -> int | None:
+    value = environment.get(name)
+    if value is None:
+        return None
+    if not value.isdecimal() or int(value) < 1:
+        raise ArgumentError(f"{name}={value!r} is not valid; use a number from 1 on.")
+    return int(value)
+
+
+def _folder(environment: Mapping[str, str], name: str) -> str | None:
+    value = environment.get(name)
+    if value is None:
+        return None
+    if not value:
+        raise ArgumentError(f"{name}='' is not valid; use the path of a folder.")
+    return os.path.abspath(os.path.expanduser(value))
+
+
 def _threads(environment: Mapping[str, str]) -> int:
-    value = environment.get("TRACEJIT_THREADS")
-    if value is not None:
-        if not value.isdecimal() or int(value) < 1:
-            raise ArgumentError(f"TRACEJIT_THREADS={value!r} is not valid; use a number from 1 on.")
-        return int(value)
+    own = _number(environment, "TRACEJIT_THREADS")
+    if own is not None:
+        return own
     # Other libraries' variable may hold what they understand, such as a list for nested regions.
     value = environment.get("OMP_NUM_THREADS", "")
     if value.isdecimal() and int(value) >= 1:

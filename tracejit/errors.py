@@ -16,7 +16,8 @@
     ├── OutputsDifferWarning         a check found that a replay gives something else than the function
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
     ├── RetraceWarning               a call is recorded, which the policy wants to be told
-    └── ChangedTraceWarning          an audit found that the function does something else than its trace
+    ├── ChangedTraceWarning          an audit found that the function does something else than its trace
+    └── CacheWarning                 compiled kernels cannot be kept on disk
 
 Every message names the function and the argument, what was found, what was expected, and what to do.
 """
@@ -80,3 +81,7 @@ class RetraceWarning(TraceJitWarning):
 
 class ChangedTraceWarning(TraceJitWarning):
     """A function no longer does what its trace holds; the trace has been recorded anew."""
+
+
+class CacheWarning(TraceJitWarning):
+    """Compiled kernels cannot be kept on disk."""

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replay: a graph as a callable that is built and compiled when it is first called, and as an op of other graphs."""
 
-import gc
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
+from tracejit.collector import collector_paused
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Kind, Layout, Op
@@ -52,7 +51,7 @@ class Replay:
             with self._lock:
                 if self._program is None:
                     started = time.perf_counter_ns()
-                    with _collector_paused():
+                    with collector_paused():
                         program = pipeline.build(self.graph, self._layouts)
                         self._program = program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
@@ -91,21 +90,6 @@ class Replay:
     def source(self) -> str:
         """Return the emitted module."""
         return module_source(self.program, self.title, self._function)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from scanning the graph again and again while passes make objects of it.
-
-    It finds nothing to free there and takes a quarter of the time of a build.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def executable(program: Program, title: str, layouts: Sequence[Layout | None] = ()) -> Any:

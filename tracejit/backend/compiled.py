@@ -1,51 +1,150 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels compiled in this process, found by name, which ends in the hash of their text."""
+"""Compiled code of this process, by name: taken from the disk, or compiled.
 
+Note [compiling]
+A kernel goes through two stages: Numba, which is Python, infers types and writes LLVM's source; LLVM optimises that
+and writes object code, while Python may run. So if several kernels are missing, LLVM works in a thread of its own, one
+kernel behind.
+"""
+
+import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
+from tracejit.backend.key import key_of
 from tracejit.backend.objects import load
+from tracejit.cache.entry import Entry, Key
+from tracejit.cache.store import store
+from tracejit.collector import collector_paused
+from tracejit.errors import CodegenError
 from tracejit.program import Kernel
+
+_SWITCH_S = 2e-4
+
+
+class _Wanted(NamedTuple):
+    """Something to compile: a kernel, or a function of kernels/ by its name."""
+
+    name: str
+    kernel: Kernel | None
+
+    @property
+    def key(self) -> Key:
+        return key_of("function", self.name) if self.kernel is None else key_of("kernel", self.kernel.text)
+
+    def lower(self) -> Any:
+        """Return it as LLVM's source."""
+        from tracejit.backend import compiler  # imports Numba
+
+        return compiler.lower_function(self.name) if self.kernel is None else compiler.lower(self.kernel)
 
 
 class Compiled:
-    """All kernels that this process has, and the executor that runs them."""
+    """All kernels that this process has, and the functions that run them.
+
+    compile_ns      what compiling took
+    compiled        how many kernels and functions were compiled in this process
+    loaded          how many came from the disk
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._addresses: dict[str, int] = {}
+        self._kernels: dict[str, int] = {}
         self._functions: dict[str, int] = {}
         self.compile_ns = 0
+        self.compiled = 0
+        self.loaded = 0
 
     def __len__(self) -> int:
-        return len(self._addresses)
+        return len(self._kernels)
 
     def address(self, kernel: Kernel) -> int:
-        """Return the address of a kernel, compiling it if it is new."""
-        address = self._addresses.get(kernel.name)
-        if address is None:
-            with self._lock:
-                address = self._addresses.get(kernel.name)
-                if address is None:
-                    started = time.perf_counter_ns()
-                    from tracejit.backend import compiler  # imports Numba
-
-                    address = self._addresses[kernel.name] = load(
-                        kernel.name, compiler.lower(kernel).object_code()
-                    )
-                    self.compile_ns += time.perf_counter_ns() - started
-        return address
+        """Return the address of a kernel, which is compiled if nobody has it."""
+        self.prepare([kernel])
+        return self._kernels[kernel.name]
 
     def function(self, name: str) -> int:
         """Return the address of the executor ("run"), or of a function of its threads ("run_parts", "work")."""
-        with self._lock:
-            address = self._functions.get(name)
-            if address is None:
-                from tracejit.backend import compiler  # imports Numba
+        self.prepare(functions=[name])
+        return self._functions[name]
 
-                lowered = compiler.lower_function(name)
-                address = self._functions[name] = load(lowered.symbol, lowered.object_code())
-        return address
+    def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> None:
+        """See to it that kernels and functions are at hand."""
+        with self._lock:
+            wanted = [_Wanted(k.name, k) for k in kernels if k.name not in self._kernels]
+            wanted += [_Wanted(name, None) for name in functions if name not in self._functions]
+            missing = [each for each in wanted if not self._from_disk(each)]
+            if missing:
+                started = time.perf_counter_ns()
+                with collector_paused():
+                    for each, entry in _compile(missing):
+                        self._add(each, entry)
+                        self.compiled += 1
+                self.compile_ns += time.perf_counter_ns() - started
+
+    def _from_disk(self, wanted: _Wanted) -> bool:
+        cache = store()
+        entry = None if cache is None else cache.load(wanted.key)
+        if entry is None:
+            return False
+        try:
+            self._add(wanted, entry)
+        except CodegenError:  # it was compiled where the process has other libraries
+            return False
+        self.loaded += 1
+        return True
+
+    def _add(self, wanted: _Wanted, entry: Entry) -> None:
+        table = self._functions if wanted.kernel is None else self._kernels
+        table[wanted.name] = load(entry.symbol, entry.code, entry.needs)
+
+
+def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Entry]]:
+    """Compile, and keep on disk (Note [compiling])."""
+    if len(missing) == 1:
+        started = time.perf_counter_ns()
+        yield missing[0], _finished(missing[0], missing[0].lower(), started)
+        return
+    lowered: SimpleQueue[tuple[_Wanted, Any, int] | None] = SimpleQueue()
+    done: list[tuple[_Wanted, Entry]] = []
+    failures: list[Exception] = []
+
+    def finish() -> None:
+        for each, source, started in iter(lowered.get, None):
+            try:
+                done.append((each, _finished(each, source, started)))
+            except Exception as failure:
+                failures.append(failure)
+
+    thread = threading.Thread(target=finish, name="tracejit compiler")
+    thread.start()
+    interval = sys.getswitchinterval()
+    # Each call of LLVM has to get back to Python, which else it gets every 5 ms: as long as a small kernel takes.
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        for each in missing:
+            started = time.perf_counter_ns()
+            lowered.put((each, each.lower(), started))
+    finally:
+        lowered.put(None)
+        thread.join()
+        sys.setswitchinterval(interval)
+    if failures:
+        raise failures[0]
+    yield from done
+
+
+def _finished(wanted: _Wanted, lowered: Any, started: int) -> Entry:
+    code, needs = lowered.object_code()
+    source = "" if wanted.kernel is None else wanted.kernel.text
+    entry = Entry(wanted.key, lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
+    cache = store()
+    if cache is not None:
+        cache.save(entry)
+    return entry
 
 
 compiled = Compiled()

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
-import numba
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, dispatcher, funcdesc, imputils, lowering, types, typing
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
 from numba.core.target_extension import (
@@ -27,21 +27,19 @@ from numba.core.target_extension import (
     target_registry,
 )
 from numba.core.typed_passes import (
-    IRLegalization,
     NopythonTypeInference,
     PreLowerStripPhis,
 )
 from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
-    DeadBranchPrune,
     FixupArgs,
     IRProcessing,
     ReconstructSSA,
-    RewriteSemanticConstants,
     TranslateByteCode,
 )
 
 from tracejit.backend import handwritten
+from tracejit.backend.objects import host, target_machine
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, lanes, pointers, scalar, threads, vectors
@@ -79,8 +77,8 @@ class _Lowering(LoweringPass):
 
 
 _PASSES = (
-    TranslateByteCode, FixupArgs, IRProcessing, RewriteSemanticConstants, DeadBranchPrune, ReconstructSSA,
-    NopythonTypeInference, PreLowerStripPhis, IRLegalization, _Lowering,
+    TranslateByteCode, FixupArgs, IRProcessing, ReconstructSSA,
+    NopythonTypeInference, PreLowerStripPhis, _Lowering,
 )  # fmt: skip
 
 
@@ -94,19 +92,24 @@ class _Typing(typing.BaseContext):
             if suffix in pointers.DTYPES and dtype.kind != "b":
                 self.insert_global(dtype.type, types.NumberClass(pointers.DTYPES[suffix]))
 
+    def resolve_value_type(self, val: Any) -> Any:
+        # For a class that is no number, such as range, Numba would import its own containers first.
+        known = self._lookup_global(val) if isinstance(val, type) else None
+        return super().resolve_value_type(val) if known is None else known
+
 
 class _Library(codegen.CodeLibrary):
     """The LLVM source of one function and of those that it calls; LLVM itself is not called here."""
 
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__(owner, name)
-        self.texts: dict[str, None] = {}  # in order, each once
+        self.modules: dict[Any, None] = {}  # each once; the function's own is the last one
 
     def add_ir_module(self, ir_module: Any) -> None:
-        self.texts[str(ir_module)] = None
+        self.modules[ir_module] = None
 
     def add_linking_library(self, library: Any) -> None:
-        self.texts.update(library.texts)
+        self.modules.update(library.modules)
 
     def finalize(self) -> None:
         """Nothing: optimising is left to object_code()."""
@@ -117,16 +120,21 @@ class _Library(codegen.CodeLibrary):
     get_llvm_str = get_asm_str = get_function
 
 
-class _Codegen(codegen.JITCPUCodegen):
+class _Codegen(codegen.CPUCodegen):
     _library_class = _Library
 
     def _init(self, llvm_module: Any) -> None:
-        self._tm_features = self._customize_tm_features()
-        options = {"opt": 3}
-        self._customize_tm_options(options)
-        self.machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(**options)
+        self.machine = target_machine()
         self._target_data = self.machine.target_data
         self._data_layout = str(self._target_data)
+
+    _customize_tm_features = _customize_tm_options = _add_module = None
+
+    def _create_empty_module(self, name: str) -> Any:
+        module = ir.Module(name)
+        module.triple = host()[0]
+        module.data_layout = self._data_layout or ""
+        return module
 
     def module_passes(self) -> tuple[Any, Any]:
         """Return LLVM's optimisations, and what runs them."""
@@ -142,6 +150,7 @@ class _Context(cpu.CPUContext):
 
     def init(self) -> None:
         self.is32bit = False
+        self._sizes: dict[str, int] = {}
         self._internal_codegen = _Codegen("tracejit")
 
     def load_additional_registries(self) -> None:
@@ -158,6 +167,13 @@ class _Context(cpu.CPUContext):
         if known != self._known:
             super().refresh()
             self._known = known
+
+    def get_abi_sizeof(self, ty: Any) -> int:
+        # LLVM is asked by having it parse a module.
+        text = str(ty)
+        if text not in self._sizes:
+            self._sizes[text] = super().get_abi_sizeof(ty)
+        return self._sizes[text]
 
     def post_lowering(self, module: Any, library: Any) -> None:
         """Nothing: Numba's run-time is not linked to."""
@@ -200,14 +216,16 @@ def _register() -> Any:
             self.overloads[tuple(result.signature.args)] = result
 
     dispatcher_registry[_Target] = Dispatcher
-    jit_registry[_Target] = _jit
+    # Numba has some functions in Python, such as min.
+    jit_registry[_Target] = lambda **options: _callable
     return descriptor
 
 
-def _jit(function: Any = None, **options: Any) -> Any:
+def _callable(function: Any) -> Any:
     """Return a function that kernels may call."""
-    options |= {"error_model": "numpy", "_target": _TARGET, "pipeline_class": _Pipeline}
-    return numba.jit(function, **options)
+    return dispatcher_registry[_Target](
+        function, targetoptions={"error_model": "numpy"}, pipeline_class=_Pipeline
+    )
 
 
 _descriptor = _register()
@@ -224,36 +242,45 @@ def namespace() -> dict[str, Any]:
     names.update(vectors.FUNCTIONS)
     names.update(lanes.FUNCTIONS)
     for name, function in {**handwritten.functions(), **blas.FUNCTIONS}.items():
-        names[name] = _jit(function)
+        names[name] = _callable(function)
     return names
 
 
 class Lowered(NamedTuple):
-    """A kernel as LLVM's source: the function `symbol` and all that it calls."""
+    """A kernel as LLVM's source: the function `symbol` and all that it calls.
+
+    Numba is not called from here on, and LLVM not often: each call waits for its turn with Python.
+    """
 
     symbol: str
     texts: tuple[str, ...]
+    declares: frozenset[str]
 
-    def object_code(self) -> bytes:
-        """Return the kernel as an object file that shows nothing but `symbol`."""
-        return bytes(_codegen().machine.emit_object(self._optimised()))
+    def object_code(self) -> tuple[bytes, tuple[str, ...]]:
+        """Return the kernel as an object file that shows nothing but `symbol`, and what it takes from the process."""
+        module = self._optimised()
+        functions = module.functions if self.declares else ()
+        needs = [each.name for each in functions if each.is_declaration and each.name in self.declares]
+        return bytes(_codegen().machine.emit_object(module)), tuple(needs)
 
     def assembly(self) -> str:
         """Return what is in the object file, for the reader."""
         return str(_codegen().machine.emit_assembly(self._optimised()))
 
     def _optimised(self) -> Any:
-        """Return the kernel as a module of LLVM; Numba is not called for that."""
         module, *others = [llvm.parse_assembly(text) for text in self.texts]
         for other in others:
             module.link_in(other)
-        for value in (*module.functions, *module.global_variables):
-            # LLVM's own lists (llvm.compiler.used) have a linkage of their own, without which they mean nothing.
-            if not value.is_declaration and value.name != self.symbol and not value.name.startswith("llvm."):
-                value.linkage = llvm.Linkage.internal
+        if others:  # with one module this was said in its text
+            for value in (*module.functions, *module.global_variables):
+                if (
+                    not value.is_declaration
+                    and value.name != self.symbol
+                    and not value.name.startswith("llvm.")
+                ):
+                    value.linkage = llvm.Linkage.internal
         passes, builder = _codegen().module_passes()
         passes.run(module, builder)
-        module.verify()
         return module
 
 
@@ -298,31 +325,41 @@ def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
     flags.error_model = "numpy"
-    with target_override(_TARGET):
+    with global_compiler_lock, target_override(_TARGET):
         compiled = compiler.compile_extra(
             _descriptor.typing_context, _descriptor.target_context, function, arguments, result, flags, {},
             pipeline_class=_Pipeline,
         )  # fmt: skip
-    compiled.library.add_ir_module(_entry(compiled.fndesc, symbol))
-    return Lowered(symbol, tuple(compiled.library.texts))
+    modules = [*compiled.library.modules]
+    _add_entry(modules[-1], compiled.fndesc, symbol)
+    values = [value for module in modules for value in module.global_values]
+    if len(modules) == 1:
+        for value in values:
+            # LLVM's own lists (llvm.compiler.used) have a linkage of their own, without which they mean nothing.
+            if value.name != symbol and not value.name.startswith("llvm.") and not _is_declared(value):
+                value.linkage = "internal"
+    declares = {value.name for value in values if _is_declared(value) and not value.name.startswith("llvm.")}
+    return Lowered(symbol, tuple(map(str, modules)), frozenset(declares))
 
 
-def _entry(described: Any, symbol: str) -> Any:
-    """Return the C function `symbol`, which calls the compiled one and drops its status: kernels raise nothing."""
+def _is_declared(value: Any) -> bool:
+    """Return whether a function or variable of a module is defined elsewhere."""
+    return value.is_declaration if isinstance(value, ir.Function) else value.initializer is None
+
+
+def _add_entry(module: Any, described: Any, symbol: str) -> None:
+    """Add the C function `symbol`, which calls the compiled one and drops its status: kernels raise nothing."""
     context = _descriptor.target_context
     convention = context.call_conv
     result, arguments = described.restype, described.argtypes
-    module = context.create_module(symbol)
-    kind = convention.get_function_type(result, arguments)
-    callee = ir.Function(module, kind, described.llvm_func_name)
     returned = ir.VoidType() if result == types.none else context.get_value_type(result)
     kind = ir.FunctionType(returned, [context.get_value_type(argument) for argument in arguments])
     entry = ir.Function(module, kind, symbol)
     set.add(entry.attributes, pointers.WIDEST)  # the code is inlined, the attributes of its function are not
     builder = ir.IRBuilder(entry.append_basic_block())
+    callee = module.get_global(described.llvm_func_name)
     _, value = convention.call_function(builder, callee, result, arguments, entry.args)
     if result == types.none:
         builder.ret_void()
     else:
         builder.ret(value)
-    return module

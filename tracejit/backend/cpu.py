@@ -2,9 +2,14 @@
 """The CPU backend: runs programs of compiled kernels by the executor."""
 
 import ctypes
+import importlib.util
+import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.machinery import PathFinder
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +18,7 @@ from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval
 from tracejit.backend import memory
 from tracejit.backend.compiled import compiled
-from tracejit.backend.pool import pool
+from tracejit.backend.pool import FUNCTIONS, is_wanted, pool
 from tracejit.errors import CodegenError
 from tracejit.kernels import state as words
 from tracejit.ops import Layout
@@ -36,15 +41,26 @@ def _executor() -> Callable[..., int]:
 @cache
 def _symbol_address(name: str) -> int:
     """Return the address of a BLAS routine, from SciPy's table of C functions."""
-    from scipy.linalg import cython_blas
-
-    capsule = cython_blas.__pyx_capi__[name]
+    capsule = _cython_blas().__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
+
+
+def _cython_blas() -> Any:
+    """Return the module scipy.linalg.cython_blas, without the rest of scipy.linalg, which takes 0.15 s to import."""
+    import scipy
+
+    name = "scipy.linalg.cython_blas"
+    spec = PathFinder.find_spec(name, [os.path.join(folder, "linalg") for folder in scipy.__path__])
+    if name in sys.modules or spec is None or spec.loader is None:
+        return importlib.import_module(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class _Instance:
@@ -68,6 +84,8 @@ class CpuExecutable:
 
     def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
+        in_parts = program.launches < len(program.rows) and is_wanted()
+        compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
         table = _Table(program)
         run = _executor()
         checks = _checks(program.inputs, layouts)
@@ -80,7 +98,7 @@ class CpuExecutable:
         state[words.CHECK_COUNT] = len(program.inputs)
         state[words.ARRAY_TYPE] = id(np.ndarray)
         state[words.FLUSH] = config.settings.flush_denormals
-        workers = pool() if program.launches < len(program.rows) else None
+        workers = pool() if in_parts else None
         if workers is not None:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts

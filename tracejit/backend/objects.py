@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Object code into memory, by LLVM alone: Numba is not imported."""
 
+import ctypes
+import sys
 import threading
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -9,28 +13,67 @@ import llvmlite.binding as llvm
 
 from tracejit.errors import CodegenError
 
+_MAGIC = b"\x7fELF" if sys.platform == "linux" else b""  # what object files begin with
 _lock = threading.Lock()
 
 
-def load(symbol: str, code: bytes) -> int:
+def load(symbol: str, code: bytes, needs: Iterable[str] = ()) -> int:
     """Return the address of the function `symbol` of an object file, which stays loaded.
 
+    Args:
+        symbol: its name.
+        code: the object file.
+        needs: names that it takes from the process.
+
     Raises:
-        CodegenError: if the object file does not define it.
+        CodegenError: if the object file cannot be loaded here.
     """
+    # LLVM ends the process where a name is missing, or if this is something else.
+    missing = [name for name in needs if not _provide(name)]
+    if symbol.encode() not in code or not code.startswith(_MAGIC):
+        missing.append("a function of that name in it")
+    if missing:
+        raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
     with _lock:
         engine = _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
-        address = engine.get_function_address(symbol)
-    if not address:
-        raise CodegenError(f"object code of the kernel {symbol} defines no function of that name")
-    return int(address)
+        return int(engine.get_function_address(symbol))
+
+
+@cache
+def _provide(name: str) -> bool:
+    """Tell LLVM where a function of the C library is; return whether there is one."""
+    for library in (None, "libm.so.6"):
+        with suppress(OSError, AttributeError):
+            address = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
+            llvm.add_symbol(name, address)
+            return True
+    return False
+
+
+@cache
+def host() -> tuple[str, str, str]:
+    """Return the kind of this machine, the name of its CPU, and the features that code may use."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM does not know them all
+        features = ""
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+
+
+def target_machine() -> Any:
+    """Return a new target machine of LLVM, for the CPU of this process and nothing less."""
+    triple, name, features = host()
+    # Addresses are known when code is loaded.
+    relocation = "static" if triple.startswith("x86") else "default"
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
+    )
 
 
 @cache
 def _engine() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())

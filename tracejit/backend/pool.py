@@ -13,6 +13,8 @@ from tracejit import config
 from tracejit.backend.compiled import compiled
 from tracejit.kernels import state
 
+FUNCTIONS = ("run_parts", "work")
+"""What a pool needs of the compiled functions."""
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -64,6 +66,11 @@ class Pool:
         self._initialise()
 
 
+def is_wanted() -> bool:
+    """Return whether programs are to run on several threads, which this system has."""
+    return state.HAS_THREADS and config.settings.threads > 1
+
+
 _lock = threading.Lock()
 _pool: Pool | None = None
 
@@ -72,7 +79,7 @@ def pool() -> Pool | None:
     """Return the pool of this process, made at the first call, or None if one thread is to do all the work."""
     global _pool
     with _lock:
-        if _pool is None and state.HAS_THREADS and config.settings.threads > 1:
+        if _pool is None and is_wanted():
             _pool = Pool(config.settings.threads)
             atexit.register(_pool.stop)
             os.register_at_fork(after_in_child=_pool.forget_workers)

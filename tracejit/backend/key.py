@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What compiled code depends on, and so what it is found by on disk."""
+
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import llvmlite
+import numpy as np
+
+from tracejit import kernels
+from tracejit.backend import objects
+from tracejit.cache.entry import FORMAT, Key
+
+_VERSION = re.compile(r'"version": "([^"]+)"')  # as Numba's releases say it
+
+
+def key_of(kind: str, text: str) -> Key:
+    """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/."""
+    return Key((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *_surroundings()))
+
+
+@cache
+def _surroundings() -> tuple[tuple[str, str], ...]:
+    triple, cpu, features = objects.host()
+    return (
+        ("format", str(FORMAT)),
+        ("tracejit", _own_sources()),
+        ("numba", _numba_version()),
+        ("llvmlite", llvmlite.__version__),
+        ("numpy", np.__version__),
+        ("python", sys.implementation.cache_tag or sys.version),  # the executor reads its objects
+        ("system", f"{triple} {_c_library()}"),
+        ("cpu", cpu),
+        ("cpu features", features),
+    )
+
+
+def _own_sources() -> str:
+    """Return a hash of all sources that decide what becomes of a text."""
+    files = [path for folder in kernels.__path__ for path in Path(folder).glob("*.py")]
+    here = Path(__file__).parent
+    files += [here / name for name in ("compiler.py", "handwritten.py", "objects.py")]
+    found = hashlib.sha256()
+    for path in sorted(files, key=lambda path: path.name):
+        content = path.read_bytes()
+        found.update(f"{path.name} {len(content)}\n".encode())
+        found.update(content)
+    return found.hexdigest()
+
+
+def _numba_version() -> str:
+    """Return the version of Numba, which is not imported for that."""
+    module = sys.modules.get("numba")
+    if module is not None:
+        return str(module.__version__)
+    spec = importlib.util.find_spec("numba")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        found = _VERSION.search(Path(folder, "_version.py").read_text())
+        if found:
+            return found[1]
+    # This takes ten times as long.
+    from importlib.metadata import version
+
+    return version("numba")
+
+
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return ""

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An entry of the cache as bytes: what it is found by, source and object code, and a hash over all of it.
+
+Note [entries]
+An entry is one file. Its first line is ``tracejit entry 1 <sha256 of the rest>``, its second line a JSON object, then
+come the source as UTF-8 and the object code, whose lengths the JSON object has. Nothing in it is executed, or trusted
+in any way, before the hash agrees. The name of the file is the hash of the key parts, which are in the JSON object
+too, so that an entry under another entry's name is noticed.
+"""
+
+import hashlib
+import json
+from typing import NamedTuple
+
+from tracejit.errors import CacheError
+
+FORMAT = 1
+_MAGIC = b"tracejit entry %d " % FORMAT
+_HASH_CHARACTERS = 64
+
+
+class Key(NamedTuple):
+    """What an entry is found by: all that its content depends on, as pairs of a name and a value."""
+
+    parts: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """The hash of the parts, in hexadecimal digits."""
+        return hashlib.sha256(_json([list(part) for part in self.parts])).hexdigest()
+
+
+class Entry(NamedTuple):
+    """A compiled function.
+
+    symbol      its name in the object code
+    needs       names that the object code takes from the process
+    compile_ns  what compiling took
+    """
+
+    key: Key
+    symbol: str
+    needs: tuple[str, ...]
+    compile_ns: int
+    source: str
+    code: bytes
+
+
+def encode(entry: Entry) -> bytes:
+    """Return an entry as the content of a file."""
+    source = entry.source.encode()
+    header = {
+        "key": [list(part) for part in entry.key.parts],
+        "symbol": entry.symbol,
+        "needs": list(entry.needs),
+        "compile_ns": entry.compile_ns,
+        "source_bytes": len(source),
+        "code_bytes": len(entry.code),
+    }
+    body = b"".join([_json(header), b"\n", source, entry.code])
+    return b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body])
+
+
+def decode(data: bytes, name: str) -> Entry:
+    """Return the entry in the content of the file `name`.
+
+    Raises:
+        CacheError: if the content is not what encode() made for this name.
+    """
+    if not data.startswith(b"tracejit entry "):
+        raise CacheError("it is not an entry of the cache")
+    if not data.startswith(_MAGIC):
+        raise CacheError("it has the format of another version of tracejit")
+    start = len(_MAGIC) + _HASH_CHARACTERS + 1
+    body = data[start:]
+    if data[len(_MAGIC) : start] != hashlib.sha256(body).hexdigest().encode() + b"\n":
+        raise CacheError("its content does not agree with its hash")
+    try:
+        line, _, rest = body.partition(b"\n")
+        header = json.loads(line)
+        key = Key(tuple((_text(part), _text(value)) for part, value in header["key"]))
+        source_bytes, code_bytes = _count(header["source_bytes"]), _count(header["code_bytes"])
+        if len(rest) != source_bytes + code_bytes:
+            raise ValueError("lengths")
+        entry = Entry(
+            key,
+            _text(header["symbol"]),
+            tuple(map(_text, header["needs"])),
+            _count(header["compile_ns"]),
+            rest[:source_bytes].decode(),
+            rest[source_bytes:],
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CacheError("its parts do not fit together") from error
+    if key.name != name:
+        raise CacheError("it is the entry of another key")
+    return entry
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(value)
+    return value

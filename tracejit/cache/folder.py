@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A folder whose files may be loaded as code: what is in it is trusted only if nobody else could have put it there.
+
+Note [folders]
+The folder is opened once for each use, without following a link, and what is opened is what is checked: a
+directory of this user that nobody else may write to. Files are opened relative to it, again without following links,
+and checked in the same way. So nothing can be exchanged between check and use. A folder that is shared by a group has
+no such checks; who shares one trusts everybody who may write to it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from tracejit.errors import CacheError
+
+LARGEST = 1 << 26  # bytes of a file that is read: kernels have some thousands
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_SUPPORTED = (
+    hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
+)
+_TEMPORARY = ".new-"
+
+
+class RefusedError(Exception):
+    """The folder is not to be used; the message says why."""
+
+
+class File(NamedTuple):
+    """A file of the folder."""
+
+    name: str
+    bytes: int
+    used_s: float
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is being written, or was when its process ended."""
+        return self.name.startswith(_TEMPORARY)
+
+
+class Folder:
+    """The folder `name` in the folder `root`, both made when something is written."""
+
+    def __init__(self, root: str, name: str, shared: bool = False) -> None:
+        self.root = root
+        self.name = name
+        self._shared = shared
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file, None if there is none.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            CacheError: if the file is not to be used.
+            OSError: if the file cannot be read.
+        """
+        with self._opened(make=False) as folder:
+            if folder is None:
+                return None
+            try:
+                file = os.open(
+                    name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
+                )
+            except FileNotFoundError:
+                return None
+            try:
+                status = os.fstat(file)
+                try:
+                    self._check(status, stat.S_ISREG, f"the file {name}", "an ordinary file")
+                except RefusedError as refused:
+                    raise CacheError(str(refused)) from refused
+                if status.st_size > LARGEST:
+                    raise CacheError(f"the file {name} is too large to be an entry")
+                with suppress(OSError):  # the time of last use; a folder may be read-only
+                    os.utime(file)
+                with os.fdopen(os.dup(file), "rb") as stream:
+                    return stream.read(LARGEST)
+            finally:
+                os.close(file)
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place, whole or not at all.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be written.
+        """
+        with self._opened(make=True) as folder:
+            assert folder is not None
+            temporary = f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(temporary, flags, 0o666 if self._shared else 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(file, "wb") as stream:
+                    stream.write(content)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+
+    def files(self) -> list[File]:
+        """Return the files of the folder.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        with self._opened(make=False) as folder:
+            found: list[File] = []
+            if folder is not None:
+                for name in os.listdir(folder):
+                    with suppress(OSError):  # removed meanwhile
+                        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        if stat.S_ISREG(status.st_mode):
+                            found.append(File(name, status.st_size, status.st_mtime))
+            return found
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; return whether it was there and is gone.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be opened.
+        """
+        with self._opened(make=False) as folder:
+            if folder is None:
+                return False
+            try:
+                os.unlink(name, dir_fd=folder)
+            except OSError:
+                return False
+            return True
+
+    @contextmanager
+    def _opened(self, make: bool) -> Iterator[int | None]:
+        """Give a descriptor of the folder, None if it does not exist and is not to be made."""
+        if not _SUPPORTED:
+            raise RefusedError("this system cannot open files relative to a folder")
+        descriptors: list[int] = []
+        try:
+            for path in (self.root, self.name):
+                parent = descriptors[-1] if descriptors else None
+                try:
+                    descriptors.append(self._open(path, parent))
+                except FileNotFoundError:
+                    if not make:
+                        yield None
+                        return
+                    self._make(path, parent)
+                    descriptors.append(self._open(path, parent))
+            yield descriptors[-1]
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _open(self, path: str, parent: int | None) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            folder = os.open(path, flags, dir_fd=parent)
+        except OSError as error:
+            if os.path.islink(path) if parent is None else _is_link(path, parent):
+                raise RefusedError(f"{self._place(path, parent)} is a link") from error
+            raise
+        try:
+            self._check(os.fstat(folder), stat.S_ISDIR, self._place(path, parent), "a folder")
+        except RefusedError:
+            os.close(folder)
+            raise
+        return folder
+
+    def _make(self, path: str, parent: int | None) -> None:
+        mode = 0o777 if self._shared else 0o700
+        with suppress(FileExistsError):  # another process made it
+            if parent is None:
+                os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            os.mkdir(path, mode, dir_fd=parent)
+
+    def _check(self, status: os.stat_result, is_kind: object, what: str, kind: str) -> None:
+        if not is_kind(status.st_mode):  # type: ignore[operator]
+            raise RefusedError(f"{what} is not {kind}")
+        if self._shared:
+            return
+        if status.st_uid != os.geteuid():
+            raise RefusedError(f"{what} belongs to another user (number {status.st_uid})")
+        if status.st_mode & _OTHERS_WRITE:
+            raise RefusedError(f"other users may write to {what} (mode {stat.S_IMODE(status.st_mode):o})")
+
+    def _place(self, path: str, parent: int | None) -> str:
+        return f"the folder {path if parent is None else os.path.join(self.root, path)}"
+
+
+def _is_link(name: str, parent: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    return False
