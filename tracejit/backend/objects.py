@@ -31,7 +31,7 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = ()) -> int:
     # LLVM ends the process where a name is missing, or if this is something else.
     missing = [name for name in needs if not _provide(name)]
     if symbol.encode() not in code or not code.startswith(_MAGIC):
-        missing.append("a function of that name in it")
+        missing.append("function of that name in it")
     if missing:
         raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
     with _lock:
