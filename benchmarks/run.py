@@ -93,6 +93,7 @@ class Worker:
         environment = os.environ | dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
         )
+        environment["TRACEJIT_CACHE"] = "off"  # the first step is one of a machine that knows nothing yet
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", run, workload],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment,

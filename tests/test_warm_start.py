@@ -43,7 +43,7 @@ def step(params, x, t, velocity):
     gradients = tj.dlgradient(loss, params)
     return loss, tj.sgdmupdate(params, gradients, velocity)
 
-for _ in range(2):
+for _ in range(3):
     loss, (updated, velocity) = step(params, x, t, zeros)
 from tracejit.backend.compiled import compiled
 print(json.dumps({
