@@ -294,7 +294,7 @@ class AcceleratedFunction(Options):
                 entry.used = self._calls
         if entry is None:
             return self._learn(call, recorder, (), False)
-        if entry.refusal is not None:
+        if entry.refusal is not None and entry.calls < entry.retry_at:
             return self._run_uncompiled(call)
         if self._audit and entry.calls >= entry.audit_at and policy.current == "default":
             return self._learn(call, recorder, (), True)
@@ -342,10 +342,13 @@ class AcceleratedFunction(Options):
         self, call: Call, recorder: trace.Recorder | None, failed: Sequence[Trace], audit: bool
     ) -> Any:
         """Run the function on a new trace, take the trace in, and return the result."""
+        changed = [found for found in [known.state.failed() for known in failed] if found is not None]
         with self._lock:
             self._misses += 1
             known = list(self._entries)
             miss = self._last_miss = Miss(call.key, known, hash(call.key) in self._evicted)
+        if changed:
+            miss.why = changed[0].no_longer()
         if policy.current != "default":
             self._retraces(miss)
         untraced = call if recorder is None else call._replace(leaves=_untraced(call.leaves))
@@ -366,7 +369,7 @@ class AcceleratedFunction(Options):
                 [path for path in self._fast if path[2] is not entry or path[1] in entry.variants]
             )
             self._last_trace = finding.trace
-            miss.outcome, miss.why = finding.outcome, finding.why
+            miss.outcome, miss.why = finding.outcome, finding.why or miss.why
             self._evict()
         if finding.notice is not None:
             self._tell(finding.notice)

@@ -194,6 +194,8 @@ def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: 
             "have no gradient. Cast it before dlfeval, or leave it out."
         )
     value = x._value
+    if value is not None and value.owner is not recorder and recorder.accelerating:
+        value = recorder.value(x)  # of the evaluation around an accelerated function, which captured it
     if value is None or value.owner is not recorder:
         raise GradientError(
             f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or "

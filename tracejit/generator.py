@@ -230,15 +230,30 @@ class Draws(State):
         self._blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
+        self.changed = reads.changed
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, for which the generators have moved on, or None."""
-        read = self._reads.fetch()
+        return self._drawing(self._reads.fetch())
+
+    def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
+        """Return what fetch() does, or None also if an array has another size, dtype or layout."""
+        return self._drawing(self._reads.fetch_checked())
+
+    def fetch_within(self) -> tuple[Any, ...] | None:
+        """Return what fetch_checked() does for a call inside an evaluation."""
+        return self._drawing(self._reads.fetch_within())
+
+    def _drawing(self, read: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if read is None:
             return None
         taken = [(generator, generator.advance(blocks), blocks) for generator, blocks in self._blocks]
         _thread.pending = taken
         return (*read, *[before for _, before, _ in taken])
+
+    def failed(self) -> Any:
+        """Return the first guard that does not hold now, or None."""
+        return self._reads.failed()
 
     def applies(self) -> bool:
         """Return whether fetch() would give arrays, without drawing."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import generator, guards, state, trace, tree
+from tracejit import generator, guards, trace, tree
 from tracejit.array import dlarray
+from tracejit.captured import CapturedState
 from tracejit.errors import ArgumentError
-from tracejit.ir import Node, Value
+from tracejit.ir import Node, Value, Where
 from tracejit.signature import Call
 from tracejit.traces import ArrayLeaf, Trace
 
@@ -28,7 +29,7 @@ def record(
         outer: the recorder of the evaluation around the call, if there is one; what was recorded is then a part of
             that tape too, and the arrays of the result are on it.
     """
-    reads = state.reads_of(function)
+    reads = CapturedState(function, call.leaves)
     with trace.Recorder(name, accelerating=True, state=reads) as recorder:
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
         args, kwargs = tree.unflatten(call.treedef, inputs)
@@ -49,14 +50,27 @@ def record(
             else:
                 results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
         arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
+        reads.results = {id(leaf._data) for _, leaf in values}
         graph = recorder.graph
         graph.outputs = [value for value, _ in values]
         holds = guards.conjunction(recorder.builder, recorder.guards)
         if holds is not None:
             graph.outputs.append(holds)
-    reads = generator.joined(reads, recorder)
-    made = Trace(graph, results, treedef, name, call.key, recorder.guards, reads, recorder.refusal, length)
+    if reads.unguarded is not None:
+        recorder.refuse(*_unguarded(reads.unguarded))
+    state = generator.joined(reads, recorder)
+    made = Trace(graph, results, treedef, name, call.key, recorder.guards, state, recorder.refusal, length)
     return made if recorder.replayable else None, made.assemble(arrays)
+
+
+def _unguarded(found: tuple[str, Where]) -> tuple[str, Where, str]:
+    what, where = found
+    return (
+        f"it reads {what}, which cannot be compared with what it was at each call",
+        where,
+        "of a large array that NumPy computes with, make a dlarray, whose operations are recorded, or pass it as an "
+        "argument",
+    )
 
 
 def _own(recorder: trace.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
@@ -83,7 +97,9 @@ def _spliced(
     partner: dict[Value, Value] = dict(zip(arguments, given, strict=True))
     partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
     # What was read besides arguments is a constant there, as it is of any evaluation.
-    partner.update((value, tape.constant(value.data.copy())) for value in read)
+    for value in read:
+        around = recorder.state.of_outer.get(value)
+        partner[value] = tape.constant(value.data.copy()) if around is None else outer.value(around)
     for node in recorder.graph.nodes:
         copied = Node(node.op, tuple([partner[v] for v in node.inputs]), node.params, node.where)
         copied.outputs = tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs])

@@ -147,6 +147,19 @@ def _value_part(
     return ValuePart(kind, leaf)
 
 
+def array_part(data: np.ndarray, format: str | None = None) -> ArrayPart:
+    """Return the part of a key for an array that need not be copied, or as if it had been."""
+    contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
+    return ArrayPart(data.shape, format, data.dtype, None if contiguous else _strides(data))
+
+
+def packed(data: np.ndarray) -> np.ndarray:
+    """Return an array that can be walked: the data themselves, or a copy."""
+    if data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None:
+        return data
+    return _packed(data)
+
+
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:
     """Return strides in elements, or None if the data has to be copied to be walked."""
     itemsize = data.itemsize

@@ -14,12 +14,13 @@ is an array that was read, goes on by what the trace draws.
 This class reads nothing and is what a trace has that reads nothing; its replay asks nothing.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from tracejit.ir import Builder, Value
+from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 
 
@@ -36,10 +37,29 @@ class State:
     # What tells where each of those arrays is found: two recordings that read from other places differ.
     names: tuple[Any, ...] = ()
 
+    # Arrays of the evaluation around the recording, by the inputs that stand for them.
+    of_outer: Mapping[Value, Any] = MappingProxyType({})
+
+    # What the function read and changed itself, in words, and where: such a recording is right for its own call only.
+    changed: tuple[str, Where] | None = None
+
+    # What cannot be compared at each call, in words, and where it is read.
+    unguarded: tuple[str, Where] | None = None
+
+    def open(self) -> None:
+        """Begin the recording."""
+
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
         """Return the graph input that stands for an untraced array, made by ``builder.input`` if it is new, or
         None for an array that is a constant of the trace."""
         return None
+
+    def outer(self, builder: Builder, array: Any) -> Value | None:
+        """Return the graph input that stands for an array of the evaluation around the recording, or None."""
+        return None
+
+    def taken(self, data: np.ndarray) -> None:
+        """Note that the elements of an untraced dlarray are read by something else than operations of the trace."""
 
     def close(self) -> None:
         """End the recording."""
@@ -50,7 +70,19 @@ class State:
 
     def applies(self) -> bool:
         """Return whether fetch() would give arrays, without taking anything."""
-        return self.fetch() is not None
+        return self.fetch_checked() is not None
+
+    def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
+        """Return what fetch() does, or None also if an array has another size, dtype or layout."""
+        return self.fetch()
+
+    def fetch_within(self) -> tuple[Any, ...] | None:
+        """Return what fetch_checked() does, but dlarrays as they are, which may be on the tape around the call."""
+        return self.fetch_checked()
+
+    def failed(self) -> Any:
+        """Return the first guard that does not hold now, or None."""
+        return None
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
@@ -65,8 +97,3 @@ class State:
 
 
 NOTHING = State()
-
-
-def reads_of(function: Callable[..., Any]) -> State:
-    """Return a new State for a recording of `function`."""
-    return NOTHING

@@ -113,6 +113,7 @@ class Recorder:
         self._outer = _current.recorder
         _current.recorder = self
         self._quiet.__enter__()
+        self.state.open()
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -169,6 +170,9 @@ class Recorder:
             return value  # type: ignore[no-any-return]
         if value is not None:
             check_open(array)
+            found = self.state.outer(self.builder, array)
+            if found is not None:
+                return found
             raise TraceError(
                 f"an array of {describe(array)} that {value.owner.name} is recording is used inside {self.name}, "
                 "which has a trace of its own; its value would become a constant there and it would have no "
@@ -278,6 +282,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
     check_open(array)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
+    elif array._value is None and _current.recorder is not None:
+        _current.recorder.state.taken(array._data)
     return array._data  # type: ignore[no-any-return]
 
 
@@ -361,6 +367,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     cls = _array_class
     arrays = list(operands)
     known: list[np.dtype] | None = None
+    current_recorder = _current.recorder
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
@@ -370,6 +377,9 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
             arrays[i] = _number(x, known)
+        elif isinstance(x, np.generic) and current_recorder is not None:
+            made = as_array(x, op.name)
+            arrays[i] = wrap(made._data, None, current_recorder.builder.constant(made._data))
         else:
             arrays[i] = as_array(x, op.name)
     return arrays

@@ -70,7 +70,7 @@ class Trace:
 
     def run(self, arrays: list[dlarray]) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
-        read = self.state.fetch()
+        read = self.state.fetch_checked()
         if read is None:
             return MISS
         try:
@@ -87,7 +87,7 @@ class Trace:
 
     def run_within(self, arrays: list[dlarray]) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
-        read = self.state.fetch()
+        read = self.state.fetch_within()
         if read is None:
             return MISS
         with self._lock:
@@ -95,7 +95,9 @@ class Trace:
                 formats = [*self.formats, *([] if self._guard is None else [None])]
                 self._op = call_op(self.title, self.graph, formats, self._guard)
         try:
-            outputs = trace.apply_op(self._op[0], [*arrays, *[trace.wrap(data) for data in read]], {})
+            outputs = trace.apply_op(
+                self._op[0], [*arrays, *[x if type(x) is dlarray else trace.wrap(x) for x in read]], {}
+            )
         except GuardFailed:
             return MISS
         self.state.accepted()

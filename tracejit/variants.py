@@ -17,6 +17,9 @@ from tracejit.signature import Key
 from tracejit.trace import Refusal, describe_location
 from tracejit.traces import Trace
 
+_MOST_RESTLESS = (
+    2  # recordings of a function that changes what it reads: the first may only have set something up
+)
 FIRST_AUDIT = 8  # the call; then every FIRST_AUDIT times as many
 NEVER = 1 << 62
 
@@ -43,6 +46,9 @@ class Entry:
         self.pause_at = self.audit_at - 1
         self.confirmed = self.audits = self.replaced = 0
         self._repeated = 0
+        self._learnt = 0  # the call that recorded last
+        self._restless = 0  # recordings in a row because what the function reads had changed
+        self.retry_at = NEVER  # of a key that is refused: the call that records again
 
     def replayable(self, confirm: int) -> list[Trace]:
         """Return the variants that are confirmed, latest first."""
@@ -78,11 +84,21 @@ class Entry:
         if made.refusal is not None:
             return self._give_up(name, made.refusal)
         self.audits += audit
+        if self.calls != self._learnt + 1:  # there were replays meanwhile
+            self._restless = 0
+        self._learnt = self.calls
+        if made.state.changed is not None:
+            self._restless += 1
+            if self._restless > _MOST_RESTLESS:
+                return self._give_up(name, _own_change(made.state.changed), self.calls)
+            return Finding("unsettled", None)
+        changed = [known.state.failed() for known in self.variants]
+        self._restless += bool(changed) and None not in changed
+        if self._restless > most:
+            return self._give_up(name, _moving(changed[-1]), self.calls)
         partings: list[Parting] = []
-        changed = False
         for known in list(self.variants):
             if not known.state.applies():
-                changed = True
                 continue  # what it read has changed: it does not apply, and says nothing about this one
             found = compare(known, made)
             if isinstance(found, Parting):
@@ -104,13 +120,19 @@ class Entry:
                 known.agreed += 1
                 return Finding("audited" if audit else "confirmed", known)
         why = _why(partings, changed)
+        self.refusal = None
         self.variants.append(made)
+        for known in list(self.variants):
+            if len(self.variants) > most and known.state.failed() is not None:
+                self.variants.remove(known)  # what it read is something else now; the oldest of these go
         if len(self.variants) > most:
             return self._give_up(name, _too_many(partings, most))
         return Finding("recorded", made, why=why)
 
-    def _give_up(self, name: str, refusal: Refusal) -> "Finding":
+    def _give_up(self, name: str, refusal: Refusal, retry_after: int = NEVER) -> "Finding":
         self.refuse(refusal)
+        self.retry_at = min(NEVER, self.calls + retry_after)
+        self._restless = 0
         text = (
             f"{name} runs uncompiled for these arguments: {refusal.reason} at {describe_location(refusal.where)}. "
             f"{refusal.remedy[0].upper()}{refusal.remedy[1:]}."
@@ -151,6 +173,23 @@ class Finding:
         self.notice = notice
 
 
+def _own_change(found: tuple[str, Where]) -> Refusal:
+    what, where = found
+    return Refusal(
+        f"it changes {what}, which it also reads",
+        where,
+        "a replay would not change it. Pass it as an argument and return what it becomes, or change it outside",
+    )
+
+
+def _moving(guard: Any) -> Refusal:
+    return Refusal(
+        f"{guard.name}, which it reads, is another at each call",
+        guard.where,
+        "pass it as an argument; a number that is made a dlarray costs one trace for all its values",
+    )
+
+
 def _changing(found: Difference) -> Refusal:
     return Refusal(
         f"two recordings differ: {found.what}",
@@ -170,11 +209,11 @@ def _changed(name: str, found: Difference, made: Trace) -> Finding:
     return Finding("replaced", made, notice, f"{found.what} at {describe_location(found.where)}")
 
 
-def _why(partings: Sequence[Parting], changed: bool) -> str | None:
-    """Return why there is another variant."""
+def _why(partings: Sequence[Parting], changed: Sequence[Any]) -> str | None:
+    """Return why there is another variant, given the guards of the others on what is read, None if it holds."""
     if partings:
         return f"unlike in the trace recorded last, {partings[-1].guard}"
-    return "what the function reads besides its arguments has changed" if changed else None
+    return changed[-1].no_longer() if changed and changed[-1] is not None else None
 
 
 def _undecided(made: Trace) -> Refusal:

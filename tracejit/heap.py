@@ -1,0 +1,556 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a call found outside its arguments: the cells that the functions which ran can read, with what they held.
+
+A thing is an object that is known by identity; a cell is a place in it that holds a value: a global name, an
+attribute, an item, a variable of an enclosing function. Each cell is noted before the function that can read it starts,
+so what it held then is what a later call has to find again, and a cell that holds something else at the end
+was changed by the call itself.
+"""
+
+import builtins
+import collections
+import dataclasses
+import enum
+import functools
+import gc
+import itertools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit import reads, watch
+from tracejit.array import dlarray
+from tracejit.reads import READ, WRITE, WRITERS, Use
+
+
+class _Mark:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+MISSING = _Mark("nothing")  # what a cell holds that is not there
+_UNKNOWN = _Mark("computed")  # the value of a property, which runs code that is watched
+
+_ATOMS = frozenset({
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice,
+})  # fmt: skip
+SEQUENCES = frozenset({list, tuple, collections.deque})
+MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
+SETS = frozenset({set, frozenset})
+_CONTAINERS = SEQUENCES | MAPPINGS | SETS
+_TOLD_BY_SHAPE = frozenset(
+    {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
+)
+_VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
+_CALLS_OF_COLLECTOR = 4  # how deep functions that it calls may call others
+_MOST_THINGS = 20_000
+_CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
+
+# Attributes of things whose names are read in another way than those of instances.
+_PARTS: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__func__", "__self__"),
+    functools.partial: ("func", "args", "keywords"),
+    property: ("fget",),
+}
+
+
+class Cell:
+    """A place in a thing, and what it held when it was first met."""
+
+    __slots__ = ("is_read", "kind", "name", "value", "where")
+
+    def __init__(self, kind: str, name: Any, value: Any, where: tuple[str, int]) -> None:
+        self.kind = kind
+        self.name = name
+        self.value = value
+        self.is_read = False
+        self.where = where
+
+
+class Thing:
+    """An object, its cells, and for a container that is read as a whole what it held; for an array its bytes."""
+
+    __slots__ = ("cells", "content", "held", "is_computed_with", "is_whole", "kind", "meta", "value", "where")
+
+    def __init__(self, value: Any, kind: str) -> None:
+        self.value = value
+        self.kind = kind
+        self.cells: dict[tuple[str, Any], Cell] = {}
+        self.held: tuple[Any, ...] | None = None
+        self.content: bytes | None = None  # of an ndarray whose elements plain NumPy can read
+        self.meta = False  # whether its size or dtype was asked for
+        self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
+        self.is_whole = False
+        self.where = ("", 0)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether an array is too large to be compared at each call."""
+        return self.kind == "array" and data_of(self.value).nbytes > _CONTENT_LIMIT
+
+
+def data_of(array: Any) -> np.ndarray:
+    """Return the data of a dlarray or an ndarray."""
+    return array._data if type(array) is dlarray else array
+
+
+def is_atom(value: Any) -> bool:
+    """Return whether a value is known by its type and value and holds nothing that changes."""
+    kind = type(value)
+    if kind in _ATOMS or value is MISSING:
+        return True
+    return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(value, np.object_)
+
+
+def differs(value: Any, known: Any) -> bool:
+    """Return whether an atom is another than `known`, in type or value; NaN equals NaN, and 0.0 not -0.0."""
+    if value is known:
+        return False
+    if type(value) is not type(known):
+        return True
+    if isinstance(known, (float, complex, np.inexact)):
+        return repr(value) != repr(known)
+    return bool(value != known)
+
+
+def kind_of(value: Any) -> str:
+    """Return how a value is looked into."""
+    kind = type(value)
+    if is_atom(value):
+        return "atom"
+    if kind is dlarray or isinstance(value, np.ndarray):
+        return "array" if kind is dlarray or kind is np.ndarray else "opaque"
+    if hasattr(kind, "__dlpack__"):
+        return "foreign"
+    if kind in _CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        return "container"
+    if kind is types.FunctionType:
+        return "function"
+    if kind is types.ModuleType:
+        return "module"
+    if isinstance(value, type):
+        return "class" if _is_user_class(value) else "opaque"
+    if kind in _PARTS:
+        return "parts"
+    if getattr(kind, "evaluates_itself", False):
+        return "accelerated"
+    if _is_user_class(kind):
+        return "object"
+    if hasattr(value, "__wrapped__"):
+        return "wrapper"
+    return "object" if hasattr(value, "__dict__") and not callable(value) else "opaque"
+
+
+def _is_user_class(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    made_by_python = bool(kind.__flags__ & 1 << 9)
+    return made_by_python and (module is None or not is_library_module(module))
+
+
+class Heap:
+    """The things and cells that were met during one call of a function."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
+        self.things: dict[int, Thing] = {}
+        self.roots: dict[int, str] = {}  # by id of the thing: "function", "globals", "modules" or "class"
+        self.overflow = False
+        self._ran: set[types.CodeType] = set()
+        self._ignored: set[types.CodeType] = set()
+        self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
+        self._names: set[str] = set()
+        self._all_attributes = False
+        self._objects: list[Thing] = []  # read as a whole
+        self._seen: set[Any] = set()
+        self._where = ("", 0)
+        self.function = self.thing(function)
+        self.roots[id(function)] = "function"
+        for argument in arguments:  # the key of a trace holds these; what they read is not in it
+            if kind_of(argument) in ("function", "parts", "accelerated", "class", "module", "wrapper"):
+                self.thing(argument)
+                self.roots.setdefault(id(argument), "argument")
+
+    def started(self, frame: types.FrameType) -> None:
+        """Note what the function of a frame, which has just started, can read."""
+        code = frame.f_code
+        if code in self._ignored or self._is_of_collector(frame):
+            return
+        found = reads.reads_of(code)
+        file = code.co_filename
+        self._where = (file, code.co_firstlineno)
+        if code not in self._ran:
+            self._ran.add(code)
+            self._more_names(found)
+            for action in self._waiting.pop(code, ()):
+                action()
+        scope = frame.f_globals
+        if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods
+            return
+        key: Any = (code, id(scope))
+        is_new = key not in self._seen
+        self._seen.add(key)
+        variables: dict[str, Any] | None = None
+        for use in found.uses:
+            chain = use.chain
+            self._where = (file, use.line)
+            if chain.kind == "local":
+                if variables is None:
+                    variables = frame.f_locals
+                value = variables.get(chain.name, MISSING)
+                if is_atom(value):
+                    continue
+                key = (code, chain, use.how, id(value))
+                if key not in self._seen:
+                    self._seen.add(key)
+                    self.thing(value)  # kept, so that no other object gets its id
+                    self._follow(use, value, chain.steps)
+            elif is_new:
+                if chain.kind == "global":
+                    self._root(scope, "globals")
+                    self._follow(use, scope, (("global", chain.name), *chain.steps))
+                else:
+                    self._root(sys.modules, "modules")
+                    self._follow(use, sys.modules, (("module", chain.name), *chain.steps))
+
+    def _is_of_collector(self, frame: types.FrameType) -> bool:
+        """Return whether the garbage collector called a function, which it does between any two instructions."""
+        if not gc.callbacks or frame.f_code in self._ran:
+            return False
+        codes = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+        around: types.FrameType | None = frame
+        for _ in range(_CALLS_OF_COLLECTOR):
+            if around is None:
+                break
+            if around.f_code in codes:
+                self._ignored.add(frame.f_code)
+                return True
+            around = around.f_back
+        return False
+
+    def _root(self, value: Any, kind: str) -> Thing:
+        thing = self.things.get(id(value))
+        if thing is None:
+            thing = self.things[id(value)] = Thing(value, kind if kind != "class" else "class")
+        self.roots.setdefault(id(value), kind)
+        return thing
+
+    def _follow(self, use: Use, value: Any, steps: tuple[tuple[str, Any], ...]) -> None:
+        for number, (kind, name) in enumerate(steps, 1):
+            thing = self.thing(value)
+            if thing.kind == "array":
+                self._of_array(thing, kind, name)
+                return
+            if number == len(steps) and use.how == WRITE:
+                if not (kind == "attr" and name in WRITERS and thing.kind == "container"):
+                    self._cell(thing, kind, name)
+                return
+            if kind == "attr" and thing.kind == "container" and name not in WRITERS:
+                self.whole(thing.value)  # what a method of it tells
+            value = self._read(thing, kind, name)
+            if value is _UNKNOWN or value is MISSING:
+                self._add_names({str(name) for kind, name in steps[number:] if kind == "attr"})
+                if kind == "item":
+                    self.whole(thing.value)
+                return
+        if use.how == READ:
+            self.whole(value)
+
+    def _of_array(self, thing: Thing, kind: str, name: Any) -> None:
+        if kind == "attr" and name in _TOLD_BY_SHAPE:
+            thing.meta = True
+        elif type(thing.value) is np.ndarray:
+            self._content(thing)
+            if kind == "attr" and name not in _VIEWS:
+                thing.is_computed_with = True
+
+    def _content(self, thing: Thing) -> None:
+        """Note that plain NumPy can read the elements of an array."""
+        if thing.content is None:
+            thing.where = self._where
+            thing.content = b"" if thing.is_large else thing.value.tobytes()
+
+    def thing(self, value: Any) -> Thing:
+        """Return the thing of a value, new or known."""
+        thing = self.things.get(id(value))
+        if thing is not None:
+            return thing
+        thing = self.things[id(value)] = Thing(value, kind_of(value))
+        thing.where = self._where
+        if len(self.things) > _MOST_THINGS:
+            self.overflow = True
+            return thing
+        if thing.kind == "function":
+            self._when(value.__code__, lambda: self._function_ran(thing))
+            self._read(thing, "attr", "__code__")
+        elif thing.kind == "parts":
+            for name in _PARTS[type(value)]:
+                part = self._read(thing, "attr", name)
+                if kind_of(part) == "container":
+                    self._hold(self.thing(part))
+        elif thing.kind == "accelerated":
+            self._read(thing, "attr", "_function")
+        elif thing.kind == "wrapper":
+            self._read(thing, "attr", "__wrapped__")
+        elif thing.kind == "class":
+            self._class(value)
+        elif thing.kind == "object":
+            self._class(type(value))
+        return thing
+
+    def _when(self, code: types.CodeType, action: Callable[[], object]) -> None:
+        if code in self._ran:
+            action()
+        else:
+            self._waiting.setdefault(code, []).append(action)
+
+    def _function_ran(self, thing: Thing) -> None:
+        function = thing.value
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):  # what has no default was given by whoever called
+                self._hold(self.thing(self._read(thing, "attr", name)))
+        free = reads.reads_of(function.__code__).free
+        for number, name in enumerate(function.__code__.co_freevars):
+            if free.get(name, READ) == READ:
+                self._read(thing, "closure", (number, name))
+            else:
+                self._cell(thing, "closure", (number, name))
+
+    def _class(self, kind: type) -> None:
+        """Watch for the methods of a class."""
+        if id(kind) in self.roots or not _is_user_class(kind):
+            return
+        thing = self._root(kind, "class")
+        for base in kind.__mro__:
+            if not _is_user_class(base):
+                continue
+            for name, raw in vars(base).items():
+                function = _function_in(raw)
+                if function is not None:
+                    self._when(function.__code__, functools.partial(self._method, thing, base, name))
+
+    def _method(self, thing: Thing, base: type, name: str) -> None:
+        self._read(thing, "attr", name)
+        if base is not thing.value:  # what super() finds
+            self._read(self._root(base, "class"), "attr", name)
+
+    def _cell(self, thing: Thing, kind: str, name: Any) -> Cell | None:
+        key = (kind, name)
+        cell = thing.cells.get(key)
+        if cell is None:
+            value = look(thing, kind, name)
+            if value is _UNKNOWN:
+                return None
+            cell = thing.cells[key] = Cell(kind, name, value, self._where)
+        return cell
+
+    def _read(self, thing: Thing, kind: str, name: Any) -> Any:
+        """Note that a cell is read, and return what it held when it was first met."""
+        cell = self._cell(thing, kind, name)
+        if cell is None:
+            if kind == "attr" and thing.kind == "object":
+                own = self._cell(thing, "own", name)  # a method of the class, unless the instance has its own
+                if own is not None:
+                    own.is_read = True
+            return _UNKNOWN
+        if not cell.is_read:
+            cell.is_read = True
+            cell.where = self._where
+            if not is_atom(cell.value):
+                self.thing(cell.value)
+        return cell.value
+
+    def _hold(self, thing: Thing) -> None:
+        """Note what a container holds, and how many."""
+        if thing.held is None:
+            thing.held = tuple(elements(thing.value))
+            for value in values_in(thing.value):
+                if not is_atom(value):
+                    self.thing(value)
+
+    def whole(self, value: Any) -> None:
+        """Note that everything in a value can be read."""
+        if is_atom(value) or self.overflow:
+            return
+        thing = self.thing(value)
+        if thing.is_whole:
+            return
+        thing.is_whole = True
+        if thing.kind == "array":
+            if type(value) is np.ndarray:
+                self._content(thing)
+        elif thing.kind == "foreign":
+            thing.where = self._where
+        elif thing.kind == "container":
+            self._hold(thing)
+            for part in values_in(value):
+                self.whole(part)
+        elif thing.kind == "parts":
+            for cell in [*thing.cells.values()]:
+                self.whole(cell.value)
+        elif thing.kind in ("object", "class", "module"):
+            if thing.kind == "module" and is_library_module(value):
+                return
+            self._objects.append(thing)
+            names = set(self._names)
+            if dataclasses.is_dataclass(value) and thing.kind == "object":
+                names.update(field.name for field in dataclasses.fields(value))
+            if self._all_attributes and thing.kind == "object":
+                names.update(getattr(value, "__dict__", ()))
+            self._named(thing, names)
+
+    def _named(self, thing: Thing, names: set[str]) -> None:
+        """Read those attributes of an object that it has of the given names."""
+        for name in sorted(names):
+            found = look(thing, "attr", name)
+            if found is _UNKNOWN:
+                self._read(thing, "attr", name)
+            elif found is not MISSING:
+                self.whole(self._read(thing, "attr", name))
+
+    def _more_names(self, found: reads.Reads) -> None:
+        names = set(found.names)
+        if found.is_dynamic and not self._all_attributes:
+            self._all_attributes = True
+            for thing in [*self._objects]:
+                if thing.kind == "object":
+                    self._named(thing, set(getattr(thing.value, "__dict__", ())))
+        self._add_names(names)
+
+    def _add_names(self, names: set[str]) -> None:
+        new = names - self._names
+        if new:
+            self._names |= new
+            for thing in [*self._objects]:
+                self._named(thing, new)
+
+
+def elements(container: Any) -> Iterator[Any]:
+    """Return what a container holds, in its order; keys and values of a mapping."""
+    if type(container) in MAPPINGS:
+        return itertools.chain.from_iterable(container.items())
+    return iter(container)
+
+
+def values_in(container: Any) -> list[Any]:
+    """Return the values in a container."""
+    return [*container.values()] if type(container) in MAPPINGS else [*container]
+
+
+def is_library_module(module: types.ModuleType) -> bool:
+    """Return whether a module is NumPy's, tracejit's or Python's own."""
+    file = getattr(module, "__file__", None)
+    if file is None:  # of C, or made by a program: __main__, a notebook
+        return module.__name__ in sys.builtin_module_names
+    return watch.is_library(file)
+
+
+def _function_in(raw: Any) -> types.FunctionType | None:
+    """Return the Python function behind an entry of a class, or None."""
+    for name in ("__func__", "fget", "func", "_function", "__wrapped__"):
+        if type(raw) is not types.FunctionType and hasattr(raw, name) and not isinstance(raw, type):
+            raw = getattr(raw, name)
+    return raw if type(raw) is types.FunctionType else None
+
+
+def _static(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+def look(thing: Thing, kind: str, name: Any) -> Any:
+    """Return what a cell holds now, without running any code of the user's."""
+    value = thing.value
+    if kind == "global":
+        return value.get(name, MISSING)
+    if kind == "module":
+        return value.get(name, MISSING)
+    if kind == "closure":
+        try:
+            return value.__closure__[name[0]].cell_contents
+        except (ValueError, TypeError, IndexError):
+            return MISSING
+    if kind == "item":
+        return _item(value, name)
+    if kind == "own":
+        return True if name in getattr(value, "__dict__", ()) else MISSING
+    if thing.kind == "object":
+        return _attribute(value, name)
+    if thing.kind == "module":
+        if is_library_module(value):
+            return _UNKNOWN
+        found = vars(value).get(name, MISSING)
+        return _UNKNOWN if found is MISSING and "__getattr__" in vars(value) else found
+    if thing.kind == "class":
+        raw = _static(value, name)
+        if raw is MISSING:
+            return _UNKNOWN
+        if isinstance(raw, (staticmethod, classmethod)):
+            return getattr(value, name)
+        if isinstance(raw, types.FunctionType) or not hasattr(type(raw), "__get__"):
+            return raw
+        return raw if isinstance(raw, property) or hasattr(raw, "_function") else _UNKNOWN
+    if thing.kind in ("function", "parts", "accelerated", "wrapper"):
+        return getattr(value, name, MISSING) if name in _READABLE else _UNKNOWN
+    return _UNKNOWN
+
+
+_READABLE = frozenset({
+    "__code__", "__defaults__", "__kwdefaults__", "_function", "__wrapped__", *itertools.chain(*_PARTS.values()),
+})  # fmt: skip
+
+
+def _item(value: Any, name: Any) -> Any:
+    kind = type(value)
+    try:
+        if kind in MAPPINGS:
+            return dict.get(value, name, MISSING)
+        if kind in SEQUENCES or kind_of(value) == "container":
+            return value[name] if isinstance(name, int) else _UNKNOWN
+    except (IndexError, TypeError):
+        return MISSING
+    return _UNKNOWN
+
+
+def _attribute(value: Any, name: str) -> Any:
+    raw = _static(type(value), name)
+    if isinstance(raw, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return getattr(value, name, MISSING)
+    if raw is not MISSING and hasattr(type(raw), "__set__"):
+        return _UNKNOWN
+    own = getattr(value, "__dict__", {})
+    if name in own:
+        return own[name]
+    if raw is MISSING:
+        return _UNKNOWN if hasattr(type(value), "__getattr__") else MISSING
+    return _UNKNOWN if hasattr(type(raw), "__get__") else raw
+
+
+def changed(thing: Thing, cell: Cell) -> bool:
+    """Return whether a cell holds something else than when it was met."""
+    now = look(thing, cell.kind, cell.name)
+    if now is cell.value:
+        return False
+    if is_atom(cell.value) or is_atom(now):
+        return differs(now, cell.value)
+    if type(now) is types.MethodType and type(cell.value) is types.MethodType:  # made anew at each look
+        return now.__func__ is not cell.value.__func__
+    return True
+
+
+def same_elements(held: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
+    """Return whether a container holds what it held: the same objects, or equal atoms."""
+    return len(held) == len(now) and all(
+        a is b or (is_atom(a) and not differs(b, a)) for a, b in zip(held, now, strict=True)
+    )
+
+
+def is_builtin(name: str) -> bool:
+    """Return whether a name is one of Python's own."""
+    return hasattr(builtins, name)

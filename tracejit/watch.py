@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which Python functions run while a block runs, in this thread.
+
+Python 3.12 and later tell by sys.monitoring, where code that does not matter costs once; before there is a profile
+function only, whose calls make a recording take about twice as long.
+"""
+
+import os
+import sys
+import sysconfig
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+Started = Callable[[types.FrameType], None]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_EXAMPLES = _PACKAGE + "examples" + os.sep  # a user's code all the same
+_SITE = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))) + os.sep
+_LIBRARIES = (
+    _PACKAGE, "<frozen", "<tracejit", "<__array_function__",
+    *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite")],
+)  # fmt: skip
+_STANDARD = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+_is_library: dict[str, bool] = {}
+_monitoring: Any = getattr(sys, "monitoring", None)
+_OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
+
+
+class _Watching(threading.local):
+    started: Started | None = None
+
+
+_watching = _Watching()
+
+
+def is_library(file: str) -> bool:
+    """Return whether code of a file is taken to read nothing that changes: NumPy's, tracejit's, Python's own."""
+    known = _is_library.get(file)
+    if known is None:
+        path = file if file.startswith("<") else os.path.abspath(file)
+        standard = path.startswith(_STANDARD) and "-packages" + os.sep not in path
+        known = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
+        _is_library[file] = known
+    return known
+
+
+@contextmanager
+def watching(started: Started) -> Iterator[None]:
+    """Call `started` with the frame of each function of the user's code that starts in this thread."""
+    outer, _watching.started = _watching.started, started
+    try:
+        with _monitored() if _monitoring is not None else _profiled():
+            yield
+    finally:
+        _watching.started = outer
+
+
+def _start(frame: types.FrameType) -> None:
+    started = _watching.started
+    if started is not None and frame.f_code.co_flags & _OPTIMIZED:
+        _watching.started = None  # what is found out about a frame is not watched
+        try:
+            started(frame)
+        finally:
+            _watching.started = started
+
+
+@contextmanager
+def _profiled() -> Iterator[None]:
+    known = _is_library
+    previous: Any = sys.getprofile()
+    forward: Any = previous if callable(previous) else None
+
+    def profile(frame: types.FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            file = frame.f_code.co_filename
+            is_known = known.get(file)
+            if is_known is None:
+                is_known = is_library(file)
+            if not is_known:
+                _start(frame)
+        if forward is not None:
+            forward(frame, event, arg)
+
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        if previous is None or forward is not None:
+            sys.setprofile(previous)
+        else:  # a cProfile.Profile, which is set by itself only
+            sys.setprofile(None)
+            previous.enable()
+
+
+class _Monitor:
+    """The tool of sys.monitoring, on while any thread watches."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+        self.tool: int | None = None
+
+    def claim(self) -> bool:
+        if self.tool is None:
+            for tool in (4, 3):
+                if _monitoring.get_tool(tool) is None:
+                    _monitoring.use_tool_id(tool, "tracejit")
+                    _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
+                    self.tool = tool
+                    break
+        return self.tool is not None
+
+    def started(self, code: types.CodeType, offset: int) -> Any:
+        if is_library(code.co_filename):
+            return _monitoring.DISABLE
+        if _watching.started is not None:
+            _start(sys._getframe(1))
+        return None
+
+    def change(self, by: int) -> None:
+        with self.lock:
+            self.count += by
+            if self.count == max(by, 0):  # the first that comes, the last that goes
+                _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.count else 0)
+
+
+_monitor = _Monitor()
+
+
+@contextmanager
+def _monitored() -> Iterator[None]:
+    with _monitor.lock:
+        claimed = _monitor.claim()
+    if not claimed:
+        with _profiled():
+            yield
+        return
+    _monitor.change(1)
+    try:
+        yield
+    finally:
+        _monitor.change(-1)
