@@ -55,6 +55,7 @@ from tracejit.heap import (
     elements,
     is_atom,
     is_builtin,
+    is_user_class,
     look,
     same_elements,
 )
@@ -411,8 +412,9 @@ class _Finish:
         if thing.kind == "foreign":
             self.foreign(variable, bind, name, value, where)
             return
-        if thing.kind in ("opaque", "module", "accelerated"):
-            told = thing.kind == "opaque"
+        of_library = thing.kind == "object" and not is_user_class(type(value))  # its code is not watched
+        if of_library or thing.kind in ("opaque", "module", "accelerated"):
+            told = of_library or thing.kind == "opaque"
             self.guard(
                 name, _shown(value), where, f"{bind}if {variable} is not {self.constant(value)}: FAIL", told
             )

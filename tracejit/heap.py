@@ -135,19 +135,20 @@ def kind_of(value: Any) -> str:
     if kind is types.ModuleType:
         return "module"
     if isinstance(value, type):
-        return "class" if _is_user_class(value) else "opaque"
+        return "class" if is_user_class(value) else "opaque"
     if kind in _PARTS:
         return "parts"
     if getattr(kind, "evaluates_itself", False):
         return "accelerated"
-    if _is_user_class(kind):
+    if is_user_class(kind):
         return "object"
     if hasattr(value, "__wrapped__"):
         return "wrapper"
     return "object" if hasattr(value, "__dict__") and not callable(value) else "opaque"
 
 
-def _is_user_class(kind: type) -> bool:
+def is_user_class(kind: type) -> bool:
+    """Return whether a class is of Python code that is watched."""
     module = sys.modules.get(kind.__module__)
     made_by_python = bool(kind.__flags__ & 1 << 9)
     return made_by_python and (module is None or not is_library_module(module))
@@ -322,11 +323,11 @@ class Heap:
 
     def _class(self, kind: type) -> None:
         """Watch for the methods of a class."""
-        if id(kind) in self.roots or not _is_user_class(kind):
+        if id(kind) in self.roots or not is_user_class(kind):
             return
         thing = self._root(kind, "class")
         for base in kind.__mro__:
-            if not _is_user_class(base):
+            if not is_user_class(base):
                 continue
             for name, raw in vars(base).items():
                 function = _function_in(raw)
