@@ -63,6 +63,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.state import State
 
+_DEFAULTS = "defaults"
 _TRACED = re.compile(r"TRACED<(\w+)>")
 
 
@@ -381,9 +382,8 @@ class _Finish:
         if type(value) in (tuple, frozenset) and all(is_atom(part) for part in value):
             known = self.constant(value)
             same = f"type({variable}) is {type(value).__name__} and same({variable}, {known})"
-            self.guard(
-                name, _shown(value), where, f"{bind}if {variable} is not {known} and not ({same}): FAIL", True
-            )
+            text = f"{bind}if {variable} is not {known} and not ({same}): FAIL"
+            self.guard(name, _shown(value), where, text, not name.startswith(_DEFAULTS))
             return
         reached = self.reached.get(id(value))
         if reached is not None:
@@ -601,6 +601,8 @@ def _cell_name(owner: str, cell: Cell) -> str:
         return f"module {cell.name}"
     if cell.kind == "closure":
         return f"closure {cell.name[1]}"
+    if cell.name in ("__defaults__", "__kwdefaults__"):
+        return f"{_DEFAULTS} of {owner}" if owner else _DEFAULTS
     if cell.name == "__self__":
         return "self"
     if cell.kind == "item":
