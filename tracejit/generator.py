@@ -85,7 +85,7 @@ class Generator:
         A function that reads or sets it cannot be accelerated.
 
         Raises:
-            ArgumentError: if it is set to something else.
+            ArgumentError: if it is set to something else than a state.
         """
         _refuse_replays("read")
         _take_back()
@@ -99,6 +99,10 @@ class Generator:
         _take_back()
         if not isinstance(value, RngState):
             raise ArgumentError(f"state: expected what rng() or .state returned, not {value!r}.")
+        if type(value.position) is not int or not 0 <= value.position < 1 << 63:
+            raise ArgumentError(
+                f"state: a position is an integer from 0 to 2**63 - 1, not {value.position!r}."
+            )
         state = _as_array(RngState(seed_of("state", value.seed), value.position))
         with self._lock:
             self._current()[:] = state
