@@ -290,7 +290,7 @@ def test_a_generator_is_a_source_of_its_own():
         lambda **options: tj.dropout(tj.ones(50), **options),
     ):
         np.testing.assert_array_equal(draw(generator=tj.Generator(7)), in_new_state(draw, 7))
-    assert repr(tj.Generator(3)) == "Generator(seed=3), at position 0"
+    assert repr(tj.Generator(3)) == "<Generator with seed 3>"
     assert tj.rng() == (0, 4)
 
 

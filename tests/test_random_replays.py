@@ -184,6 +184,27 @@ def test_generators():
             np.testing.assert_array_equal(a, b)
 
 
+def test_a_generator_that_is_read_around_the_arguments():
+    class Model:
+        def __init__(self):
+            self.generator = None
+
+        @dlaccelerate
+        def step(self, x):
+            if self.generator is None:
+                self.generator = tj.Generator(3)
+            return x + tj.rand(2, generator=self.generator)
+
+    model = Model()
+    found = [model.step(np.zeros(2)).tolist() for _ in range(6)]
+    assert found == tj.rand(6, 2, generator=tj.Generator(3)).tolist()
+    model.generator = tj.Generator(4)
+    found = [model.step(np.zeros(2)).tolist() for _ in range(4)]
+    assert found == tj.rand(4, 2, generator=tj.Generator(4)).tolist()
+    assert model.step.stats.hits == 5 and model.step.stats.uncompiled == 0
+    assert "self.generator is <Generator with seed 4>" in model.step.explain()
+
+
 def test_a_generator_is_an_argument():
     noisy = dlaccelerate(lambda x, g: x + tj.rand(x.shape, generator=g), confirm=0)
     g, h = tj.Generator(1), tj.Generator(1)

@@ -134,8 +134,8 @@ class Generator:
         return found
 
     def __repr__(self) -> str:
-        seed, position = self._state.tolist()
-        return f"Generator(seed={seed & _LONG}), at position {position}"
+        # Without the position, which explain() would show as it once was.
+        return f"<Generator with seed {self._state.item(0) & _LONG}>"
 
     def __reduce__(self) -> Any:
         return (_restored, (self.state,))
