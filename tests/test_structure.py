@@ -42,6 +42,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("array",),
     ("evaluate", "recycle", "signature"),
     ("heap",),
+    ("fetching",),
     ("callpath", "captured", "optim", "testing"),
     ("passes",),
     ("program",),

@@ -125,7 +125,13 @@ class _Generator:
         self.orders = iter(key.orders)
         if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
             return None
-        if self.state.fetches:
+        if self.state.inlined is not None:
+            lines, names, found = self.state.inlined
+            self.names |= names
+            for line in lines:
+                self.line(line)
+            arrays += found
+        elif self.state.fetches:
             self.line("read = fetch()")
             self.miss_if("read is None")
             arrays.append("*read")

@@ -14,6 +14,7 @@ import enum
 import functools
 import gc
 import itertools
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -74,9 +75,14 @@ class Cell:
 
 
 class Thing:
-    """An object, its cells, and for a container that is read as a whole what it held; for an array its bytes."""
+    """An object, its cells, and for a container that is read as a whole what it held; for an array its bytes.
 
-    __slots__ = ("cells", "content", "held", "is_computed_with", "is_whole", "kind", "meta", "value", "where")
+    `tape` is the Value of a dlarray when it was met, and `data` what it held.
+    """
+
+    __slots__ = (
+        "cells", "content", "data", "held", "is_computed_with", "is_whole", "kind", "meta", "tape", "value", "where"
+    )  # fmt: skip
 
     def __init__(self, value: Any, kind: str) -> None:
         self.value = value
@@ -88,6 +94,8 @@ class Thing:
         self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
         self.is_whole = False
         self.where = ("", 0)
+        self.data = data_of(value) if kind == "array" else None
+        self.tape = value._value if type(value) is dlarray else None
 
     @property
     def is_large(self) -> bool:
@@ -160,7 +168,7 @@ class Heap:
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
         self.things: dict[int, Thing] = {}
         self.roots: dict[int, str] = {}  # by id of the thing: "function", "globals", "modules" or "class"
-        self.overflow = False
+        self.unseen: tuple[str, tuple[str, int]] | None = None  # what cannot be noted, and where it is read
         self._ran: set[types.CodeType] = set()
         self._ignored: set[types.CodeType] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
@@ -178,6 +186,15 @@ class Heap:
 
     def started(self, frame: types.FrameType) -> None:
         """Note what the function of a frame, which has just started, can read."""
+        try:
+            self._started(frame)
+        except Exception as error:  # of an object that does not let itself be looked at
+            self.unseen = self.unseen or (
+                f"what cannot be looked at ({type(error).__name__}: {error})",
+                self._where,
+            )
+
+    def _started(self, frame: types.FrameType) -> None:
         code = frame.f_code
         if code in self._ignored or self._is_of_collector(frame):
             return
@@ -283,7 +300,7 @@ class Heap:
         thing = self.things[id(value)] = Thing(value, kind_of(value))
         thing.where = self._where
         if len(self.things) > _MOST_THINGS:
-            self.overflow = True
+            self.unseen = self.unseen or ("more objects than can be compared at each call", self._where)
             return thing
         if thing.kind == "function":
             self._when(value.__code__, lambda: self._function_ran(thing))
@@ -375,7 +392,7 @@ class Heap:
 
     def whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""
-        if is_atom(value) or self.overflow:
+        if is_atom(value) or self.unseen is not None:
             return
         thing = self.thing(value)
         if thing.is_whole:
@@ -547,7 +564,9 @@ def changed(thing: Thing, cell: Cell) -> bool:
 
 def same_elements(held: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
     """Return whether a container holds what it held: the same objects, or equal atoms."""
-    return len(held) == len(now) and all(
+    if len(held) != len(now):
+        return False
+    return all(map(operator.is_, held, now)) or all(
         a is b or (is_atom(a) and not differs(b, a)) for a, b in zip(held, now, strict=True)
     )
 

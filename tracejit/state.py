@@ -40,6 +40,10 @@ class State:
     # Arrays of the evaluation around the recording, by the inputs that stand for them.
     of_outer: Mapping[Value, Any] = MappingProxyType({})
 
+    # The same as fetch() for a call path: source that ends with "return MISS" where a guard does not hold, the names
+    # that it uses, and the expressions for the arrays after it; None: fetch() is called.
+    inlined: tuple[list[str], dict[str, Any], list[str]] | None = None
+
     # What the function read and changed itself, in words, and where: such a recording is right for its own call only.
     changed: tuple[str, Where] | None = None
 
@@ -60,6 +64,9 @@ class State:
 
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read by something else than operations of the trace."""
+
+    def abandon(self) -> None:
+        """End a recording whose function raised an error."""
 
     def close(self) -> None:
         """End the recording."""

@@ -120,6 +120,8 @@ class Recorder:
         self._quiet.__exit__(*exc)
         _current.recorder = self._outer
         self._outer = None  # a kept graph must not keep that of the evaluation around it
+        if exc[0] is not None:
+            self.state.abandon()
         self.close()
 
     def close(self) -> None:
