@@ -71,11 +71,20 @@ class Replay:
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
-                    self._executable = executable(self.program, self.title, self._layouts)
+                    program = self.program
+                    self._executable = executable(program, self.title, self._layouts)
+                    self._write_down(program)
         outputs: list[np.ndarray] = self._executable(arrays)
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         return outputs
+
+    def _write_down(self, program: Program) -> None:
+        compile_ns = getattr(self._executable, "compile_ns", None)
+        if compile_ns is not None:
+            from tracejit.backend import inventory
+
+            inventory.keep(program, self.title, self.build_ns, compile_ns)
 
     @property
     def launch(self) -> Any:

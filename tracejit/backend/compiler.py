@@ -33,7 +33,6 @@ from numba.core.typed_passes import (
 from numba.core.typing import signature, templates
 from numba.core.untyped_passes import (
     FixupArgs,
-    IRProcessing,
     ReconstructSSA,
     TranslateByteCode,
 )
@@ -77,7 +76,7 @@ class _Lowering(LoweringPass):
 
 
 _PASSES = (
-    TranslateByteCode, FixupArgs, IRProcessing, ReconstructSSA,
+    TranslateByteCode, FixupArgs, ReconstructSSA,
     NopythonTypeInference, PreLowerStripPhis, _Lowering,
 )  # fmt: skip
 
@@ -88,9 +87,18 @@ class _Target(CPU):
 
 class _Typing(typing.BaseContext):
     def init(self) -> None:
+        self._resolved: dict[Any, Any] = {}
         for suffix, dtype in DTYPES.items():
             if suffix in pointers.DTYPES and dtype.kind != "b":
                 self.insert_global(dtype.type, types.NumberClass(pointers.DTYPES[suffix]))
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        # Numba asks for each call of each function, several times; answers do not change.
+        key = func, args, tuple(kws.items())
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = super().resolve_function_type(func, args, kws)
+        return found
 
     def resolve_value_type(self, val: Any) -> Any:
         # For a class that is no number, such as range, Numba would import its own containers first.

@@ -80,12 +80,17 @@ class _Instance:
 
 
 class CpuExecutable:
-    """A compiled program; may be called from several threads at once."""
+    """A compiled program; may be called from several threads at once.
+
+    compile_ns      what compiling its kernels took, 0 if all were at hand
+    """
 
     def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
+        compiled_ns = compiled.compile_ns
         compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
+        self.compile_ns = compiled.compile_ns - compiled_ns
         table = _Table(program)
         run = _executor()
         checks = _checks(program.inputs, layouts)

@@ -49,8 +49,8 @@ class Folder:
         self.name = name
         self._shared = shared
 
-    def read(self, name: str) -> bytes | None:
-        """Return the content of a file, None if there is none.
+    def read(self, name: str, use: bool = True) -> bytes | None:
+        """Return the content of a file, None if there is none; it counts as used now, unless that is not meant.
 
         Raises:
             RefusedError: if the folder is not to be used.
@@ -67,15 +67,11 @@ class Folder:
             except FileNotFoundError:
                 return None
             try:
-                status = os.fstat(file)
-                try:
-                    self._check(status, stat.S_ISREG, f"the file {name}", "an ordinary file")
-                except RefusedError as refused:
-                    raise CacheError(str(refused)) from refused
-                if status.st_size > LARGEST:
+                if self._checked_file(file, name).st_size > LARGEST:
                     raise CacheError(f"the file {name} is too large to be an entry")
-                with suppress(OSError):  # the time of last use; a folder may be read-only
-                    os.utime(file)
+                if use:
+                    with suppress(OSError):  # a folder may be read-only
+                        os.utime(file)
                 with os.fdopen(os.dup(file), "rb") as stream:
                     return stream.read(LARGEST)
             finally:
@@ -101,6 +97,24 @@ class Folder:
                 with suppress(OSError):
                     os.unlink(temporary, dir_fd=folder)
                 raise
+
+    def append(self, name: str, line: bytes, limit_bytes: int) -> None:
+        """Add a line to a file, which is made if need be; a file that has reached the limit stays as it is.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            CacheError: if the file is not to be used.
+            OSError: if it cannot be written.
+        """
+        with self._opened(make=True) as folder:
+            assert folder is not None
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            file = os.open(name, flags, 0o666 if self._shared else 0o600, dir_fd=folder)
+            try:
+                if self._checked_file(file, name).st_size + len(line) <= limit_bytes:
+                    os.write(file, line)  # at once: lines of several processes do not mix
+            finally:
+                os.close(file)
 
     def files(self) -> list[File]:
         """Return the files of the folder.
@@ -178,6 +192,14 @@ class Folder:
             if parent is None:
                 os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             os.mkdir(path, mode, dir_fd=parent)
+
+    def _checked_file(self, file: int, name: str) -> os.stat_result:
+        status = os.fstat(file)
+        try:
+            self._check(status, stat.S_ISREG, f"the file {name}", "an ordinary file")
+        except RefusedError as refused:
+            raise CacheError(str(refused)) from refused
+        return status
 
     def _check(self, status: os.stat_result, is_kind: object, what: str, kind: str) -> None:
         if not is_kind(status.st_mode):  # type: ignore[operator]

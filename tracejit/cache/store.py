@@ -128,7 +128,12 @@ def store() -> Store | None:
     settings = config.settings
     if settings.cache == "off":
         return None
-    return _store(settings.cache_dir or default_root(), settings.cache_mib << 20, settings.cache == "shared")
+    return _store(root(), settings.cache_mib << 20, settings.cache == "shared")
+
+
+def root() -> str:
+    """Return the folder of the cache that is set."""
+    return config.settings.cache_dir or default_root()
 
 
 @cache
