@@ -52,6 +52,7 @@ class Trace:
         self._guard = len(graph.outputs) - 1 if guards else None
         self.replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
         self._op: tuple[Op, list[Replay]] | None = None
+        self._path: Callable[[Any], Any] | None = None
         self._lock = threading.Lock()
 
     def assemble(self, arrays: list[Any]) -> Any:
@@ -105,9 +106,13 @@ class Trace:
 
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
-        launch = self.replay.launch
-        if launch is None:
-            return None
+        if self._path is None:
+            launch = self.replay.launch
+            if launch is not None:
+                self._path = self._generate(launch)
+        return self._path
+
+    def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
         formats = self.formats
         outputs = list(zip(self.replay.program.outputs[: len(formats)], formats, strict=True))
         guarded = self._guard is not None
