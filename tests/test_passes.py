@@ -575,6 +575,62 @@ def test_gradients_of_unrolled_steps_take_the_memory_of_one() -> None:
     )  # the states, which the adjoint reads; no gradient of each step
 
 
+def sums(b: Builder, count: int, axes: tuple[int, ...], shape: tuple[int, ...] = (3, 4)) -> list[Value]:
+    """Return sums over axes of functions of new inputs."""
+    inputs = [b.input(Aval(shape, None, np.dtype(np.float64))) for _ in range(count)]
+    return [b.sum(b.tanh(x), axes=axes, keepdims=False) for x in inputs]
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()])
+def test_a_sum_of_sums_is_a_chain(axes: tuple[int, ...]) -> None:
+    graph = Graph()
+    b = Builder(graph)
+    first, second, third = sums(b, 3, axes)
+    graph.outputs = [b.add(first, b.add(second, third)), b.exp(third)]
+    check_accumulated(graph, names_of(axes))
+
+
+def names_of(axes: tuple[int, ...]) -> list[str]:
+    if not axes:  # sums over nothing are simplified away
+        return ["tanh", "tanh", "tanh", "add", "add", "exp"]
+    return ["tanh", "sum", "tanh", "tanh", "sum", "sum_add", "add", "exp"]
+
+
+def test_sums_and_products_have_a_chain_each() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    rows = sums(b, 3, (0,), (5, 3, 4))
+    made = products(b, 2)
+    z = b.input(Aval((3, 4), None, np.dtype(np.float64)))
+    graph.outputs = [b.add(b.add(b.add(rows[0], made[0]), b.add(rows[1], z)), b.add(made[1], rows[2]))]
+    check_accumulated(
+        graph, ["tanh", "sum", "tanh", "tanh", "matmul", "matmul_add", "sum_add", "sum_add", "add", "add"]
+    )
+
+
+def recurrent(steps: int) -> Graph:
+    """Return the loss and the gradients of a recurrent network with biases, whose every step has a loss."""
+
+    def loss(b: Builder, w: Value, bias: Value, h: Value, *inputs: Value) -> list[Value]:
+        total = b.constant(np.zeros(()))
+        for x in inputs:
+            h = b.tanh(b.add(b.add(b.matmul(h, w), x), bias))
+            total = b.add(total, b.sum(b.square(h), axes=(0, 1), keepdims=False))
+        found = gradient(b, [total], [b.constant(np.ones(()))], [w, bias])
+        return [total, *(v for v in found if v is not None)]
+
+    return graph_of(loss, normal(8, 8), normal(8), normal(2, 8), *(normal(2, 8) for _ in range(steps)))
+
+
+def test_many_lengths_need_no_more_kernels_than_two() -> None:
+    def kernels(steps: int) -> set[str]:
+        return {kernel.name for kernel in build(recurrent(steps)).kernels}
+
+    of_two = kernels(30) | kernels(90)
+    assert set().union(*map(kernels, (*range(3, 40), 100))) <= of_two
+    assert len(of_two) == 7
+
+
 def test_products_of_what_is_there_from_the_start_wait_for_their_readers() -> None:
     def unrolled(b: Builder, x: Value, w: Value, h: Value) -> Value:
         for step in range(10):

@@ -539,3 +539,15 @@ def test_records_in_a_graph(name):
         (result,) = evaluate(graph, [x])
         assert (result.shape, result.dtype) == (graph.outputs[0].shape, graph.outputs[0].dtype)
         np.testing.assert_array_equal(result, OPS[name].numpy(x, **sample.params))
+
+
+def test_what_a_sum_is_added_to_is_as_large_as_it():
+    """sum_add is made by the compiler, and does not broadcast."""
+    x = Aval((2, 3), None, np.dtype("f4"))
+    for z in (Aval((1,), None, np.dtype("f4")), Aval((3,), None, np.dtype("f8"))):
+        with pytest.raises(DimsError) as caught:
+            OPS["sum_add"].infer(x, z, axes=(0,), keepdims=False)
+        assert str(caught.value) == (
+            f"sum_add: z is {z.dtype} of size {z.shape[0]}, but the sum that is added to it is float32 of size 3; "
+            "use sum and add, which broadcast and promote."
+        )

@@ -32,7 +32,7 @@ _DEAR = 10  # cost of an op that pays for gathering its operands
 _LARGEST_STRIDE = 2**26  # elements: places of lanes count with 32 bits
 _MOST_SCRATCH = 16  # values of a row in scratch memory
 _CALLS = frozenset({"floordiv", "mod"})  # of floats they call the C library, number by number
-_FOLDS = frozenset({"sum", "max", "min"})
+_FOLDS = frozenset({"sum", "sum_add", "max", "min"})
 
 
 def count() -> int:

@@ -32,7 +32,12 @@ from tracejit.program import Kernel, Number
 
 INDENT = "    "
 NAME = "KERNEL"  # stands for the kernel's name in the text that is hashed
-_FAST_FOLDS = frozenset({"sum", "max", "min"})  # float folds that targets define, free to reassociate
+_FAST_FOLDS = {
+    "sum": "sum",
+    "sum_add": "sum",
+    "max": "max",
+    "min": "min",
+}  # targets define them, free to reassociate
 
 
 class Walk(NamedTuple):
@@ -129,7 +134,7 @@ def combine(node: Node, accumulator: str, element: str, width: str = "") -> str:
     if source != result:
         element = f"{to_result}({element})"
     if result.kind == "f" and node.op.name in _FAST_FOLDS:
-        return f"fold_{node.op.name}_{SUFFIXES[result]}({accumulator}, {element})"
+        return f"fold_{_FAST_FOLDS[node.op.name]}_{SUFFIXES[result]}({accumulator}, {element})"
     text = emit.combine.format(accumulator, element, T=SUFFIXES[source], R=SUFFIXES[result])
     return f"{to_result}({text})" if _wraps(result) else text
 
@@ -316,7 +321,12 @@ class _Emitter:
                             out.append(f"{INDENT * indent}for i{axis} in range(n{axis}):")
                             indent += 1
                     target = f"o{line.write}[{self.index(f'o{line.write}', strides)}]"
-                    out.append(f"{INDENT * indent}{target} = {self.init(line.node)}")
+                    start = self.init(line.node)
+                    if line.start is not None:
+                        start = (
+                            f"p{line.start}[{self.index(f'p{line.start}', self.read_strides[line.start])}]"
+                        )
+                    out.append(f"{INDENT * indent}{target} = {start}")
 
     def init(self, node: Node) -> str:
         emit = node.op.emit
@@ -433,7 +443,7 @@ class _Emitter:
         if self.lanes:
             value = self.widened(value, node.output.dtype)
             if strides[0] == 0:
-                value = f"total_{node.op.name}({value}, count)"
+                value = f"total_{_FAST_FOLDS[node.op.name]}({value}, count)"
             else:
                 width = self.width
         folded = combine(node, self.load(pointer, strides), value, width)

@@ -80,6 +80,26 @@ def _vjp_sum(b: Any, node: Any, ct: Any) -> Any:
     return (_kept(b, node, ct),)  # autodiff broadcasts it to the input's shape
 
 
+def _infer_sum_add(x: Aval, z: Aval, *, axes: tuple[int, ...], keepdims: bool) -> Aval:
+    total = _infer_wide(x, axes=axes, keepdims=keepdims)
+    if z.shape != total.shape or np.result_type(z.dtype, total.dtype) != total.dtype:
+        raise DimsError(
+            f"sum_add: z is {z.dtype} of size {describe_shape(z.shape, z.format)}, but the sum that is added to it is "
+            f"{total.dtype} of size {describe_shape(total.shape, total.format)}; use sum and add, which "
+            "broadcast and promote."
+        )
+    return total
+
+
+def _reference_sum_add(x: np.ndarray, z: np.ndarray, *, axes: tuple[int, ...], keepdims: bool) -> np.ndarray:
+    total: np.ndarray = _numpy(np.add)(x, axes=axes, keepdims=keepdims) + z
+    return total
+
+
+def _vjp_sum_add(b: Any, node: Any, ct: Any) -> Any:
+    return _kept(b, node, ct), ct
+
+
 def _vjp_prod(b: Any, node: Any, ct: Any) -> Any:
     # Note [products of all others]
     x = node.inputs[0]
@@ -206,6 +226,12 @@ OPS = (
     Op(name="sum", doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
        infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=_SAMPLES),
+    Op(name="sum_add", doc="sum over axes of x, plus z, which is as large as that: a sum of sums; ct broadcast, ct",
+       kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add,
+       emit=Fold(lambda dtype: 0, "{0} + {1}"),
+       samples=(Sample(((2, 3), (2,)), {"axes": (1,), "keepdims": False}),
+                Sample(((2, 3), (1, 3)), {"axes": (0,), "keepdims": True}),
+                Sample(((2, 1, 3), ()), {"axes": (0, 1, 2), "keepdims": False}))),
     Op(name="prod", doc="product over axes, of integers and bools in 64 bits; ct times the product of the "
        "others, which is right at zeros too", kind=Kind.REDUCE, infer=_infer_wide, numpy=_numpy(np.multiply),
        vjp=_vjp_prod, emit=Fold(lambda dtype: 1, "{0} * {1}"), samples=_SAMPLES),

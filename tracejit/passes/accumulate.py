@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""accumulate: sums of matrix products become products that add to what is there.
+"""accumulate: sums of matrix products, and of sums over axes, become products and sums that add to what is there.
 
-The gradient of a weight that is used in every step of a loop is a sum of as many products. Stored one by one and then
-added, they take as much memory as the loop has steps; as a chain of products, each of which adds to the one before,
-they share one array, and nothing is left to add. The order of a sum changes by this, as that of any reduction may.
+The gradient of a weight that is used in every step of a loop is a sum of as many products, that of a bias a sum of as
+many sums over the batch. Stored one by one and then added, they take as much memory as the loop has steps, and a kernel
+that adds so many, which is another one for each number of steps. As a chain, each of which adds to the one before,
+products share one array, and nothing is left to add. The order of a sum changes by this, as that of any reduction may.
 """
 
 from collections import Counter
+from typing import Any
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import OPS
+
+_ADDING = {"matmul": "matmul_add", "sum": "sum_add"}
 
 
 def accumulate(graph: Graph) -> None:
@@ -27,11 +31,15 @@ def accumulate(graph: Graph) -> None:
     for node in graph.nodes:
         if _is_sum(node) and node.output not in inner:
             sums, terms = _terms(node, inner)
-            made = [v for v in terms if uses[v] == 1 and v.node is not None and v.node.op.name == "matmul"]
-            if len(made) > 1:
-                made.sort(key=lambda v: depth[v])
-                instead[node] = _chain(node, made, [v for v in terms if v not in made])
-                gone.update(sums, [v.node for v in made[1:] if v.node])
+            chains = []
+            for name in _ADDING:
+                made = [v for v in terms if uses[v] == 1 and v.node is not None and v.node.op.name == name]
+                if len(made) > 1:
+                    chains.append(sorted(made, key=lambda v: depth[v]))
+            if chains:
+                chained = {v for made in chains for v in made}
+                instead[node] = _chain(node, chains, [v for v in terms if v not in chained])
+                gone.update(sums, [v.node for made in chains for v in made[1:] if v.node])
     nodes: list[Node] = []
     for node in graph.nodes:
         if node in instead:
@@ -64,25 +72,27 @@ def _terms(root: Node, inner: set[Value]) -> tuple[list[Node], list[Value]]:
     return sums, terms
 
 
-def _chain(root: Node, products: list[Value], others: list[Value]) -> list[Node]:
-    """Return nodes that compute `root` with a chain of the products; the first of them stays where it is."""
+def _chain(root: Node, chains: list[list[Value]], others: list[Value]) -> list[Node]:
+    """Return nodes that compute `root` with chains of values; the first one of each stays where it is."""
     nodes: list[Node] = []
-    total = products[0]
 
-    def append(name: str, inputs: tuple[Value, ...], like: Node) -> Value:
-        node = Node(OPS[name], inputs, {}, like.where)
+    def append(name: str, inputs: tuple[Value, ...], like: Node, params: dict[str, Any]) -> Value:
+        node = Node(OPS[name], inputs, params, like.where)
         node.outputs = (Value(root.output.aval, root.output.owner, node),)
         nodes.append(node)
         return node.output
 
-    for value in products[1:]:
-        assert value.node is not None
-        total = append("matmul_add", (*value.node.inputs, total), value.node)
-    if others:
-        rest = others[0]
-        for value in others[1:]:
-            rest = append("add", (rest, value), root)
-        append("add", (rest, total), root)
+    totals = []
+    for made in chains:
+        total = made[0]
+        for value in made[1:]:
+            assert value.node is not None
+            name = _ADDING[value.node.op.name]
+            total = append(name, (*value.node.inputs, total), value.node, value.node.params)
+        totals.append(total)
+    rest, *more = [*others, *totals]
+    for value in more:
+        rest = append("add", (rest, value), root, {})
     nodes[-1].outputs = root.outputs
     root.output.node = nodes[-1]
     return nodes

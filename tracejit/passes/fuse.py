@@ -246,17 +246,19 @@ class _Fuser:
         value = node.inputs[0]
         base, axes = self.fused.source(value)
         depth = self.depth.get(base, 0)
+        # What the sum adds to has to be there before the loop begins.
+        before = max([self.depth.get(self.fused.source(v)[0], 0) for v in node.inputs[1:]], default=-1)
         reduced = set(node.params["axes"])
         loop = self.candidate([base])
         inside: tuple[int, ...] | None = None
-        if loop is not None and loop.depth == depth:
+        if loop is not None and loop.depth == depth and before < depth:
             # An axis that a broadcast added has no axis of the loop to run along, whether reduced or kept.
             covered = {a for a in axes if a >= 0}
             if all(a in covered for a, extent in enumerate(value.shape) if extent != 1):
                 inside = loop.maps[base]
         if loop is None or inside is None:
             domain = tuple([extent for extent in value.shape if extent != 1])
-            loop = self.new_loop(domain, depth + 1)
+            loop = self.new_loop(domain, max(depth, before) + 1)
             position = iter(range(len(domain)))
             of_value = [next(position) if extent != 1 else -1 for extent in value.shape]
         else:
@@ -281,7 +283,7 @@ class _Fuser:
                     split -= 1
             if split < rank and all(d in folded for d in range(split, rank)):
                 loop.split = split
-                ready = all(d >= split for d in folded)
+                ready = all(d >= split for d in folded) and len(node.inputs) == 1
         if node.params["keepdims"]:
             out = tuple([-1 if axis in reduced else d for axis, d in enumerate(of_value)])
         else:

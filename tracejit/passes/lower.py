@@ -78,11 +78,12 @@ class Fold(NamedTuple):
 
 
 class Accumulate(NamedTuple):
-    """writes[write] <- writes[write] combined with value; the memory starts with the fold's init"""
+    """writes[write] <- writes[write] combined with value; the memory starts with reads[start], or the fold's init"""
 
     write: int
     node: Node
     value: Operand
+    start: int | None = None
 
 
 Line = Load | Reload | Compute | Store | Fold | Accumulate
@@ -244,6 +245,14 @@ class _Lowering:
         axes = tuple([-1 if extent == 1 else d for d, extent in zip(axes, value.shape, strict=True)])
         return self.read(self.access(value, axes))
 
+    def start(self, node: Node) -> int | None:
+        """Return the number of the read of what a reduction adds to, or None."""
+        if len(node.inputs) == 1:
+            return None
+        total, own = node.inputs[1], self.loop.maps[node.output]
+        axes = tuple([-1 if extent == 1 else d for d, extent in zip(own, total.shape, strict=True)])
+        return self.read(self.access(total, axes))
+
     def fill_pass(self, number: int, full: list[list[Line]], reductions: list[Node]) -> None:
         lines = full[number]
         known: set[Operand] = set()
@@ -280,7 +289,7 @@ class _Lowering:
             if self.partial(node):
                 lines.append(Fold(node.output, node, value))
             else:
-                lines.append(Accumulate(self.write(node.output), node, value))
+                lines.append(Accumulate(self.write(node.output), node, value, self.start(node)))
 
     def partial(self, node: Node) -> bool:
         """Return whether a reduction folds in a register over all axes after the split."""
@@ -314,7 +323,7 @@ class _Lowering:
                 if isinstance(line, Fold):
                     out = line.result
                     if out in self.loop.accumulates:
-                        lines.append(Accumulate(self.write(out), line.node, out))
+                        lines.append(Accumulate(self.write(out), line.node, out, self.start(line.node)))
                     elif out in self.write_numbers:
                         lines.append(Store(self.write_numbers[out], out))
         if self.loop.split is None:
@@ -326,7 +335,7 @@ class _Lowering:
             if out in self.loop.reduced_from:
                 value = self.register(node.inputs[0])
                 if value is not None and self.is_row[value]:
-                    lines.append(Accumulate(self.write(out), node, value))
+                    lines.append(Accumulate(self.write(out), node, value, self.start(node)))
                 continue
             operands = tuple([self.operand(node, i) for i in range(len(node.inputs))])
             lines += [Load(part, part) for part in operands if isinstance(part, int)]

@@ -76,7 +76,7 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
         return None
     tail: list[Nest] = []
     if nest.split == 0:
-        if len(nest.full) > 1:
+        if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
             return None  # later passes wait for what earlier ones folded over all elements
         nest, tail = _without_tail(nest)
     nest = _outer_joined(nest, count_of(ns, MOST_PARTS))
@@ -238,6 +238,8 @@ def _compact(nest: Nest) -> Nest:
 
 def _combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
+    if len(node.inputs) > 1:
+        return False  # each part would begin with what the sum adds to
     return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
 
 

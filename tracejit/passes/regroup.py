@@ -77,6 +77,8 @@ def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bo
         return False
     axes = fused.source(use.node.inputs[use.position])[1]
     folded = use.step.reduced_from.get(use.node.output)
+    if folded is not None and use.position > 0:
+        return False  # what a sum adds to is there before the loop begins
     if folded is not None and {a for a in folded if a >= 0} != {a for a in made_by.maps[base] if a >= 0}:
         return False  # a reduction over axes along which `base` is only broadcast has to run along them
     return _axes_in_reader(use.step, use.node, use.position, axes) == made_by.maps[base]
