@@ -97,11 +97,11 @@ class TestNumbersOfTheReference:
         assert accelerated.hit_rate == 0.0 and accelerated.stats.traces == 1
 
     def test_the_least_recently_used_trace_goes_first(self):
-        accelerated = dlaccelerate(lambda x, k: x * k, cache_size=3)
+        accelerated = dlaccelerate(lambda x, k: x * len(k), cache_size=3)
 
         def hits(k):
             before = accelerated.stats.hits
-            assert accelerated(vector(1), k).item() == k
+            assert accelerated(vector(1), "a" * k).item() == k
             return accelerated.stats.hits > before
 
         assert [hits(k) for k in (1, 2, 3)] == [False] * 3
@@ -535,7 +535,7 @@ class TestExplain:
             (({"a": vector(1)},), ({"a": vector(1, 2)},), r"x\['a'\] was 1 float64, is 2 float64."),
             (({"it was": vector(1)},), ({"it was": vector(1, 2)},), r"x\['it was'\] was 1 float64, is 2 float64."),
             ((vector(1), "mean"), (vector(1), "sum"), "k was 'mean', is 'sum'.$"),
-            ((vector(1), 0.5), (vector(1), 0.25), "k was 0.5, is 0.25. A number that changes .* pass it as a dlarray"),
+            ((vector(1), 0.5), (vector(1), 0.25), "k was 0.5, is 0.25. A number that takes a third value"),
             ((vector(1), np.float32(1)), (vector(1), 2), r"k was np.float32\(1.0\), is 2. A number that changes"),
             ((vector(1), True), (vector(1), False), "k was True, is False.$"),
             ((vector(1), 0.5), (vector(1, 2), 0.25), "x was 1 float64, is 2 float64; k was 0.5, is 0.25.$"),
@@ -1240,7 +1240,8 @@ class TestContainers:
         for _ in range(4):
             for value in values:
                 assert repr(accelerated(vector(1), value)) == repr(value)
-        assert accelerated.hit_rate == 75.0 and accelerated.stats.traces == len(values)
+        # The third float of a kind becomes an input, and so do those that follow.
+        assert accelerated.stats.traces < len(values)
 
     def test_other_arguments_than_a_call_path_expects(self):
         accelerated = dlaccelerate(lambda d, s=None: tree.map(lambda leaf: leaf * 2, [d, s]))

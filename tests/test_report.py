@@ -90,7 +90,7 @@ class TestExplain:
         assert (
             "The trace for x: 1 float64 was replaced: a constant of mul was 1.0, is 2.0 at" in fun.explain()
         )
-        assert "1 trace (8 calls, 1 confirmed, 1 audits, 1 replaced)" in fun.explain()
+        assert "1 trace (8 calls, 1 confirmed, 1 audit, 1 replaced)" in fun.explain()
 
 
 class TestPolicies:

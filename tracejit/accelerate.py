@@ -25,6 +25,7 @@ from tracejit.report import Explanation, Miss, explain_miss, report_of
 from tracejit.signature import Call, Key, read
 from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
+from tracejit.varying import Needed, Varying
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
@@ -110,6 +111,7 @@ class AcceleratedFunction(Options):
         self._fast: tuple[tuple[Callable[[Any], Any], Trace, Entry], ...] = ()  # call paths, latest first
         self._last_trace: Trace | None = None
         self._last_miss: Miss | None = None
+        self._varying = Varying()
         self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
         self._calls = self._misses = self._recorded = self._uncompiled = 0
@@ -166,6 +168,7 @@ class AcceleratedFunction(Options):
             self._fast = ()
             self._calls = self._misses = self._recorded = self._uncompiled = 0
             self._evicted.clear()
+            self._varying.clear()
             self._last_trace = self._last_miss = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -192,6 +195,8 @@ class AcceleratedFunction(Options):
         call = read(self._name, (args, kwargs), self._leaf_name)
         for array in call.arrays:
             trace.check_open(array)
+        with self._lock:
+            call = self._varying.taken_in(call, call.key in self._entries)
         return self._call(call, recorder)
 
     def source(self) -> str:
@@ -352,9 +357,12 @@ class AcceleratedFunction(Options):
         if policy.current != "default":
             self._retraces(miss)
         untraced = call if recorder is None else call._replace(leaves=_untraced(call.leaves))
-        made, result = record(self._name, self._function, untraced, recorder)
+        needed: dict[int, Any] = {}
+        made, result = record(self._name, self._function, untraced, needed, recorder)
         if made is None:
-            miss.outcome = "alone"
+            with self._lock:
+                miss.outcome = "needed" if needed else "alone"
+                self._varying.need(call, needed)
             return result
         with self._lock:
             self._recorded += 1
@@ -371,9 +379,23 @@ class AcceleratedFunction(Options):
             self._last_trace = finding.trace
             miss.outcome, miss.why = finding.outcome, finding.why or miss.why
             self._evict()
+            churning = self._varying.churning(call, self._max_variants, self._calls - self._misses)
         if finding.notice is not None:
             self._tell(finding.notice)
+        if churning is not None:
+            self._tell(self._churns(call, *churning))
         return result
+
+    def _churns(self, call: Call, place: int, needed: Needed) -> Notice:
+        """Return what is to be said of a number argument of which each value is recorded, and hardly any replayed."""
+        name = self._leaf_name(place, call.treedef)
+        return Notice(
+            f"{self._name} is recorded anew for each value of {name}, because {needed.what} at "
+            f"{trace.describe_location(needed.where)} needs it as a Python number. Pass it as a dlarray, or use "
+            "tracejit's and NumPy's functions instead of math's; if each value is meant to have a trace, raise "
+            "max_variants.",
+            RetraceWarning, needed.where, (needed.where, name),
+        )  # fmt: skip
 
     def _run_uncompiled(self, call: Call) -> Any:
         with self._lock:

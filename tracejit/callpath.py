@@ -62,7 +62,7 @@ from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.guards import GuardFailed
 from tracejit.recycle import Recycler
-from tracejit.signature import ArrayPart, Key
+from tracejit.signature import ArrayPart, Key, NumberPart
 from tracejit.state import NOTHING, State
 from tracejit.tree import LEAF, TreeDef
 
@@ -76,7 +76,7 @@ def generate(
     outputs: Sequence[tuple[Aval, str | None]],
     results: Sequence[Any],
     treedef: TreeDef,
-    is_output: Callable[[Any], bool],
+    kind_of_output: Callable[[Any], type | None],
     launch: Callable[..., int],
     state: State = NOTHING,
     guarded: bool = False,
@@ -89,13 +89,13 @@ def generate(
         outputs: shape, dtype and format of the arrays of the result.
         results: leaves of the result, array or constant.
         treedef: of the result.
-        is_output: whether a leaf of the result is the next array.
+        kind_of_output: what the next output is as a leaf of the result, an array or a number; None for a constant.
         launch: runs the program on tuples of input and output arrays; gives 0 if it has.
         state: what the trace reads besides arguments.
         guarded: whether the program has one more output, which says whether the others count.
         recycler: keeps results of earlier calls to fill them again.
     """
-    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, is_output, recycler)
+    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, kind_of_output, recycler)
 
 
 class _Generator:
@@ -106,7 +106,7 @@ class _Generator:
         self.names: dict[str, Any] = {
             "MISS": MISS, "dlarray": dlarray, "ndarray": np.ndarray, "empty": np.empty, "new": object.__new__,
             "launch": launch, "fetch": state.fetch, "accepted": state.accepted, "OrderedDict": OrderedDict,
-            "truth": np.dtype(bool), "GuardFailed": GuardFailed,
+            "truth": np.dtype(bool), "GuardFailed": GuardFailed, "array": np.array,
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
@@ -118,7 +118,7 @@ class _Generator:
         outputs: Sequence[tuple[Aval, str | None]],
         results: Sequence[Any],
         treedef: TreeDef,
-        is_output: Callable[[Any], bool],
+        kind_of_output: Callable[[Any], type | None],
         recycler: Recycler | None,
     ) -> Callable[[Any], Any] | None:
         arrays: list[str] = []
@@ -139,8 +139,14 @@ class _Generator:
             self.fill_new(outputs, arrays)
         else:
             self.fill_again(len(outputs), arrays, recycler)
+        kinds = [kind for kind in map(kind_of_output, results) if kind is not None]
+        for i, kind in enumerate(kinds):
+            if kind is not dlarray:
+                self.line(f"r{i} = {self.constant(kind)}(r{i}._data.item())")
         number = count()
-        leaves = iter([f"r{next(number)}" if is_output(leaf) else self.given(leaf) for leaf in results])
+        leaves = iter([
+            self.given(leaf) if kind_of_output(leaf) is None else f"r{next(number)}" for leaf in results
+        ])  # fmt: skip
         self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
         text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
         file = f"<tracejit call path {id(self):x}>"
@@ -257,6 +263,12 @@ class _Generator:
             arrays.append(source)
             return True
         kind = part.kind
+        if isinstance(part, NumberPart):
+            fits = "" if kind is float else f" or not {-(1 << 63)} <= {source} < {1 << 63}"
+            self.miss_if(f"type({source}) is not {kind.__name__}{fits}")
+            self.line(f"{source} = array({source})")
+            arrays.append(source)
+            return True
         value = part.value
         if kind is float:
             value = value[1]

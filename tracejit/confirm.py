@@ -14,7 +14,7 @@ import numpy as np
 from tracejit import tree
 from tracejit.guards import Guard, same
 from tracejit.ir import Node, Value, Where
-from tracejit.traces import ArrayLeaf, Trace
+from tracejit.traces import ArrayLeaf, NumberLeaf, Trace
 
 
 class Verdict(Enum):
@@ -127,9 +127,9 @@ class _Comparison:
         arrays = zip(mine.graph.outputs, theirs.graph.outputs, strict=False)  # which guards follow
         names = tree.paths(mine.treedef, "the result")
         for name, a, b in zip(names, mine.results, theirs.results, strict=True):
-            if type(a) is ArrayLeaf and type(b) is ArrayLeaf:
+            if type(a) in (ArrayLeaf, NumberLeaf) and type(a) is type(b):
                 x, y = next(arrays)
-                if a.format != b.format or not self.alike(x, y):
+                if a != b or not self.alike(x, y):
                     if x.data is not None and y.data is not None and x.data.shape == y.data.shape:
                         before, after, more = _first(x.data, y.data)
                         cause = _cause(x.data, y.data)

@@ -61,7 +61,12 @@ def why_missed(function: Callable[..., Any], key: Key, known: Sequence[Key]) -> 
     reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
     note = ""
     if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
-        note = " A number that changes from call to call costs a trace each time: pass it as a dlarray."
+        plain = all(getattr(k.parts[i], "kind", None) in (int, float) for k in (old, key) for i in places)
+        note = (
+            " A number that takes a third value becomes an input of the trace."
+            if plain
+            else " A number that changes from call to call costs a trace each time: pass it as a dlarray."
+        )
     return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
 
 

@@ -20,8 +20,8 @@ from tracejit.ir import weak_array
 
 # Note [numbers that vary]
 # Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
-# a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result fits 64
-# bits. An operation without such conditions (int ** int, a complex result) needs the numbers.
+# a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result
+# fits 64 bits. An operation without such conditions (int ** int, a complex result) needs the numbers.
 
 _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 _EXACT = 1 << 53  # integers below are exact in float64
@@ -69,7 +69,9 @@ class Number:
             # Whether it fits the type is an error, or not, of NumPy's.
             return trace.wrap(weak_array(self.needed("arithmetic with small integers"), dtypes))
         dtype = weak_array(self._kind(1), dtypes).dtype
-        return self._array if dtype == self._array._data.dtype else trace.apply("cast", self._array, dtype=dtype)
+        return (
+            self._array if dtype == self._array._data.dtype else trace.apply("cast", self._array, dtype=dtype)
+        )
 
     def below(self, bound: int) -> bool:
         """Return whether the number's size is below a bound, which is then a guard."""
@@ -271,7 +273,7 @@ class Number:
 
 
 # What NumPy computes of a Python float, as a float64.
-_UFUNCS = {
+_UFUNCS: dict[Any, str] = {
     np.sqrt: "sqrt", np.exp: "exp", np.log: "log", np.expm1: "expm1", np.log1p: "log1p", np.sin: "sin",
     np.cos: "cos", np.tanh: "tanh", np.square: "square", np.absolute: "abs",
 }  # fmt: skip
@@ -321,7 +323,11 @@ def _computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
         return result
     dtype = _INT if type(result) is int else _FLOAT
     array = trace.apply(name, _as(x, dtype), _as(y, dtype))
-    if name == "pow" and type(result) is float and not _holds(trace.apply("isfinite", array), "the size of a power"):
+    if (
+        name == "pow"
+        and type(result) is float
+        and not _holds(trace.apply("isfinite", array), "the size of a power")
+    ):
         _needed(name, x, y)
         return result
     sources = frozenset().union(*(part._sources for part in (x, y) if type(part) is Number))
@@ -342,7 +348,7 @@ def _agrees(name: str, x: Any, y: Any, kind: type) -> bool:
     if name == "pow":
         return False
     bound = {"mul": _PRODUCT, "div": _EXACT}.get(name, _SUM)
-    return all([_below(part, bound) for part in (x, y)])
+    return _below(x, bound) and _below(y, bound)
 
 
 def _nonzero(x: Number) -> Any:

@@ -252,6 +252,8 @@ class _Cast:
 
 def _scalar(where: str, name: str, x: Any) -> Any:
     """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
+    if trace.is_number(x):  # an argument that varies
+        return in_dtype(trace.as_array(x), _FLOAT64)
     if isinstance(x, (int, float, np.number)):
         return float(x)
     if not hasattr(type(x), "__dlpack__"):

@@ -11,28 +11,34 @@ from tracejit.array import dlarray
 from tracejit.captured import CapturedState
 from tracejit.errors import ArgumentError
 from tracejit.ir import Node, Value, Where
-from tracejit.signature import Call
-from tracejit.traces import ArrayLeaf, Trace
+from tracejit.number import Number
+from tracejit.signature import Call, NumberPart
+from tracejit.traces import ArrayLeaf, NumberLeaf, Trace
 
 
 def record(
-    name: str, function: Callable[..., Any], call: Call, outer: trace.Recorder | None = None
+    name: str,
+    function: Callable[..., Any],
+    call: Call,
+    needed: dict[int, tuple[str, Where]],
+    outer: trace.Recorder | None = None,
 ) -> tuple[Trace | None, Any]:
     """Run a function once, on a trace of its own, and return the trace (or None) and the result.
 
-    There is no trace where what was recorded is right for this call only.
+    There is no trace where what was recorded is right for this call only. If it is because numbers that should be
+    inputs of the trace are needed themselves, `needed` says for what.
 
     Args:
         name: of the function, for messages.
         function: what is run.
         call: its arguments.
+        needed: takes in, for arguments that vary and are needed themselves, what for and where.
         outer: the recorder of the evaluation around the call, if there is one; what was recorded is then a part of
             that tape too, and the arrays of the result are on it.
     """
     reads = CapturedState(function, call.leaves)
     with trace.Recorder(name, accelerating=True, state=reads) as recorder:
-        inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in call.leaves]
-        args, kwargs = tree.unflatten(call.treedef, inputs)
+        args, kwargs = tree.unflatten(call.treedef, _inputs(recorder, call))
         leaves, treedef = tree.flatten(function(*args, **kwargs))
         length = len(recorder.graph.nodes)
         results: list[Any] = []
@@ -42,6 +48,10 @@ def record(
                 trace.check_open(leaf)
                 values.append((recorder.value(leaf), leaf))
                 results.append(ArrayLeaf(leaf._format))
+            elif type(leaf) is Number:
+                trace.check_open(leaf._array)
+                values.append((recorder.value(leaf._array), leaf._array))
+                results.append(NumberLeaf(leaf._kind))
             elif isinstance(leaf, Iterator):
                 raise ArgumentError(
                     f"{name}: the result holds a {type(leaf).__name__}, which could be run through "
@@ -60,7 +70,23 @@ def record(
         recorder.refuse(*_unguarded(reads.unguarded))
     state = generator.joined(reads, recorder)
     made = Trace(graph, results, treedef, name, call.key, recorder.guards, state, recorder.refusal, length)
-    return made if recorder.replayable else None, made.assemble(arrays)
+    needed.update(recorder.needed)
+    return made if recorder.replayable and not needed else None, made.assemble(arrays)
+
+
+def _inputs(recorder: trace.Recorder, call: Call) -> list[Any]:
+    """Return the leaves of the arguments, arrays and numbers that vary as inputs of the trace."""
+    arrays = iter(call.arrays)
+    leaves: list[Any] = []
+    for i, (leaf, part) in enumerate(zip(call.leaves, call.key.parts, strict=True)):
+        if type(leaf) is dlarray:
+            next(arrays)
+            leaves.append(recorder.input(leaf))
+        elif type(part) is NumberPart:
+            leaves.append(Number(leaf, recorder.input(next(arrays)), frozenset((i,))))
+        else:
+            leaves.append(leaf)
+    return leaves
 
 
 def _unguarded(found: tuple[str, Where]) -> tuple[str, Where, str]:

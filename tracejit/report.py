@@ -109,7 +109,7 @@ def _lines(key: KeyReport) -> list[str]:
     """Return what is to be said of a key besides its arguments."""
     if key.refusal is None and not key.replaced and not any(variant.guards for variant in key.variants):
         return []
-    counts = f"{key.calls} calls, {key.confirmations} confirmed, {key.audits} audits"
+    counts = f"{_count(key.calls, 'call')}, {key.confirmations} confirmed, {_count(key.audits, 'audit')}"
     if key.replaced:
         counts += f", {key.replaced} replaced"
     if key.refusal is not None:
@@ -140,6 +140,8 @@ def explain_miss(
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "
         "generator, and no trace was kept.",
+        "needed": f"The call was recorded for {described}, but what varies is needed as a number: its value selects "
+        "a trace again.",
         "confirmed": f"The call was recorded too, and confirmed the trace for {described}.",
         "audited": f"The call was recorded again, and agreed with the trace for {described}.",
         "replaced": f"The trace for {described} was replaced: {miss.why}.",

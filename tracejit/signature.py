@@ -55,6 +55,15 @@ class ValuePart(NamedTuple):
         return str(self.value[0]) if issubclass(self.kind, _INEXACT) else repr(self.value)
 
 
+class NumberPart(NamedTuple):
+    """The part of a key for a number that varies, and is an input of the trace."""
+
+    kind: type
+
+    def __str__(self) -> str:
+        return f"{'an' if self.kind is int else 'a'} {self.kind.__name__} that varies"
+
+
 class Key(NamedTuple):
     """The key of a call: the containers, what stands in them, and the order of the keys of dicts.
 
@@ -62,7 +71,7 @@ class Key(NamedTuple):
     """
 
     structure: Any
-    parts: tuple[ArrayPart | ValuePart, ...]
+    parts: tuple[ArrayPart | ValuePart | NumberPart, ...]
     orders: tuple[Any, ...] = ()
 
 
@@ -175,12 +184,14 @@ def _packed(data: np.ndarray) -> np.ndarray:
 
 
 def layouts(key: Key) -> list[Layout | None]:
-    """Return where the elements of each array of a key lie: None for contiguous ones."""
-    return [
-        None if part.strides is None else Layout(0, part.shape, part.strides)
-        for part in key.parts
-        if isinstance(part, ArrayPart)
-    ]
+    """Return where the elements of each array of a key lie, numbers that vary included: None for contiguous ones."""
+    found: list[Layout | None] = []
+    for part in key.parts:
+        if isinstance(part, NumberPart):
+            found.append(None)
+        elif isinstance(part, ArrayPart):
+            found.append(None if part.strides is None else Layout(0, part.shape, part.strides))
+    return found
 
 
 def differences(old: Key, new: Key) -> list[int] | None:

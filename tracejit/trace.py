@@ -35,12 +35,24 @@ class _Current(threading.local):
 
 _current = _Current()
 _array_class: Any = None
+_number_class: Any = None
 
 
 def register_array_class(cls: type) -> None:
     """Make results of the door instances of `cls` (called once, by tracejit.array)."""
     global _array_class
     _array_class = cls
+
+
+def register_number_class(cls: type) -> None:
+    """Let instances of `cls` stand for Python numbers (called once, by tracejit.number)."""
+    global _number_class
+    _number_class = cls
+
+
+def is_number(x: object) -> bool:
+    """Return whether `x` stands for a Python number that is an input of a trace."""
+    return type(x) is _number_class
 
 
 def _user_frame() -> Any:
@@ -100,6 +112,8 @@ class Recorder:
         self.builder = Builder(self.graph, compute=True, owner=self)
         self.guards: list[Guard] = []
         self.refusal: Refusal | None = None
+        # Arguments that are inputs, but whose values are needed, by the number of their leaf: what for, and where.
+        self.needed: dict[int, tuple[str, Where]] = {}
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # of random numbers, by generator (tracejit.generator)
@@ -222,6 +236,8 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
     """Return `x` as an array of the registered class, unformatted unless it is one already."""
     if isinstance(x, _array_class):
         return x
+    if type(x) is _number_class:
+        return x._array
     if not isinstance(x, np.ndarray):
         if not isinstance(x, (np.generic, bool, int, float, list, tuple)) and hasattr(x, "__dlpack__"):
             x = np.from_dlpack(x)
@@ -373,12 +389,12 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
-        if type(x) in (float, int):
+        if type(x) in (float, int, _number_class):
             if known is None:
                 known = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
-            arrays[i] = _number(x, known)
+            arrays[i] = x.weak(known) if type(x) is _number_class else _number(x, known)
         elif isinstance(x, np.generic) and current_recorder is not None:
             made = as_array(x, op.name)
             arrays[i] = wrap(made._data, None, current_recorder.builder.constant(made._data))

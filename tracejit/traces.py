@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,15 +59,17 @@ class Trace:
         """Return the function's result, given the arrays among its leaves."""
         each = iter(arrays)
         leaves = [
-            next(each) if type(leaf) is ArrayLeaf else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+            next(each) if type(leaf) is ArrayLeaf
+            else leaf.kind(next(each)._data.item()) if type(leaf) is NumberLeaf
+            else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
             for leaf in self.results
-        ]
+        ]  # fmt: skip
         return tree.unflatten(self.treedef, leaves)
 
     @property
     def formats(self) -> list[str | None]:
-        """The formats of the arrays of the result."""
-        return [leaf.format for leaf in self.results if type(leaf) is ArrayLeaf]
+        """The formats of the arrays of the result, of which some stand for numbers."""
+        return [leaf.format for leaf in self.results if type(leaf) in (ArrayLeaf, NumberLeaf)]
 
     def run(self, arrays: list[dlarray]) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
@@ -121,7 +123,7 @@ class Trace:
             refill = self.replay.refill(formats)
             recycler = None if refill is None else Recycler(outputs, guarded, refill)
         return generate(
-            self.key, outputs, self.results, self.treedef, lambda leaf: type(leaf) is ArrayLeaf, launch,
+            self.key, outputs, self.results, self.treedef, _kind_of_output, launch,
             self.state, guarded, recycler,
         )  # fmt: skip
 
@@ -132,10 +134,19 @@ class Trace:
         return [*self._op[1], *([self.replay] if self.replay.is_built else [])]
 
 
-class ArrayLeaf:
+def _kind_of_output(leaf: Any) -> type | None:
+    """Return what an output of the program becomes among the leaves of a result, or None for a constant."""
+    return dlarray if type(leaf) is ArrayLeaf else leaf.kind if type(leaf) is NumberLeaf else None
+
+
+class ArrayLeaf(NamedTuple):
     """Stands for an array among the leaves of a result."""
 
-    __slots__ = ("format",)
+    format: str | None
 
-    def __init__(self, format: str | None) -> None:
-        self.format = format
+
+class NumberLeaf(NamedTuple):
+    """Stands for a number that is computed, among the leaves of a result."""
+
+    kind: type
+    format: str | None = None

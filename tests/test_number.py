@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A number argument that takes a third value is an input of the trace, and behaves as Python's number does."""
+
+# ruff: noqa: PLW0108, E711 - each case is a function of its own, of the same look
+
+import copy
+import math
+import operator
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interpreted import interpreted
+
+import tracejit as tj
+from tracejit import RetraceWarning, config, dlaccelerate, dlarray, dlfeval, dlgradient, replay, tree
+from tracejit.number import Number
+
+compiled = replay.executable
+
+
+@pytest.fixture(autouse=True)
+def python_backend(monkeypatch):
+    monkeypatch.setattr(config.settings, "backend", "python")
+    monkeypatch.setattr(config.settings, "verify", True)
+    monkeypatch.setattr(replay, "executable", interpreted)
+
+
+X = dlarray(np.array([0.5, -1.5], np.float32))
+N = dlarray(np.array([3, -4], np.int32))
+
+
+def assert_same(found, expected):
+    (have, have_tree), (want, want_tree) = tree.flatten(found), tree.flatten(expected)
+    assert have_tree == want_tree
+    for a, b in zip(have, want, strict=True):
+        assert type(a) is type(b), (a, b)
+        if type(a) is dlarray:
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(tj.extractdata(a), tj.extractdata(b), rtol=1e-6)
+        elif isinstance(a, float):
+            assert a == pytest.approx(b, rel=1e-14, nan_ok=True) and math.copysign(1, a) == math.copysign(
+                1, b
+            )
+        else:
+            assert a == b
+
+
+def outcome(fun, *args):
+    """Return what a call gives, or the error that it raises."""
+    try:
+        return fun(*args)
+    except Exception as error:
+        return type(error).__name__
+
+
+def follow(fun, numbers, *arrays, **options):
+    """Call a function with numbers in turn, accelerated and plain; return the accelerated function."""
+    accelerated = dlaccelerate(fun, audit=False, **options)
+    for number in numbers:
+        number = number if type(number) is tuple else (number,)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RetraceWarning)
+            found = outcome(accelerated, *arrays, *number)
+        assert_same(found, outcome(lambda *args: dlfeval(fun, *args), *arrays, *number))
+    return accelerated
+
+
+FLOATS = [0.5, 0.25, 0.125, 0.75, 2.0, -1.5, 0.1, 3.0]
+INTEGERS = [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+class TestBecomesAnInput:
+    def test_at_the_third_value(self):
+        fun = follow(lambda x, k: x * k, FLOATS, X)
+        # Two by value, then recorded with an input, and confirmed.
+        assert (fun.stats.traces, fun.stats.hits) == (4, 4)
+        assert "k: a float that varies" in fun.explain()
+
+    def test_and_two_values_stay_what_they_are(self):
+        fun = follow(lambda x, k: x * k, [0.5, 0.25] * 5, X)
+        assert fun.occupancy == 4.0 and "that varies" not in fun.explain()
+
+    def test_each_number_by_itself(self):
+        fun = follow(lambda x, a, b: x * a + b, [(0.1 * n, 2) for n in range(8)], X)
+        assert "a: a float that varies, b: 2" in fun.explain()
+
+    def test_in_containers_and_keywords(self):
+        fun = dlaccelerate(lambda x, options, *, rate=1.0: x * options["k"] + rate)
+        for n in range(8):
+            found = fun(X, {"k": n}, rate=0.1 * n)
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(
+                tj.extractdata(found), tj.extractdata(X) * n + np.float32(0.1 * n), rtol=1e-6
+            )
+        assert fun.stats.hits > 2
+
+    def test_integers_that_fit_no_64_bits_select_by_value(self):
+        follow(lambda x, k: (x, k + 1), [1, 2, 3, 4, 2**70, -(2**70), 5, 2**63 - 1, -(2**63)], X)
+
+    def test_booleans_do_not_vary(self):
+        fun = follow(lambda x, k: (x, k), [True, False, True, False, True], X)
+        assert fun.occupancy == 4.0
+
+    def test_the_name_of_the_key_and_clear_cache(self):
+        fun = follow(lambda x, k: x * k, FLOATS, X)
+        fun.clear_cache()
+        fun(X, 0.3)
+        assert "k: 0.3" in fun.explain()
+
+    def test_compiled(self, monkeypatch):
+        monkeypatch.setattr(config.settings, "backend", "cpu")
+        monkeypatch.setattr(replay, "executable", compiled)
+        fun = follow(lambda x, k, n: (x * k - n, n + 1, k), [(k, i) for i, k in enumerate(FLOATS * 2)], X)
+        assert fun.stats.hits == 12
+        fun(X, 1.0, 2**70)
+        assert fun(X, 5.0, 3)[1] == 4
+
+    def test_within_an_evaluation(self):
+        fun = dlaccelerate(lambda x, k: (x**2 * k, k * 2))
+        for k in FLOATS:
+            grad, double = dlfeval(lambda x, k=k: (dlgradient(fun(x, k)[0].sum(), x), fun(x, k)[1]), X)
+            np.testing.assert_allclose(tj.extractdata(grad), 2 * k * tj.extractdata(X), rtol=1e-6)
+            assert type(double) is float and double == 2 * k
+
+    def test_a_training_loop(self):
+        def step(w, mean, square, iteration, rate):
+            w, mean, square = tj.adamupdate(w, w * 2, mean, square, iteration, rate)
+            return w, mean, square, iteration + 1
+
+        accelerated = dlaccelerate(step)
+        mine = theirs = (X, X * 0, X * 0, 1)
+        for n in range(12):
+            mine, theirs = accelerated(*mine, 0.1 / (n + 1)), dlfeval(step, *theirs, 0.1 / (n + 1))
+            assert_same(mine, theirs)
+        assert accelerated.stats.hits >= 6
+
+
+class TestPromotion:
+    @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
+    @pytest.mark.parametrize("array", [X, N, dlarray([1.0, 2.0]), dlarray([True, False])])
+    @pytest.mark.parametrize(
+        "op",
+        [operator.add, operator.sub, operator.mul, operator.truediv, np.maximum, operator.lt, operator.eq],
+    )
+    def test_with_arrays(self, numbers, array, op):
+        if op is operator.sub and array.dtype == bool:
+            pytest.skip("not defined")
+        fun = follow(lambda x, k: (op(x, k), op(k, x)), numbers, array)
+        assert fun.stats.hits > 0 or array is N
+
+    def test_small_integers_overflow_as_numpy_says(self):
+        small = dlarray(np.array([1, 2], np.int8))
+        follow(lambda x, k: x + k, [1, 2, 3, 4, 100, 1000, -1000, 5], small)
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda x, k: np.where(x > 0, k, 0.0) * x,
+            lambda x, k: tj.clip(x, -k, k),
+            lambda x, k: tj.leakyrelu(x, abs(k)),
+            lambda x, k: tj.full_like(x, k),
+            lambda x, k: x**k if k > 0 else x,
+            lambda x, k: abs(x) ** k,
+            lambda x, k: k * x @ x,
+            lambda x, k: tj.exp(k) * x,
+            lambda x, k: np.multiply(k, x),
+            lambda x, k: x * (k * np.ones(2, np.float32)),
+            lambda x, k: dlarray(k) * x,
+            lambda x, k: tj.dlgradient((x**2 * k).sum(), x) if False else x * k,
+            lambda x, k: tj.stack([x[0], x[1] * k]),
+        ],
+    )
+    def test_in_functions(self, fun):
+        follow(fun, FLOATS, X)
+
+    def test_an_element_is_set(self):
+        def fun(x, k):
+            x[0] = k
+            return x
+
+        follow(fun, FLOATS, X)
+
+
+class TestPythonArithmetic:
+    @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: k + 1, lambda k: 1 - k, lambda k: k * 2.5, lambda k: 1 / k, lambda k: k / 3, lambda k: k // 2,
+            lambda k: 7 // k, lambda k: k % 2, lambda k: 7.5 % k, lambda k: divmod(k, 2), lambda k: divmod(7, k),
+            lambda k: k**2, lambda k: 0.9**k, lambda k: 2**k, lambda k: k**0.5, lambda k: -k, lambda k: +k, abs,
+            lambda k: 1 - 0.9**k, lambda k: 0.1 / (1 + k * 0.5), lambda k: math.sqrt(abs(k)), lambda k: round(k, 1),
+            lambda k: int(k), lambda k: float(k), lambda k: complex(k), lambda k: bool(k), lambda k: str(k), repr,
+            lambda k: f"{k:.3f}", lambda k: hash(k), lambda k: k == 2, lambda k: k != 2, lambda k: k < 1,
+            lambda k: k >= 1, lambda k: 0.5 if k > 0.4 else k, lambda k: min(k, 1), lambda k: max(k, 0.3),
+            lambda k: k == None,
+            lambda k: k in (1, 2), lambda k: np.sqrt(abs(k)), lambda k: np.exp(-k), lambda k: 2 * np.log(abs(k)) + 1,
+            lambda k: np.sqrt(abs(k)) / 0 if k < 0 else np.sqrt(k) ** 2, lambda k: np.arctan2(k, 1),
+            lambda k: np.float32(k), lambda k: np.asarray(k) * 2, lambda k: k.real, lambda k: k.conjugate() + 1,
+            lambda k: isinstance(k, float), lambda k: isinstance(k, int), lambda k: copy.copy(k), copy.deepcopy,
+            lambda k: pickle.loads(pickle.dumps(k)), lambda k: pow(k, 2), lambda k: math.floor(k), lambda k: k * True,
+            lambda k: [k] * 2, lambda k: sum([k, k, 1.0]), lambda k: k * np.float64(2), lambda k: k / np.float64(4),
+            lambda k: math.trunc(k), lambda k: k if k else 1, lambda k: -k % 3, lambda k: k < np.float32(1),
+        ],
+    )  # fmt: skip
+    def test_results(self, numbers, fun):
+        follow(lambda x, k: (x, fun(k)), numbers, X)
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: range(k), lambda k: [0] * k, lambda k: list(range(9))[k], lambda k: k & 3, lambda k: 3 | k,
+            lambda k: k ^ 1, lambda k: k << 2, lambda k: 1 << k, lambda k: k >> 1, lambda k: ~k, lambda k: 5 & k,
+            lambda k: k | 1, lambda k: 3 ^ k, lambda k: 64 >> k, lambda k: pow(k, 3, 5), lambda k: math.factorial(k),
+            lambda k: operator.index(k), lambda k: k.bit_length(), lambda k: "ab" * k, lambda k: k**-1,
+            lambda k: np.sqrt(k),
+        ],
+    )  # fmt: skip
+    def test_integers(self, fun):
+        follow(lambda x, k: (x, fun(k)), INTEGERS, X)
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: 1 / k, lambda k: 1 // k, lambda k: 1 % k, lambda k: k**-1, lambda k: k**0.5, lambda k: 1e200**k,
+            lambda k: k**400, lambda k: math.sqrt(k), lambda k: k * 2**60, lambda k: k * 10**400, lambda k: k / 10**400,
+            lambda k: k + "a", lambda k: k < "a", lambda k: k + 2**62, lambda k: k / (2**60 + 1),
+            lambda k: k < 2**62 + 1,
+            lambda k: k @ k, lambda k: k[0], lambda k: len(k), lambda k: range(k),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize(
+        "numbers", [[1.0, 2.0, 3.0, 0.0, -0.0, -4.0, 1e300, -1e300, math.inf, -math.inf, math.nan, 5.0],
+                    [1, 2, 3, 0, -4, 2**62, -(2**62), 2**31, 2**53 + 1, 10**30, 2**63, 5]],
+    )  # fmt: skip
+    def test_errors_and_edges(self, numbers, fun):
+        follow(lambda x, k: (x, fun(k)), numbers, X)
+
+    @settings(max_examples=100)
+    @given(
+        st.lists(st.sampled_from("+-*/%p<n12m"), min_size=1, max_size=6),
+        st.lists(
+            st.tuples(st.integers(-5, 5), st.sampled_from([0.5, -2.0, 3.25, 0.0, 7.0])),
+            min_size=6,
+            max_size=8,
+        ),
+    )
+    def test_random_expressions(self, steps, numbers):
+        def fun(x, i, r):
+            a, b = i, r
+            for step in steps:
+                if step == "+":
+                    a, b = a + b, a
+                elif step == "-":
+                    a = b - a
+                elif step == "*":
+                    a, b = b, a * b
+                elif step == "/":
+                    a = b / a if a else b
+                elif step == "%":
+                    a = a % b if b else a // 3
+                elif step == "p":
+                    a = abs(a) ** 0.5
+                elif step == "<":
+                    a, b = (b, a) if a < b else (a, -b)
+                elif step == "n":
+                    b = -b + 1
+                elif step == "1":
+                    a = a + i
+                elif step == "2":
+                    b = 2 * b - r
+                else:
+                    a = max(a, b, 1)
+            return x * a + b, a, b
+
+        follow(fun, numbers, X)
+
+
+class TestNeeded:
+    def test_selects_by_its_value_again(self):
+        fun = follow(lambda x, n: sum([x * i for i in range(n)], x), [2, 3, 4, 5, 2, 3, 4, 5, 2, 3, 4, 5], X)
+        # 2, 3 by value; 4 finds out; then all by value, two recordings each.
+        assert fun.stats.hits == 3 and "n: 5" in fun.explain()
+
+    def test_explained(self):
+        fun = follow(lambda x, n: x * math.sqrt(n), [2.0, 3.0, 4.0], X)
+        assert "but what varies is needed as a number: its value selects a trace again" in fun.explain()
+
+    def test_another_argument_goes_on_varying(self):
+        fun = follow(
+            lambda x, n, k: x * k * len(range(n)),
+            [(1 + n % 3, 0.1 * n) for n in range(30)],
+            X,
+            max_variants=50,
+        )
+        assert "n: 3, k: a float that varies" in fun.explain() and fun.stats.hits > 10
+
+    def test_a_number_that_is_needed_and_keeps_changing(self):
+        fun = dlaccelerate(lambda x, rate: x * math.sqrt(rate))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for n in range(20):
+                fun(X, float(n))
+        (warning,) = caught
+        assert warning.category is RetraceWarning and warning.filename == __file__
+        assert str(warning.message) == (
+            f"{fun.__qualname__} is recorded anew for each value of rate, because float() at {__file__}:"
+            f"{fun.function.__code__.co_firstlineno} needs it as a Python number. Pass it as a dlarray, or use "
+            "tracejit's and NumPy's functions instead of math's; if each value is meant to have a trace, raise "
+            "max_variants."
+        )
+
+    def test_a_few_values_that_recur_are_no_reason_to_warn(self):
+        fun = dlaccelerate(lambda x, n: x * len(range(n)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(20):
+                for n in range(8):
+                    fun(X, n)
+        assert fun.stats.hits > 100
+
+    def test_after_the_evaluation(self):
+        kept = []
+        fun = dlaccelerate(lambda x, k: kept.append(k) or x * k)
+        for k in FLOATS[:3]:
+            fun(X, k)
+        assert type(kept[-1]) is Number
+        for use in (float, repr, lambda k: k + 1, lambda k: k < 1):
+            with pytest.raises(tj.TraceError, match="is used after that evaluation ended"):
+                use(kept[-1])
+
+    def test_its_class_is_that_of_the_number(self):
+        with pytest.raises(TypeError, match="the class of a number cannot be set"):
+            Number(1.0, None, frozenset()).__class__ = int
