@@ -128,6 +128,8 @@ class Number:
         return (other // self, other % self)
 
     def __getattr__(self, name: str) -> Any:
+        if not hasattr(self._number, name):
+            raise AttributeError(f"'{self._kind.__name__}' object has no attribute '{name}'")
         return getattr(self.needed(name), name)
 
     def __copy__(self) -> "Number":
