@@ -41,6 +41,7 @@ class Maker:
             self.normalise, self.transpose, self.reshape, self.broadcast, self.slice, self.setslice,
             self.concatenate, self.pad, self.matmul, self.take, self.where, self.compare, self.cast,
             self.constant, self.scatter, self.weigh, self.sum_of_products,
+            self.sum_of_slices,
         ]  # fmt: skip
 
     def shape(self) -> tuple[int, ...]:
@@ -249,6 +250,26 @@ class Maker:
             terms.append(self.input((rows, columns), dtype))
         if self.rnd.random() < 0.3:
             self.derived(self.rnd.choice(terms), x)
+        while len(terms) > 1:
+            self.rnd.shuffle(terms)
+            terms.append(b.add(terms.pop(), terms.pop()))
+        return self.derived(terms[0], x)
+
+    def sum_of_slices(self) -> Value | None:
+        x = self.pick(lambda v: v.ndim > 0 and v.dtype.kind == "f")
+        if x is None:
+            return None
+        b = self.b
+        terms = [x] if self.rnd.random() < 0.5 else []
+        zeros = b.broadcast_to(b.constant(np.zeros((), x.dtype)), shape=x.shape)
+        for _ in range(self.rnd.randint(1, 4)):
+            places = self.places(x.shape)
+            part = b.slice(x, **places)
+            if self.rnd.random() < 0.2:  # a value that broadcasts
+                part = b.sum(part, axes=(0,), keepdims=self.rnd.random() < 0.5)
+            terms.append(b.setslice(zeros, part, **places))
+        if self.rnd.random() < 0.3:
+            self.derived(b.add(terms[-1], self.rnd.choice(terms)), x)
         while len(terms) > 1:
             self.rnd.shuffle(terms)
             terms.append(b.add(terms.pop(), terms.pop()))

@@ -66,7 +66,8 @@ def operands(sample, dtype=FLOAT):
 MOVES = [
     pytest.param(op, sample, id=f"{op.name}-{i}")
     for op in OPS.values()
-    if op.name in ("reshape", "transpose", "broadcast_to", "slice", "setslice", "concatenate", "pad")
+    if op.name
+    in ("reshape", "transpose", "broadcast_to", "slice", "setslice", "concatenate", "assemble", "pad")
     for i, sample in enumerate(op.samples)
 ]
 
@@ -89,7 +90,7 @@ def test_emission_agrees_with_reference(op, sample, dtype):
 @pytest.mark.parametrize(("op", "sample"), MOVES)
 def test_axes_say_where_each_axis_went(op, sample):
     if not isinstance(op.emit, Strided) or op.emit.axes is None:
-        assert op.name in ("slice", "setslice", "concatenate", "pad")
+        assert op.name in ("slice", "setslice", "concatenate", "assemble", "pad")
         return
     x = operands(sample)[0]
     axes = op.emit.axes(x.ndim, x.shape, **sample.params)
@@ -414,6 +415,8 @@ STEPS = {"starts": (0, 0), "stops": (2, 3), "steps": (1, 1)}
         ("slice", [A], STEPS | {"stops": (3, 3)}, r"range\(0, 3, 1\) leaves axis 0"),
         ("slice", [A], STEPS | {"steps": (0, 1)}, "step is not 0"),
         ("setslice", [A, Aval((4,), None, FLOAT)], STEPS, "value of size 4 does not broadcast to the 2x3"),
+        ("assemble", [A], {"shape": (4, 3), "places": (((0, 0), (3, 3), (1, 1)),)}, "size 2x3 is to fill 3x3 places"),
+        ("assemble", [A], {"shape": (1, 3), "places": (((0, 0), (2, 3), (1, 1)),)}, r"range\(0, 2, 1\) leaves axis 0"),
         ("pad", [A], {"widths": ((0, 0),), "value": 0.0}, "one pair"),
         ("pad", [A], {"widths": ((0, -1), (0, 0)), "value": 0.0}, "sizes >= 0"),
         ("concatenate", [A, Aval((2,), None, FLOAT)], {"axis": 0}, "array 1"),

@@ -148,7 +148,8 @@ def _infer_slice(x: Aval, *, starts: Shape, stops: Shape, steps: Shape) -> Aval:
     return Aval(_extents("slice", x, starts, stops, steps), x.format, x.dtype)
 
 
-def _key(starts: Shape, stops: Shape, steps: Shape) -> tuple[slice, ...]:
+def index_of(starts: Shape, stops: Shape, steps: Shape) -> tuple[slice, ...]:
+    """Return the places range(start, stop, step) of each axis as NumPy's index."""
     return tuple(map(_slice_object, starts, stops, steps))
 
 
@@ -193,7 +194,7 @@ def target(x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _numpy_setslice(x: np.ndarray, v: np.ndarray, *, starts: Shape, stops: Shape, steps: Shape) -> np.ndarray:
     y = target(x, v)
-    y[_key(starts, stops, steps)] = v
+    y[index_of(starts, stops, steps)] = v
     return y
 
 
@@ -261,6 +262,44 @@ def _vjp_concatenate(b: Any, node: Any, ct: Any) -> Any:
     return [lambda number=number: part(number) for number in range(len(node.inputs))]
 
 
+Place = tuple[Shape, Shape, Shape]  # starts, stops and steps of a slice
+
+
+def _infer_assemble(*vs: Aval, shape: Shape, places: tuple[Place, ...]) -> Aval:
+    for v, place in zip(vs, places, strict=True):
+        extents = _extents("assemble", Aval(shape, None, v.dtype), *place)
+        if v.shape != extents:
+            raise DimsError(
+                f"assemble: a value of size {describe_shape(v.shape, v.format)} is to fill "
+                f"{describe_shape(extents, None)} places; the sizes must be equal."
+            )
+    return Aval(shape, None, np.result_type(*[v.dtype for v in vs]))
+
+
+def _numpy_assemble(*vs: np.ndarray, shape: Shape, places: tuple[Place, ...]) -> np.ndarray:
+    y = np.zeros(shape, np.result_type(*vs))
+    for v, place in zip(vs, places, strict=True):
+        y[index_of(*place)] = v
+    return y
+
+
+def _pieces_assemble(out: Aval, *vs: Aval, shape: Shape, places: tuple[Place, ...]) -> Sequence[Piece]:
+    parts = [
+        Piece(number, starts, v.shape, steps)
+        for number, (v, (starts, _, steps)) in enumerate(zip(vs, places, strict=True))
+    ]
+    if sum(v.size for v in vs) < out.size:
+        parts.insert(0, Piece(0, (0,) * out.ndim, shape, (1,) * out.ndim, fill=True))
+    return parts
+
+
+def _vjp_assemble(b: Any, node: Any, ct: Any) -> Any:
+    def part(place: Place) -> Any:
+        return b.slice(ct, **dict(zip(("starts", "stops", "steps"), place, strict=True)))
+
+    return [lambda place=place: part(place) for place in node.params["places"]]
+
+
 Widths = tuple[tuple[int, int], ...]
 
 
@@ -322,7 +361,7 @@ OPS = (
                 Sample(((2, 3),), {"shape": (2, 3)}))),
     Op(name="slice", doc="the places range(start, stop, step) of each axis; ct set into zeros",
        kind=Kind.MOVE, infer=_infer_slice,
-       numpy=lambda x, *, starts, stops, steps: x[_key(starts, stops, steps)],
+       numpy=lambda x, *, starts, stops, steps: x[index_of(starts, stops, steps)],
        vjp=lambda b, n, ct: (lambda: b.setslice(zeros(b, ct, n.inputs[0].shape), ct, **n.params),),
        emit=Strided(_layout_slice),
        samples=(Sample(((4, 5),), {"starts": (1, 0), "stops": (3, 5), "steps": (1, 2)}),
@@ -341,6 +380,13 @@ OPS = (
        promote=_promote_concatenate, vjp=_vjp_concatenate, emit=Pieces(_pieces_concatenate),
        samples=(Sample(((2, 3), (4, 3)), {"axis": 0}), Sample(((2, 3), (2, 0), (2, 1)), {"axis": 1}),
                 Sample(((2,),), {"axis": 0}))),
+    Op(name="assemble", doc="arrays at disjoint slices of zeros: the sum of adjoints of slices; the slices of ct",
+       kind=Kind.MOVE, infer=_infer_assemble, numpy=_numpy_assemble, promote=_promote_concatenate,
+       vjp=_vjp_assemble, emit=Pieces(_pieces_assemble),
+       samples=(Sample(((2, 3), (2, 2)), {"shape": (2, 5), "places": (((0, 0), (2, 3), (1, 1)),
+                                                                      ((0, 3), (2, 5), (1, 1)))}),
+                Sample(((1, 2), (2, 1)), {"shape": (3, 4), "places": (((2, 0), (3, 4), (1, 2)),
+                                                                      ((1, 3), (-1, 4), (-1, 1)))}))),
     Op(name="pad", doc="x with `value` (cast to x's dtype) around it; the slice of ct",
        kind=Kind.MOVE, infer=_infer_pad, numpy=_numpy_pad, vjp=_vjp_pad, emit=Pieces(_pieces_pad),
        samples=(Sample(((2, 3),), {"widths": ((1, 2), (0, 1)), "value": 0.0}),

@@ -1,52 +1,74 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""accumulate: sums of matrix products, and of sums over axes, become products and sums that add to what is there.
+"""accumulate: sums that differentiation leaves behind, of products, sums and slices, take one array instead of many.
 
+Note [chains]
 The gradient of a weight that is used in every step of a loop is a sum of as many products, that of a bias a sum of as
 many sums over the batch. Stored one by one and then added, they take as much memory as the loop has steps, and a kernel
 that adds so many, which is another one for each number of steps. As a chain, each of which adds to the one before,
 products share one array, and nothing is left to add. The order of a sum changes by this, as that of any reduction may.
+
+Note [sums of slices]
+The adjoint of a slice is an array of zeros around the slice. An array of which n slices are used has a sum of n such
+arrays as its gradient. Those whose slices are disjoint are one array, put together from the slices; zeros are
+written only where nothing else is. Nothing is added to them, so that -0.0 stays -0.0. Slices that overlap make
+several such arrays, each of disjoint ones; those at the same places are added up before.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tracejit.aval import Aval
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import OPS
+from tracejit.ops.movement import Place, index_of
+from tracejit.passes.simplify import live_nodes
 
 _ADDING = {"matmul": "matmul_add", "sum": "sum_add"}
+_LAYERS = 4  # that are tried for a slice
 
 
 def accumulate(graph: Graph) -> None:
-    """Turn the products in each sum of several into a chain; each is read by the next one only."""
+    """Turn the products and sums in each sum of several into chains, and the slices amid zeros into one array."""
     uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
     depth: dict[Value, int] = {}
-    gone: set[Node] = set()
-    instead: dict[Node, list[Node]] = {}
     inner: set[Value] = set()  # sums that are part of a larger one
+    amid_zeros: set[Value] = set()  # slices amid zeros, and their sums: several sums may share those
     for node in graph.nodes:
         deepest = 1 + max([depth.get(v, 0) for v in node.inputs], default=0)
         depth.update(dict.fromkeys(node.outputs, deepest))
         if _is_sum(node):
             inner.update(v for v in node.inputs if uses[v] == 1)
-    for node in graph.nodes:
-        if _is_sum(node) and node.output not in inner:
-            sums, terms = _terms(node, inner)
-            chains = []
-            for name in _ADDING:
-                made = [v for v in terms if uses[v] == 1 and v.node is not None and v.node.op.name == name]
-                if len(made) > 1:
-                    chains.append(sorted(made, key=lambda v: depth[v]))
-            if chains:
-                chained = {v for made in chains for v in made}
-                instead[node] = _chain(node, chains, [v for v in terms if v not in chained])
-                gone.update(sums, [v.node for made in chains for v in made[1:] if v.node])
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if node in instead:
-            nodes += instead[node]
-        elif node not in gone:
-            nodes.append(node)
-    graph.nodes = nodes
+            if amid_zeros.issuperset(node.inputs):
+                amid_zeros.add(node.output)
+        elif node.op.name == "setslice" and _is_zero(node.inputs[0]):
+            amid_zeros.add(node.output)
+    roots = [node for node in graph.nodes if _is_sum(node) and node.output not in inner]
+    # All terms before any sum is changed: sums may share some.
+    found = [_terms(node, inner, amid_zeros) for node in roots]
+    rewriter = _Rewriter(graph)
+    for node, terms in zip(roots, found, strict=True):
+        chains = [[v for v in terms if _made_by(v, name) and uses[v] == 1] for name in _ADDING]
+        chains = [sorted(made, key=lambda v: depth[v]) for made in chains if len(made) > 1]
+        layers = _layers([v for v in terms if v in amid_zeros])
+        if chains or layers:
+            rest = Counter(terms)  # a term may occur twice
+            for group in (*chains, *[group for layer in layers for group in layer]):
+                rest -= Counter(group)
+            rewriter.rewrite(node, chains, layers, list(rest.elements()))
+    graph.nodes = rewriter.nodes()
+    graph.nodes = live_nodes(graph)
+
+
+def _node(value: Value) -> Node:
+    assert value.node is not None
+    return value.node
+
+
+def _made_by(value: Value, name: str) -> bool:
+    return value.node is not None and value.node.op.name == name
 
 
 def _is_sum(node: Node) -> bool:
@@ -56,43 +78,111 @@ def _is_sum(node: Node) -> bool:
     return aval.dtype.kind == "f" and all(v.aval == aval for v in node.inputs)
 
 
-def _terms(root: Node, inner: set[Value]) -> tuple[list[Node], list[Value]]:
-    """Return the additions of a sum, and what they add, from left to right."""
-    sums: list[Node] = []
+def _is_zero(value: Value) -> bool:
+    """Return whether a value is a constant of zeros."""
+    if _made_by(value, "broadcast_to"):
+        value = _node(value).inputs[0]
+    return value.node is None and value.data is not None and not value.data.any()
+
+
+def _terms(root: Node, *inner: set[Value]) -> list[Value]:
+    """Return what a sum adds up, from left to right; sums in one of `inner` are part of it."""
     terms: list[Value] = []
     waiting: list[Value] = [root.output]
     while waiting:
         value = waiting.pop()
         node = value.node
-        if node is not None and (node is root or (value in inner and _is_sum(node))):
-            sums.append(node)
+        if node is not None and (node is root or (_is_sum(node) and any(value in sums for sums in inner))):
             waiting += reversed(node.inputs)
         else:
             terms.append(value)
-    return sums, terms
+    return terms
 
 
-def _chain(root: Node, chains: list[list[Value]], others: list[Value]) -> list[Node]:
-    """Return nodes that compute `root` with chains of values; the first one of each stays where it is."""
-    nodes: list[Node] = []
+def _layers(slices: list[Value]) -> list[list[list[Value]]]:
+    """Return slices amid zeros in layers of several: groups at disjoint places, those of a group at the same."""
+    if len(slices) < 2:
+        return []
+    groups: dict[Place, list[Value]] = {}
+    for value in slices:
+        groups.setdefault(_place(value), []).append(value)
+    shape = slices[0].shape
+    varying = [
+        axis
+        for axis, extent in enumerate(shape)
+        if any(
+            range(starts[axis], stops[axis], steps[axis]) != range(extent) for starts, stops, steps in groups
+        )
+    ]
+    layers: list[tuple[np.ndarray, list[list[Value]]]] = []  # which places are taken, and by what
+    for place, group in groups.items():
+        index = index_of(*[tuple([part[axis] for axis in varying]) for part in place])
+        free = [layer for layer in layers[-_LAYERS:] if not layer[0][index].any()]
+        if not free:
+            free = [(np.zeros([shape[axis] for axis in varying], bool), [])]
+            layers += free
+        free[0][0][index] = True
+        free[0][1].append(group)
+    return [layer for _, layer in layers if len(layer) > 1 or len(layer[0]) > 1]
 
-    def append(name: str, inputs: tuple[Value, ...], like: Node, params: dict[str, Any]) -> Value:
-        node = Node(OPS[name], inputs, params, like.where)
-        node.outputs = (Value(root.output.aval, root.output.owner, node),)
-        nodes.append(node)
+
+def _place(value: Value) -> Place:
+    params = _node(value).params
+    return params["starts"], params["stops"], params["steps"]
+
+
+class _Rewriter:
+    """Makes nodes, each to stand right behind the last node that it reads.
+
+    There a sum joins the loop that makes its terms, and an unrolled loop stays periodic (Note [cutting by content]).
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.positions: dict[Node, tuple[int, int]] = {node: (i, 0) for i, node in enumerate(graph.nodes)}
+
+    def nodes(self) -> list[Node]:
+        return sorted(self.positions, key=self.positions.__getitem__)
+
+    def position(self, value: Value) -> tuple[int, int]:
+        return (-1, 0) if value.node is None else self.positions[value.node]
+
+    def append(self, name: str, inputs: Sequence[Value], aval: Aval, like: Node, **params: Any) -> Value:
+        node = Node(OPS[name], tuple(inputs), params, like.where)
+        node.outputs = (Value(aval, like.output.owner, node),)
+        self.positions[node] = (max(map(self.position, inputs))[0], len(self.positions))
         return node.output
 
-    totals = []
-    for made in chains:
-        total = made[0]
-        for value in made[1:]:
-            assert value.node is not None
-            name = _ADDING[value.node.op.name]
-            total = append(name, (*value.node.inputs, total), value.node, value.node.params)
-        totals.append(total)
-    rest, *more = [*others, *totals]
-    for value in more:
-        rest = append("add", (rest, value), root, {})
-    nodes[-1].outputs = root.outputs
-    root.output.node = nodes[-1]
-    return nodes
+    def sum_of(self, values: list[Value], like: Node) -> Value:
+        first, *others = sorted(values, key=self.position)
+        for value in others:
+            first = self.append("add", [first, value], first.aval, like)
+        return first
+
+    def rewrite(
+        self, root: Node, chains: list[list[Value]], layers: list[list[list[Value]]], rest: list[Value]
+    ) -> None:
+        """Replace the node `root` by nodes that compute the same; the first of each chain stays where it is."""
+        aval = root.output.aval
+        terms = list(rest)
+        for layer in layers:
+            parts = [self.sum_of(list(map(self.part, group)), root) for group in layer]
+            places = tuple([_place(group[0]) for group in layer])
+            terms.append(self.append("assemble", parts, aval, root, shape=aval.shape, places=places))
+        for first, *others in chains:
+            total = first
+            for value in others:
+                node = _node(value)
+                total = self.append(_ADDING[node.op.name], [*node.inputs, total], aval, node, **node.params)
+            terms.append(total)
+        last = _node(self.sum_of(terms, root))
+        del self.positions[root]
+        last.outputs = root.outputs
+        root.output.node = last
+
+    def part(self, value: Value) -> Value:
+        """Return what is set amid zeros, of the size of its places."""
+        node = _node(value)
+        part, shape = node.inputs[1], tuple(map(len, map(range, *_place(value))))
+        if part.shape == shape:
+            return part
+        return self.append("broadcast_to", [part], part.aval._replace(shape=shape), node, shape=shape)

@@ -311,8 +311,8 @@ class _Fuser:
         for step in steps:
             for node in step.nodes if isinstance(step, Loop) else [step.node]:
                 for value in node.inputs:
-                    base = self.fused.source(value)[0]
-                    first[base] = min(first.get(base, step.depth), step.depth)
+                    root = self.fused.view(value)[0]  # a slice is no rearrangement, but a view
+                    first[root] = min(first.get(root, step.depth), step.depth)
         for call in self.calls:
             if call.depth == 1:
                 readers = [first[v] for v in call.node.outputs if v in first]
