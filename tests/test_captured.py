@@ -170,6 +170,40 @@ class TestGlobals:
         module["w"][:] = 3.0
         follow(module["f"], lambda: module["w"].fill(4.0), traces=2)
 
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "x = x * w\n    return x * float(np.sum(w))",
+            "x = x * w\n    return x + w[0]",
+            "x = x * w\n    return x + np.outer(w, w)[0]",
+            "x = x * w\n    return x * sum(w * 2)",
+            "x = x * w\n    return x * w.max()",
+            "x = x * w\n    return x if abs(w[1]) > 4 else x + 1",
+            "s = (np.tanh(w) ** 2).sum()\n    return x * w + s",
+        ],
+    )
+    def test_an_array_that_the_trace_and_numpy_read(self, body):
+        module = Namespace(f"def f(x):\n    {body}", w=np.ones(3))
+        follow(module["f"], module.set(w=np.full(3, 5.0)), lambda: module["w"].fill(2.0), traces=6)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return x * w + len(w) + w.ndim + np.size(w)",
+            "return np.maximum(x, w) + tj.tanh(w) + tj.dlarray(w) + np.asarray(w) * x",
+            "v = w\n    return helper(x, v) + helper(w, x) + x @ w.reshape(3, 1)",
+            "return (\n        x\n        * w\n        + np.maximum(\n            x,\n            w,\n        )\n    )",
+        ],
+    )
+    def test_an_array_that_only_the_trace_reads(self, body):
+        module = Namespace(f"def helper(a, b): return a * b\ndef f(x):\n    {body}", w=np.ones(3))
+        follow(module["f"], module.set(w=np.full(3, 5.0)), lambda: module["w"].fill(2.0), traces=2)
+
+    def test_a_view_that_cannot_be_made_again(self):
+        weights = np.arange(6.0)[::2]
+        module = Namespace("def f(x): return x * w + x * w[::-1]", w=weights)
+        follow(module["f"], lambda: weights.fill(2.0), module.set(w=np.ones(3)))
+
     def test_a_view_of_an_array(self):
         weights = np.arange(6.0).reshape(2, 3)
         module = Namespace("def f(x): return x * w[1] + w.T[0, 1] * 0 + w.reshape(3, 2)[:, 1]", w=weights)

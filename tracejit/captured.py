@@ -59,6 +59,7 @@ class CapturedState(State):
             value = builder.input(Aval(data.shape, None, data.dtype), copy)
             met = self._by_data[id(data)] = Met(data, value, copy)
             self._met.append(met)
+        met.lines.add(builder.location)
         return met.value
 
     def outer(self, builder: Builder, array: Any) -> Value:

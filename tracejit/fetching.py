@@ -85,7 +85,7 @@ class Guard(NamedTuple):
 class Met:
     """An array that entered a recording from outside, as it was then; `array` if it is on the tape around."""
 
-    __slots__ = ("array", "copy", "data", "is_input", "name", "value")
+    __slots__ = ("array", "copy", "data", "is_input", "lines", "name", "value")
 
     def __init__(self, data: np.ndarray, value: Any, copy: np.ndarray, array: Any = None) -> None:
         self.array = array
@@ -93,7 +93,16 @@ class Met:
         self.value: Value = value
         self.copy = copy
         self.is_input = True
+        self.lines: set[Where] = set()  # of the operations that it entered
         self.name = ""
+
+    def is_view_of(self, array: np.ndarray) -> bool:
+        """Return whether the elements lie among those of another array of the same owner."""
+        if self.data is array or not self.data.size or not array.size:
+            return False
+        bounds = np.lib.array_utils.byte_bounds
+        (low, high), (first, last) = bounds(self.data), bounds(array)
+        return first <= low and high <= last
 
     @property
     def is_same(self) -> bool:
@@ -352,27 +361,28 @@ class Walk:
             offset = one.data.ctypes.data - array.ctypes.data
             view = self._constant((one.data.shape, one.data.dtype, offset, one.data.strides))
             self._take(one, f"a view of {name}", f"view({data}, *{view})")
-        self._content(thing, data, name, number, bool(inputs or views))
+        lines = {line for one in inputs for line in one.lines}
+        leftover = any(
+            one.is_view_of(array) for one in self._by_owner.get(id(_owner(array)), ()) if one not in views
+        )
+        is_computed_with = (
+            thing.is_computed_with or leftover or any(line not in lines for line in thing.computed)
+        )
+        self._content(thing, data, name, number, bool(inputs or views) and not is_computed_with)
 
     def _views_of(self, array: np.ndarray) -> list[Met]:
-        """Return the arrays that entered the recording as views of this one."""
+        """Return the arrays that entered the recording as views of this one, and can be made of it again."""
         if not array.flags.c_contiguous:
             return []
-        low = array.ctypes.data
-        bounds = np.lib.array_utils.byte_bounds
-        return [
-            one
-            for one in self._by_owner.get(id(_owner(array)), ())
-            if one.data is not array and id(one) not in self._inputs and one.data.size
-            and low <= bounds(one.data)[0] and bounds(one.data)[1] <= low + array.nbytes
-        ]  # fmt: skip
+        views = self._by_owner.get(id(_owner(array)), ())
+        return [one for one in views if id(one) not in self._inputs and one.is_view_of(array)]
 
     def _content(self, thing: Thing, data: str, name: str, number: int, is_input: bool) -> None:
         """Compare the elements of an array that something else than the trace can read."""
         array = data_of(thing.value)
         taken = self._taken.get(id(array))
         content = taken[1] if taken else thing.content
-        if content is None or (is_input and not taken and not thing.is_computed_with):
+        if content is None or (is_input and not taken):
             return
         if thing.is_large:
             self.unguarded = self.unguarded or (name, thing.where)

@@ -50,6 +50,16 @@ _TOLD_BY_SHAPE = frozenset(
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
 _CALLS_OF_COLLECTOR = 4  # how deep functions that it calls may call others
+# Functions of Python that take the numbers out of an ndarray, and those of NumPy that leave them or give views of them.
+_NUMBERS = frozenset({
+    "float", "int", "bool", "complex", "abs", "sum", "max", "min", "round", "any", "all", "sorted", "str", "divmod",
+    "pow",
+})  # fmt: skip
+_NO_NUMBERS = frozenset({
+    "shape", "ndim", "size", "result_type", "zeros_like", "ones_like", "empty_like", "full_like", "asarray",
+    "asanyarray", "ascontiguousarray", "reshape", "transpose", "squeeze", "expand_dims", "atleast_1d", "atleast_2d",
+    "broadcast_to", "shares_memory", "may_share_memory", "isscalar", "iscomplexobj", "swapaxes", "moveaxis", "ravel",
+})  # fmt: skip
 _MOST_THINGS = 20_000
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
@@ -81,7 +91,8 @@ class Thing:
     """
 
     __slots__ = (
-        "cells", "content", "data", "held", "is_computed_with", "is_whole", "kind", "meta", "tape", "value", "where"
+        "cells", "computed", "content", "data", "held", "is_computed_with", "is_whole", "kind", "meta", "tape", "value",
+        "where",
     )  # fmt: skip
 
     def __init__(self, value: Any, kind: str) -> None:
@@ -92,6 +103,9 @@ class Thing:
         self.content: bytes | None = None  # of an ndarray whose elements plain NumPy can read
         self.meta = False  # whether its size or dtype was asked for
         self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
+        self.computed: list[
+            tuple[str, int]
+        ] = []  # lines where plain NumPy did, if no operation of the trace did
         self.is_whole = False
         self.where = ("", 0)
         self.data = data_of(value) if kind == "array" else None
@@ -177,6 +191,7 @@ class Heap:
         self._objects: list[Thing] = []  # read as a whole
         self._seen: set[Any] = set()
         self._where = ("", 0)
+        self._scope: dict[str, Any] = {}
         self.function = self.thing(function)
         self.roots[id(function)] = "function"
         for argument in arguments:  # the key of a trace holds these; what they read is not in it
@@ -206,7 +221,7 @@ class Heap:
             self._more_names(found)
             for action in self._waiting.pop(code, ()):
                 action()
-        scope = frame.f_globals
+        scope = self._scope = frame.f_globals
         if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods
             return
         key: Any = (code, id(scope))
@@ -277,13 +292,30 @@ class Heap:
                 return
         if use.how == READ:
             self.whole(value)
+            if type(value) is np.ndarray and (use.operator or self._is_of_numpy(use.callee)):
+                self.thing(value).computed.append(self._where)
+
+    def _is_of_numpy(self, callee: reads.Chain | None) -> bool:
+        """Return whether a chain leads to a function that computes with the elements of an ndarray."""
+        if callee is None or callee.kind != "global":
+            return False
+        value = self._scope.get(callee.name, getattr(builtins, callee.name, None))
+        for kind, name in callee.steps:
+            value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
+        if isinstance(value, np.ufunc):
+            return True
+        module = getattr(value, "__module__", None) or ""
+        name = getattr(value, "__name__", "")
+        return (module == "builtins" and name in _NUMBERS) or (
+            module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
+        )
 
     def _of_array(self, thing: Thing, kind: str, name: Any) -> None:
         if kind == "attr" and name in _TOLD_BY_SHAPE:
             thing.meta = True
         elif type(thing.value) is np.ndarray:
             self._content(thing)
-            if kind == "attr" and name not in _VIEWS:
+            if (kind == "attr" and name not in _VIEWS) or (kind == "item" and thing.value.ndim == 1):
                 thing.is_computed_with = True
 
     def _content(self, thing: Thing) -> None:

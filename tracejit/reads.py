@@ -40,11 +40,19 @@ class Chain(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A chain and what is done with its value; "write": its last step is assigned to, or read for that alone."""
+    """A chain and what is done with its value.
+
+    how         "read"; "touch": nothing of it is read but the way there; "write": its last step is assigned to, or
+                read for that alone
+    operator    whether it is an operand of an arithmetic operator or a comparison
+    callee      what it is an argument of, if a chain leads to that
+    """
 
     chain: Chain
     how: str
     line: int
+    operator: bool = False
+    callee: Chain | None = None
 
 
 class Reads(NamedTuple):
@@ -75,6 +83,7 @@ _POPS = frozenset({"STORE_NAME", "RETURN_VALUE", "POP_JUMP_IF_TRUE", "POP_JUMP_I
 _ENDS = frozenset(
     {"RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD"}
 )
+_OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _LOCALS = ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
 _LOCAL_PAIRS = ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
@@ -98,8 +107,11 @@ def reads_of(code: types.CodeType) -> Reads:
     names = scan.names
     if is_dynamic:
         names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
-    once = {(use.chain, use.how): use for use in reversed(scan.uses)}
-    return Reads(tuple(reversed(once.values())), frozenset(names), free, is_dynamic)
+    once: dict[Any, Use] = {}
+    for use in scan.uses:
+        computed = use.operator or use.callee is not None  # of these each line counts
+        once.setdefault((use.chain, use.how, computed and (use.line, use.callee)), use)
+    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic)
 
 
 class _Scan:
@@ -119,6 +131,8 @@ class _Scan:
             if instruction.opname not in _IGNORED:
                 self.instructions.append(instruction)
         self.line = code.co_firstlineno
+        self.operator = False
+        self.callee: Chain | None = None
         # A variable that one instruction assigns stands for what it was assigned.
         assigned = [name for i in self.instructions for name in _assigned(i)]
         self.once = {name for name in assigned if assigned.count(name) == 1} - self.given
@@ -137,7 +151,9 @@ class _Scan:
             positions = instruction.positions
             if positions is not None and positions.lineno is not None:
                 self.line = positions.lineno
+            self.operator = instruction.opname.startswith(_OPERATORS) and instruction.argrepr != "[]"
             self.step(at, instruction)
+            self.operator = False
             if instruction.opname in _ENDS:
                 self.empty()
             if "JUMP" in instruction.opname:
@@ -150,7 +166,7 @@ class _Scan:
                 if entry._replace(steps=entry.steps[:count]) in self.assigned:  # by this function itself
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
                     return
-            self.uses.append(Use(entry, how, self.line))
+            self.uses.append(Use(entry, how, self.line, self.operator, self.callee))
 
     def empty(self) -> None:
         for entry in self.stack:
@@ -312,8 +328,11 @@ class _Scan:
             above = 2 if sys.version_info >= (3, 14) else 1 + (arg & 1)  # positional arguments, keywords
         else:
             above = arg + (name == "CALL_KW")
+        below = self.stack[-above - 2 : -above] if above else []
+        self.callee = next((entry for entry in below if type(entry) is Chain), None)
         for _ in range(above):
             self.pop()
+        self.callee = None
         is_dropped = at + 1 < len(self.instructions) and self.instructions[at + 1].opname == "POP_TOP"
         for entry in (self.pop(None), self.pop(None)):
             if type(entry) is not Chain:
