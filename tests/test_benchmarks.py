@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import bench_random, internals, report
+from benchmarks import bench_captured, bench_random, internals, report
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.nested import leaves, mapped
@@ -100,6 +100,12 @@ def test_random_numbers_are_timed() -> None:
     found = bench_random.rows(8, 1)
     assert [row[0] for row in found] == ["rand", "randn", "dropout"] * 2 + ["randi", "randperm"]
     assert all(cost > 0 for row in found for cost in row[2:])
+
+
+def test_captured_state_is_timed(capsys) -> None:
+    bench_captured.main(["--repeats", "1"])
+    printed = capsys.readouterr().out
+    assert "with names" in printed and "not watched" in printed
 
 
 def test_names_are_unique() -> None:

@@ -1112,6 +1112,25 @@ class TestRecording:
                 dlaccelerate(fail)(X)
         assert sys.getprofile() is None
 
+    def test_the_watch_goes_on_after_an_error_that_is_caught(self):
+        rate = 2.0
+
+        def scaled(x):
+            return x * rate
+
+        def f(x):
+            try:
+                x = x + np.ones(7)
+            except tj.DimsError:
+                x = x + dlgradient((x * x).sum(), x)
+            return scaled(x)
+
+        def change():
+            nonlocal rate
+            rate = 3.0
+
+        follow(f, change)
+
     def test_other_threads_are_not_watched(self):
         noise = 0.0
         running, stop = threading.Event(), threading.Event()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import autodiff, trace, tree
+from tracejit import autodiff, trace, tree, watch
 from tracejit.array import dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
@@ -147,7 +147,9 @@ def dlgradient(
     builder.location = trace.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
     grads = []
-    for x, found in zip(leaves, autodiff.gradient(builder, [target], [seed], wrt), strict=True):
+    with watch.paused():
+        gradients = autodiff.gradient(builder, [target], [seed], wrt)
+    for x, found in zip(leaves, gradients, strict=True):
         value = builder.constant(np.zeros(x.shape, x.dtype)) if found is None else found
         grads.append(dlarray._wrap(value.data, x.format, value))
     result = tree.unflatten(treedef, grads)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit import watch
 from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
 from tracejit.errors import ArgumentError, BoundsError, TraceError
 from tracejit.guards import MOST_VALUES, Decides, Guard, outcome
@@ -316,7 +317,18 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     Formatted operands of an elementwise op are aligned by label first. Outside any recorder the op's
     reference computes; inside one it computes and a node is appended.
     """
-    op = OPS[name]
+    profile = watch.current.profile
+    if profile is None:
+        return _apply(OPS[name], operands, params)
+    # As watch.paused() does: it would be told of about forty calls for each operation.
+    sys.setprofile(None)
+    try:
+        return _apply(OPS[name], operands, params)
+    finally:
+        sys.setprofile(profile)
+
+
+def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     cls = _array_class
     arrays: Sequence[Any] = operands
     for x in operands:

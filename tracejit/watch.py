@@ -33,9 +33,24 @@ _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes l
 
 class _Watching(threading.local):
     started: Started | None = None
+    profile: Any = None  # the profile function, where that is how the functions that run are found
 
 
-_watching = _Watching()
+current = _Watching()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Let a block of our own code run without telling of each of its calls."""
+    profile = current.profile
+    if profile is None:
+        yield
+        return
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
 
 
 def is_library(file: str) -> bool:
@@ -52,22 +67,22 @@ def is_library(file: str) -> bool:
 @contextmanager
 def watching(started: Started) -> Iterator[None]:
     """Call `started` with the frame of each function of the user's code that starts in this thread."""
-    outer, _watching.started = _watching.started, started
+    outer, current.started = current.started, started
     try:
         with _monitored() if _monitoring is not None else _profiled():
             yield
     finally:
-        _watching.started = outer
+        current.started = outer
 
 
 def _start(frame: types.FrameType) -> None:
-    started = _watching.started
+    started = current.started
     if started is not None and frame.f_code.co_flags & _OPTIMIZED:
-        _watching.started = None  # what is found out about a frame is not watched
+        current.started = None  # what is found out about a frame is not watched
         try:
             started(frame)
         finally:
-            _watching.started = started
+            current.started = started
 
 
 @contextmanager
@@ -87,10 +102,12 @@ def _profiled() -> Iterator[None]:
         if forward is not None:
             forward(frame, event, arg)
 
+    outer, current.profile = current.profile, profile if forward is None else None
     sys.setprofile(profile)
     try:
         yield
     finally:
+        current.profile = outer
         if previous is None or forward is not None:
             sys.setprofile(previous)
         else:  # a cProfile.Profile, which is set by itself only
@@ -119,7 +136,7 @@ class _Monitor:
     def started(self, code: types.CodeType, offset: int) -> Any:
         if is_library(code.co_filename):
             return _monitoring.DISABLE
-        if _watching.started is not None:
+        if current.started is not None:
             _start(sys._getframe(1))
         return None
 
