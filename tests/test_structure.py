@@ -56,6 +56,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("report",),
     ("accelerate",),
     ("__init__",),
+    ("cache_commands",),
     ("cli",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}

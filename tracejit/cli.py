@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tracejit import cache_commands
+
 DONE, FAILED = 0, 1  # argparse exits with 2 for wrong usage
 DEMO_MODULES = ("matplotlib", "sklearn", "tqdm")  # of the extra "demo"
 DEMO_INSTALL = 'pip install "tracejit[demo]"'
@@ -19,6 +21,8 @@ DEMO_INSTALL = 'pip install "tracejit[demo]"'
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with `argv` (by default the arguments of the process) and return its exit code."""
     arguments = _parser().parse_args(argv)
+    if "run" in arguments:
+        return cache_commands.run(arguments)
     return _demo(arguments.epochs, arguments.out)
 
 
@@ -31,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"tracejit {importlib.metadata.version('tracejit')}"
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    cache_commands.add_commands(commands)
     demo = commands.add_parser(
         "demo",
         help="train a network on handwritten digits and compare compiled with uncompiled steps",
