@@ -29,7 +29,7 @@ KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("errors",),
-    ("aval", "collector", "config", "policy", "tree"),
+    ("aval", "upkeep", "config", "policy", "tree"),
     ("cache",),
     ("ops",),
     ("ir",),

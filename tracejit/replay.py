@@ -11,7 +11,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
-from tracejit.collector import collector_paused
+from tracejit.upkeep import collector_paused, give_back
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Kind, Layout, Op
@@ -51,6 +51,7 @@ class Replay:
             with self._lock:
                 if self._program is None:
                     started = time.perf_counter_ns()
+                    give_back(len(self.graph.nodes))
                     with collector_paused():
                         program = pipeline.build(self.graph, self._layouts)
                         self._program = program._replace(guard=self.guard)

@@ -18,7 +18,7 @@ from tracejit.backend.key import key_of
 from tracejit.backend.objects import load
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
-from tracejit.collector import collector_paused
+from tracejit.upkeep import collector_paused
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel
 

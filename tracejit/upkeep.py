@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Memory, between the stages: the garbage collector paused, and what a recording took given back."""
+
+import ctypes
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+_LONG = 2000  # operations of a recording whose arrays are worth to be given back
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector from scanning again and again what passes and compilers make objects of.
+
+    It finds nothing to free there and takes a quarter of the time of a build, a tenth of that of a compilation.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def give_back(operations: int) -> None:
+    """Give memory that nobody uses back to the system, after a recording of so many operations.
+
+    While a function is recorded, the arrays of all its operations exist. Freed, they stay with the process as long as
+    the C library hopes for use of them; then building and compiling would add to that peak.
+    """
+    trim = _trim()
+    if trim is not None and operations > _LONG:
+        trim(0)
+
+
+@cache
+def _trim() -> Any:
+    """Return the function of the GNU C library that gives memory back, or None."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
