@@ -11,12 +11,12 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
-from tracejit.upkeep import collector_paused, give_back
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
 from tracejit.program import Program
+from tracejit.upkeep import collector_paused, give_back
 
 
 class Replay:

@@ -18,9 +18,9 @@ from tracejit.backend.key import key_of
 from tracejit.backend.objects import load
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
-from tracejit.upkeep import collector_paused
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel
+from tracejit.upkeep import collector_paused
 
 _SWITCH_S = 2e-4
 
