@@ -14,12 +14,15 @@ import numpy as np
 import pytest
 
 from tracejit import config
-from tracejit.backend import compiler, key, objects
+from tracejit.backend import compiler, inventory, key, objects
 from tracejit.backend.compiled import Compiled
+from tracejit.cache.entry import Key
 from tracejit.cache.store import Store, store
 from tracejit.codegen.nest import NAME, named
 from tracejit.errors import CodegenError
-from tracejit.program import Kernel
+from tracejit.ir import Graph
+from tracejit.pipeline import build
+from tracejit.program import Kernel, Row
 
 STEP = """
 import json, sys
@@ -85,6 +88,12 @@ def half(comment: str = "") -> Kernel:
     )
 
 
+def key_of_half() -> Key:
+    found = key.key_of("kernel", half().text)
+    assert found is not None
+    return found
+
+
 def run_half(address: int) -> float:
     x, o = np.array([3.0], np.float32), np.zeros(1, np.float32)
     arguments = np.array([x.ctypes.data, o.ctypes.data], np.intp)
@@ -115,7 +124,7 @@ def test_a_kernel_is_compiled_once_for_all_processes(kept: Store) -> None:
     assert counts(second) == (0, 1)
     assert second.compile_ns == 0
     assert len(first) == len(second) == 1
-    entry = kept.load(key.key_of("kernel", half().text))
+    entry = kept.load(key_of_half())
     assert entry is not None
     assert (entry.symbol, entry.source) == (half().name, half().text)
     assert dict(entry.key.parts)["numba"] == __import__("numba").__version__
@@ -168,7 +177,7 @@ def test_the_version_of_numba_is_known_without_importing_it(monkeypatch: pytest.
 
 def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: Store) -> None:
     Compiled().address(half())
-    entry = kept.load(key.key_of("kernel", half().text))
+    entry = kept.load(key_of_half())
     assert entry is not None
     kept.save(entry._replace(needs=("no_such_function",)))
     table = Compiled()
@@ -179,7 +188,7 @@ def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: Store) ->
 
 def test_bytes_that_are_no_object_code_are_compiled_anew(kept: Store) -> None:
     Compiled().address(half())
-    entry = kept.load(key.key_of("kernel", half().text))
+    entry = kept.load(key_of_half())
     assert entry is not None
     for code in (b"", b"not object code, though it names " + half().name.encode()):
         kept.save(entry._replace(code=code))
@@ -236,6 +245,24 @@ def test_without_a_cache_kernels_are_compiled_in_each_process(
         assert run_half(table.address(half())) == 1.5
         assert counts(table) == (1, 0)
     assert not (tmp_path / "cache").exists()
+
+
+def test_without_source_files_nothing_is_kept(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: Path) -> bytes:
+        raise FileNotFoundError(path)
+
+    key._surroundings.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", missing)
+        assert key.key_of("kernel", "text") is None
+        table = Compiled()
+        assert run_half(table.address(half())) == 1.5
+        assert counts(table) == (1, 0)
+        program = build(Graph())
+        assert inventory.described(program._replace(rows=[Row(half(), (1,), "mul", ())]), "f")["kernels"] == [
+            {"name": half().name, "entry": ""}
+        ]
+    assert kept.entries() == []
 
 
 def test_blas_without_the_rest_of_scipy_linalg(tmp_path: Path) -> None:

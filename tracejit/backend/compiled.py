@@ -32,7 +32,7 @@ class _Wanted(NamedTuple):
     kernel: Kernel | None
 
     @property
-    def key(self) -> Key:
+    def key(self) -> Key | None:
         return key_of("function", self.name) if self.kernel is None else key_of("kernel", self.kernel.text)
 
     def lower(self) -> Any:
@@ -86,8 +86,8 @@ class Compiled:
                 self.compile_ns += time.perf_counter_ns() - started
 
     def _from_disk(self, wanted: _Wanted) -> bool:
-        cache = store()
-        entry = None if cache is None else cache.load(wanted.key)
+        cache, key = store(), wanted.key
+        entry = None if cache is None or key is None else cache.load(key)
         if entry is None:
             return False
         try:
@@ -140,9 +140,10 @@ def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Entry]]:
 def _finished(wanted: _Wanted, lowered: Any, started: int) -> Entry:
     code, needs = lowered.object_code()
     source = "" if wanted.kernel is None else wanted.kernel.text
-    entry = Entry(wanted.key, lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
+    key = wanted.key
+    entry = Entry(key or Key(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
     cache = store()
-    if cache is not None:
+    if cache is not None and key is not None:
         cache.save(entry)
     return entry
 

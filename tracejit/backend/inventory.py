@@ -8,7 +8,7 @@ from tracejit import config
 from tracejit.backend.key import key_of
 from tracejit.cache.programs import Programs
 from tracejit.cache.store import root
-from tracejit.program import Argument, Number, Pointer, Program, Symbol
+from tracejit.program import Argument, Kernel, Number, Pointer, Program, Symbol
 
 _MOST_ROWS = 1000  # of a long loop unrolled, the others repeat
 
@@ -37,7 +37,7 @@ def described(program: Program, title: str) -> dict[str, Any]:
         "target": "cpu",
         "inputs": [str(aval) for aval in program.inputs],
         "outputs": [str(aval) for aval in program.outputs],
-        "kernels": [{"name": kernel.name, "entry": key_of("kernel", kernel.text).name} for kernel in kernels],
+        "kernels": [{"name": kernel.name, "entry": _entry(kernel)} for kernel in kernels],
         "rows": [
             {
                 "kernel": numbers[row.kernel],
@@ -52,6 +52,12 @@ def described(program: Program, title: str) -> dict[str, Any]:
         "arena_bytes": program.arena_bytes,
         "constant_bytes": sum(constant.nbytes for constant in program.constants),
     }
+
+
+def _entry(kernel: Kernel) -> str:
+    """Return the name of a kernel's entry, "" if it has none."""
+    key = key_of("kernel", kernel.text)
+    return "" if key is None else key.name
 
 
 def _argument(argument: Argument) -> Any:

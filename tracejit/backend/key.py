@@ -19,9 +19,16 @@ from tracejit.cache.entry import FORMAT, Key
 _VERSION = re.compile(r'"version": "([^"]+)"')  # as Numba's releases say it
 
 
-def key_of(kind: str, text: str) -> Key:
-    """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/."""
-    return Key((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *_surroundings()))
+def key_of(kind: str, text: str) -> Key | None:
+    """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/.
+
+    None if it cannot be known what the code depends on, as where no source files are installed.
+    """
+    try:
+        surroundings = _surroundings()
+    except (OSError, ImportError):
+        return None
+    return Key((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *surroundings))
 
 
 @cache
