@@ -36,13 +36,27 @@ class RngState(NamedTuple):
         default.state = self
 
 
+class _Own:
+    """What a thread has of its own.
+
+    states      what it draws from instead of the generators' own states, or None (see apart)
+    pending     what a replay has drawn that is not known to count yet: so many blocks from each generator, and the
+                states from before; or None
+    accepted    what the last replay has drawn that counts
+    """
+
+    __slots__ = ("accepted", "pending", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[Generator, np.ndarray] | None = None
+        self.pending: tuple[list[tuple[Generator, int]], list[np.ndarray]] | None = None
+        self.accepted: tuple[list[tuple[Generator, int]], list[np.ndarray]] | None = None
+
+
 class _Thread(threading.local):
-    # States that this thread draws from instead of the generators' own (see apart).
-    states: "dict[Generator, np.ndarray] | None" = None
-    # What a replay has drawn that is not known to count yet: generator, state from before, number of blocks.
-    pending: "list[tuple[Generator, np.ndarray, int]] | None" = None
-    # What the last replay has drawn that counts.
-    accepted: "list[tuple[Generator, np.ndarray, int]]" = []  # noqa: RUF012 (replaced, not changed)
+    # One object, because an attribute of it is found several times as fast.
+    def __init__(self) -> None:
+        self.own = _Own()
 
 
 _thread = _Thread()
@@ -109,9 +123,10 @@ class Generator:
 
     def advance(self, blocks: int) -> np.ndarray:
         """Move on by some blocks and return, as a new array, the state from before."""
-        if _thread.pending is not None:
+        own = _thread.own
+        if own.pending is not None:
             _take_back()
-        state = self._state if _thread.states is None else self._current()
+        state = self._state if own.states is None else self._current()
         with self._lock:
             before = state.copy()
             state[1] = state.item(1) + blocks
@@ -125,7 +140,7 @@ class Generator:
                 state[1] = before[1]
 
     def _current(self) -> np.ndarray:
-        states = _thread.states
+        states = _thread.own.states
         if states is None:
             return self._state
         found = states.get(self)
@@ -251,9 +266,9 @@ class Draws(State):
     def _drawing(self, read: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if read is None:
             return None
-        taken = [(generator, generator.advance(blocks), blocks) for generator, blocks in self._blocks]
-        _thread.pending = taken
-        return (*read, *[before for _, before, _ in taken])
+        before = [generator.advance(blocks) for generator, blocks in self._blocks]
+        _thread.own.pending = (self._blocks, before)
+        return (*read, *before)
 
     def failed(self) -> Any:
         """Return the first guard that does not hold now, or None."""
@@ -265,12 +280,15 @@ class Draws(State):
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
-        _thread.accepted, _thread.pending = _thread.pending or [], None
+        own = _thread.own
+        own.accepted, own.pending = own.pending, None
         self._reads.accepted()
 
     def drawn(self) -> Mapping[Generator, np.ndarray]:
         """Return the states that this thread's last accepted replay began with."""
-        return {generator: before for generator, before, _ in _thread.accepted}
+        accepted = _thread.own.accepted
+        assert accepted is not None
+        return {generator: before for (generator, _), before in zip(*accepted, strict=True)}
 
     def guards(self) -> list[Any]:
         """Return what is compared at each call."""
@@ -279,9 +297,10 @@ class Draws(State):
 
 def _take_back() -> None:
     """Undo what a replay has drawn that was not accepted."""
-    pending, _thread.pending = _thread.pending, None
+    own = _thread.own
+    pending, own.pending = own.pending, None
     if pending is not None:
-        for generator, before, blocks in pending:
+        for (generator, blocks), before in zip(*pending, strict=True):
             generator.take_back(before, blocks)
 
 
@@ -301,10 +320,11 @@ def apart(states: Mapping[Generator, np.ndarray] | None = None) -> Iterator[None
 
     What the generators themselves give next is not changed by what is drawn inside.
     """
-    kept = _thread.states
+    own = _thread.own
+    kept = own.states
     known = {**(kept or {}), **(states or {})}
-    _thread.states = {generator: state.copy() for generator, state in known.items()}
+    own.states = {generator: state.copy() for generator, state in known.items()}
     try:
         yield
     finally:
-        _thread.states = kept
+        own.states = kept
