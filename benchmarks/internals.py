@@ -169,6 +169,54 @@ def calling(counts: tuple[int, ...] = (1, 10, 100)) -> Rows:
     return rows
 
 
+def guarding(repeats: int = 15) -> Rows:
+    """Return what guards on values, and on what is read around the arguments, take in a replay."""
+    kept = [tj.dlarray(np.full(8, n, np.float32)) for n in range(5)]
+    one, two, three, four, five = (float(n) for n in range(5))
+
+    def plain(x: Any) -> Any:
+        return x * 2.0
+
+    def deciding(x: Any) -> Any:
+        for n in range(10):
+            if x[n % 8] > 100.0 + n:
+                x = -x
+        return x * 2.0
+
+    def summed(x: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+        return x * 2.0 + a + b + c + d + e + (0.0 + 1.0 + 2.0 + 3.0 + 4.0)
+
+    def reading(x: Any) -> Any:
+        a, b, c, d, e = kept
+        return x * 2.0 + a + b + c + d + e + (one + two + three + four + five)
+
+    x = tj.dlarray(np.ones(8, np.float32))
+    cases: list[tuple[str, Callable[..., Any], tuple[Any, ...], int]] = [
+        ("no guard", plain, (x,), 0),
+        ("ten outcomes of if", deciding, (x,), 0),
+        ("six arrays as arguments", summed, (x, *kept), 2),
+        ("five arrays and five numbers read, one as an argument", reading, (x,), 2),
+    ]
+    functions = [tj.dlaccelerate(function, audit=False) for _, function, _, _ in cases]
+    for function, (_, _, arguments, _) in zip(functions, cases, strict=True):
+        for _ in range(10):
+            function(*arguments)
+
+    def thousand(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        for _ in range(1000):
+            function(*arguments)
+
+    seconds: list[list[float]] = [[] for _ in cases]
+    for _ in range(repeats):
+        for times, function, (_, _, arguments, _) in zip(seconds, functions, cases, strict=True):
+            times.append(fastest(lambda f=function, a=arguments: thousand(f, a), 1) / 1000)
+    medians = [median(times) for times in seconds]
+    return [
+        [name, f"{1e6 * own:.2f}", f"{1e6 * (own - medians[against]):.2f}"]
+        for (name, _, _, against), own in zip(cases, medians, strict=True)
+    ]
+
+
 def _launch_s(job: TraceJit) -> float:
     """Return what the compiled program takes, on outputs that exist."""
     replay = Replay(record(job.function, *job.arguments), "calls")
@@ -272,6 +320,7 @@ def main(argv: list[str] | None = None) -> None:
             lambda: compiling(("mlp-small",) if args.quick else ("mlp-small", "pinn", "transformer")),
         ),
         "a call, us": (["arrays in and out", "call", "program", "each array"], calling),
+        "guards in a replay, us": (["the function has", "call", "beyond"], guarding),
         "a process, s": (["", "min", "median"], lambda: starting(1 if args.quick else 5)),
     }
     written: dict[str, Any] = {"environment": environment()}

@@ -93,6 +93,7 @@ def test_recording_building_and_calling_are_timed() -> None:
     *stages, rest, total = map(float, row[1:])
     assert min(stages) >= 0
     assert sum(stages) + rest == pytest.approx(total, abs=1)
+    assert [row[0] for row in internals.guarding(1)][:2] == ["no guard", "ten outcomes of if"]
     assert internals.calling((2,))[0][2] == "nan"  # without a compiled program there is none to launch
 
 

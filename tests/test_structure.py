@@ -29,7 +29,7 @@ KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("errors",),
-    ("aval", "upkeep", "config", "policy", "tree"),
+    ("aval", "config", "locks", "policy", "tree", "upkeep"),
     ("cache",),
     ("ops",),
     ("ir",),

@@ -5,7 +5,6 @@ import copy
 import functools
 import inspect
 import sys
-import threading
 import types
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from tracejit.compare import first_difference
 from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning, RetraceError, RetraceWarning
 from tracejit.evaluate import dlfeval
 from tracejit.explain import describe, leaf_names
+from tracejit.locks import new_lock
 from tracejit.options import NAMES, Options
 from tracejit.recording import record
 from tracejit.report import Explanation, Miss, explain_miss, report_of
@@ -106,7 +106,7 @@ class AcceleratedFunction(Options):
         self._function = function
         self._name = _name(function)
         self._slot = f"_accelerated_{self._name}"  # of an instance's __dict__, if this is a method
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._entries: dict[Key, Entry] = {}
         self._fast: tuple[tuple[Callable[[Any], Any], Trace, Entry], ...] = ()  # call paths, latest first
         self._last_trace: Trace | None = None

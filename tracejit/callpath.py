@@ -51,6 +51,7 @@ large, make new arrays instead:
 """
 
 import linecache
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -69,6 +70,7 @@ from tracejit.tree import LEAF, TreeDef
 MISS = object()
 
 _INDENT = "    "
+_numbers = count()  # of call paths
 
 
 def generate(
@@ -149,10 +151,13 @@ class _Generator:
         ])  # fmt: skip
         self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
         text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
-        file = f"<tracejit call path {id(self):x}>"
+        file = f"<tracejit call path {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         exec(compile(text, file, "exec"), self.names)
-        return self.names["replay"]  # type: ignore[no-any-return]
+        replay: Callable[[Any], Any] = self.names.pop("replay")
+        # The text goes with the function.
+        weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
+        return replay
 
     def fill_again(self, made: int, arrays: Sequence[str], recycler: Recycler) -> None:
         """Emit the launch on results of earlier calls."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit import trace
 from tracejit.errors import ArgumentError
+from tracejit.locks import new_lock
 from tracejit.state import State
 
 _LONG = 0xFFFFFFFFFFFFFFFF
@@ -86,7 +87,7 @@ class Generator:
 
     def __init__(self, seed: Any = "default") -> None:
         self._state = _as_array(RngState(seed_of("Generator", seed), 0))
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         recorder = trace.recorder()
         if recorder is not None and recorder.accelerating:
             # Uncompiled, each call makes one: what it begins with is a constant of the trace.

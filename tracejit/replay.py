@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Replay: a graph as a callable that is built and compiled when it is first called, and as an op of other graphs."""
 
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
+from tracejit.locks import new_lock
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
 from tracejit.program import Program
@@ -39,7 +39,7 @@ class Replay:
         self.title = title
         self._function = function
         self._layouts = layouts
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._executable: Any = None
         self._program: Program | None = None
         self.build_ns = 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A trace: what one recording of a function gave, and how its result is put together from a replay."""
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from tracejit.array import dlarray
 from tracejit.callpath import MISS, generate
 from tracejit.guards import Guard, GuardFailed
 from tracejit.ir import Graph
+from tracejit.locks import new_lock
 from tracejit.ops import Op
 from tracejit.recycle import MOST_BYTES, Recycler
 from tracejit.replay import Replay, call_op
@@ -53,7 +53,7 @@ class Trace:
         self.replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
         self._op: tuple[Op, list[Replay]] | None = None
         self._path: Callable[[Any], Any] | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def assemble(self, arrays: list[Any]) -> Any:
         """Return the function's result, given the arrays among its leaves."""

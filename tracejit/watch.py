@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.locks import new_lock
+
 Started = Callable[[types.FrameType], None]
+
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _EXAMPLES = _PACKAGE + "examples" + os.sep  # a user's code all the same
@@ -119,7 +122,7 @@ class _Monitor:
     """The tool of sys.monitoring, on while any thread watches."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.count = 0
         self.tool: int | None = None
 

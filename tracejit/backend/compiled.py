@@ -19,6 +19,7 @@ from tracejit.backend.objects import load
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
 from tracejit.errors import CodegenError
+from tracejit.locks import new_lock
 from tracejit.program import Kernel
 from tracejit.upkeep import collector_paused
 
@@ -51,7 +52,7 @@ class Compiled:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = new_lock()
         self._kernels: dict[str, int] = {}
         self._functions: dict[str, int] = {}
         self.compile_ns = 0

@@ -2,7 +2,6 @@
 """The store: entries on disk by key, kept below a size."""
 
 import re
-import threading
 import time
 import warnings
 from functools import cache
@@ -11,6 +10,7 @@ from tracejit import config
 from tracejit.cache.entry import Entry, Key, decode, encode
 from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.errors import CacheError, CacheWarning
+from tracejit.locks import new_lock
 
 SUFFIX = ".kernel"
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -33,7 +33,7 @@ class Store:
         self.root = root
         self.limit_bytes = limit_bytes
         self._kernels = Folder(root, "kernels", shared)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._written_bytes: int | None = None  # since the folder was listed; None: not yet
         self._reads = self._writes = True
         self._warned = False
