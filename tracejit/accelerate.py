@@ -196,7 +196,7 @@ class AcceleratedFunction(Options):
         for array in call.arrays:
             trace.check_open(array)
         with self._lock:
-            call = self._varying.taken_in(call, call.key in self._entries)
+            call = self._varying.taken_in(call, self._entries)
         return self._call(call, recorder)
 
     def source(self) -> str:

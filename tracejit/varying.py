@@ -6,7 +6,7 @@ the third one the key says "a float that varies" in its place. If a recording th
 number itself (an index, math.sqrt), it is needed, and selects by its value from then on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,13 +46,14 @@ class Varying:
         """Forget all values."""
         self._families.clear()
 
-    def taken_in(self, call: Call, is_known: bool) -> Call:
-        """Return a call whose numbers that vary are arrays; `is_known` says whether its key has traces as it is."""
+    def taken_in(self, call: Call, entries: Container[Key]) -> Call:
+        """Return a call whose numbers that vary are arrays, unless its key is among `entries` as it is."""
         places = [
             i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in _KINDS
         ]
         if not places:
             return call
+        is_known = call.key in entries
         name = _name(call.key)
         family = self._families.get(name)
         if family is None:
