@@ -392,6 +392,21 @@ def test_large_constants_are_held_once_and_not_unfolded() -> None:
     assert [constant.shape for constant in wide.constants] == [()]
 
 
+def test_loops_that_reduce_rows_of_different_lengths_stay_apart() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x, y = (b.input(Aval((4, 2, 4), None, np.dtype(np.float64))) for _ in range(2))
+    z = b.tanh(x)
+    over_all = b.max(x, axes=(0, 1, 2), keepdims=True)
+    over_rows = b.max(z, axes=(2,), keepdims=True)
+    # The first operand's loop has no rows yet; those of the other two differ.
+    chosen = b.where(b.greater(y, 0.0), over_all, z)
+    graph.outputs = [chosen, b.sub(z, over_rows)]
+    arrays = list(np.random.default_rng(0).standard_normal((2, 4, 2, 4)))
+    for have, want in zip(PythonExecutable(build(graph))(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(have, want)
+
+
 def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
     def chain(b: Builder, x: Value) -> Value:
         for _ in range(length):

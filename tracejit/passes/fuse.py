@@ -198,12 +198,8 @@ class _Fuser:
                 loops.append(home)
         if not loops:
             return None
-        first = loops[0]
-        for other in loops[1:]:
-            if other.domain != first.domain or (
-                first.split is not None and other.split is not None and first.split != other.split
-            ):
-                return None
+        if len({loop.domain for loop in loops}) > 1 or len({loop.split for loop in loops} - {None}) > 1:
+            return None
         loops.sort(key=lambda loop: -len(loop.nodes))
         for other in loops[1:]:
             self.fused.merge(loops[0], other)
