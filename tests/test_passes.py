@@ -407,6 +407,20 @@ def test_loops_that_reduce_rows_of_different_lengths_stay_apart() -> None:
         np.testing.assert_allclose(have, want)
 
 
+def test_a_product_comes_before_the_readers_of_its_slices() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    x = b.input(Aval((2, 2), None, np.dtype(np.float64)))
+    product = b.matmul(x, x)
+    part = b.slice(product, starts=(0, 1), stops=(2, 2), steps=(1, 1))
+    early = b.exp(part)
+    late = b.matmul(early, b.reshape(early, shape=(1, 2)))
+    graph.outputs = [early, b.sub(late, product)]
+    (x_data,) = np.random.default_rng(0).standard_normal((1, 2, 2))
+    for have, want in zip(PythonExecutable(build(graph))([x_data]), evaluate(graph, [x_data]), strict=True):
+        np.testing.assert_allclose(have, want)
+
+
 def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
     def chain(b: Builder, x: Value) -> Value:
         for _ in range(length):
