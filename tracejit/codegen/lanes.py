@@ -59,7 +59,8 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
     """Return whether a nest, whose loops have these extents, runs with rows in lanes (Note [short rows])."""
     if not split or nest.split is None or split == len(extents):
         return False
-    if math.prod(extents[split:]) > (SHORT if _is_dear(nest) else min(SHORT, SHORT_IF_CHEAP)):
+    longest = SHORT if _is_dear(nest) else min(SHORT, SHORT_IF_CHEAP)
+    if math.prod(extents[split:]) > longest and not _is_by_columns(nest):
         return False
     scratch = [nest.writes[k].dtype for k in kept(nest)]
     if len(scratch) + len(nest.reads) > _MOST_SCRATCH:
@@ -69,6 +70,12 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
         if moving and (access.dtype.itemsize < 4 or max(map(abs, moving)) >= _LARGEST_STRIDE):
             return False
     return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_known, _lines(nest)))
+
+
+def _is_by_columns(nest: Nest) -> bool:
+    """Return whether lanes are neighbours in memory everywhere, and nothing has to be kept for another pass."""
+    moving = [access for access in (*nest.reads, *nest.writes) if any(access.strides)]
+    return nest.split == 1 and len(nest.full) == 1 and all(access.strides[0] == 1 for access in moving)
 
 
 def _is_dear(nest: Nest) -> bool:

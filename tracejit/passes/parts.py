@@ -167,7 +167,7 @@ def _accumulations(nest: Nest) -> dict[int, Node]:
     if nest.split == 0:
         folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
         found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
-    return {write: node for write, node in found.items() if _combines(node)}
+    return {write: node for write, node in found.items() if combines(node)}
 
 
 def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
@@ -236,7 +236,7 @@ def _compact(nest: Nest) -> Nest:
     )
 
 
-def _combines(node: Node) -> bool:
+def combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
     if len(node.inputs) > 1:
         return False  # each part would begin with what the sum adds to

@@ -17,7 +17,7 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import Cut, KernelCall, Layout, Pieces, Strided, contiguous
-from tracejit.passes import parts, products
+from tracejit.passes import parts, products, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
 from tracejit.passes.products import Matrices, Product
@@ -212,7 +212,12 @@ class _Planner:
         return arena.size_bytes
 
     def run_nest(self, nest: Nest) -> None:
-        """Launch a nest, in parts if it takes long."""
+        """Launch a nest, over several short rows at a time, and in parts if it takes long."""
+        tiled = tiles.tile(nest)
+        if tiled is not None:
+            for part in tiled:
+                self.run_nest(part)
+            return
         scratch = {a.root for a in nest.writes if a.root.node is None and a.root not in self.places}
         split = parts.split_nest(nest, scratch)
         if split is None:

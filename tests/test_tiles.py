@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loops over short rows take several rows at a time."""
+
+import random
+from unittest import mock
+
+import numpy as np
+import pytest
+from graphs import assert_same, random_case, strided
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from programs import program_of
+
+import tracejit as tj
+from tracejit.backend.compiled import compiled
+from tracejit.backend.python import PythonExecutable
+from tracejit.ir import evaluate
+from tracejit.passes import tiles
+from tracejit.pipeline import build
+
+
+def layer(x, bias):
+    return tj.tanh(x + bias)
+
+
+def gradient(x, bias):
+    y = tj.tanh(x + bias)
+    loss = (y * y).sum()
+    return loss, tj.dlgradient(loss, x, bias)
+
+
+def column_sums(x, bias):
+    return x.sum(axis=0), (x * bias).max(axis=0)
+
+
+def names(program):
+    return [row.kernel.name.rpartition("_")[0] for row in program.rows]
+
+
+def arrays(rows, columns):
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((rows, columns)), rng.standard_normal(columns)
+
+
+@settings(max_examples=80)
+@given(st.integers(0, 2**32 - 1))
+def test_tiles_are_what_the_reference_is(seed):
+    rnd = random.Random(seed)
+    maker = random_case(rnd, 20, ("float64", "float32", "int64"))
+    if maker is None:
+        return
+    pairs = [strided(rnd, array) for array in maker.arrays]
+    with mock.patch.multiple(tiles, LEAST=4, _SMALLEST=2):
+        program = build(maker.graph, [layout for _, layout in pairs])
+    found = PythonExecutable(program)([array for array, _ in pairs])
+    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+
+
+@pytest.mark.parametrize(
+    ("function", "launches"),
+    [(layer, ["copy", "add_tanh"]), (gradient, ["copy", "add_tanh_mul", "sum"]), (column_sums, None)],
+)
+@pytest.mark.parametrize("columns", [2, 3, 10, 20])
+def test_short_rows_are_taken_together(function, launches, columns):
+    program = program_of(function, *arrays(480, columns))
+    if launches is not None and columns > 2:
+        assert names(program) == launches
+        tiled = program.rows[1].arguments
+        assert tiled[0] * tiled[1] == 480 * columns
+        assert tiled[1] > 96
+
+
+def test_few_rows_and_long_rows_stay_as_they_are():
+    assert names(program_of(layer, *arrays(100, 10))) == ["add_tanh"]
+    assert names(program_of(layer, *arrays(100, 64))) == ["add_tanh"]
+    assert names(program_of(layer, *arrays(127, 10))) == ["add_tanh"]  # a prime number of rows has no tiles
+
+
+def test_rows_that_do_not_follow_each_other_stay_as_they_are():
+    x, bias = arrays(40, 60)
+    assert names(program_of(lambda x, bias: tj.tanh(x[:, ::2] + bias[::2]), x, bias)) == ["add_tanh"]
+    assert names(program_of(lambda x, bias: tj.tanh(x + bias + x.sum(axis=1, keepdims=True)), x, bias)) == [
+        "add_sum_tanh"
+    ]
+
+
+def test_other_sizes_share_the_kernels():
+    function = tj.dlaccelerate(gradient)
+    counts = []
+    for rows, columns in ((256, 10), (1000, 10), (512, 24)):
+        x, bias = (array.astype(np.float32) for array in arrays(rows, columns))
+        for _ in range(2):
+            loss, _ = function(x, bias)
+        counts.append(len(compiled))
+        np.testing.assert_allclose(loss, (np.tanh(x + bias) ** 2).sum(), rtol=1e-5)
+    assert counts[1:] == counts[:1] * 2
