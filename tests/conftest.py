@@ -4,7 +4,9 @@
 import numpy as np
 import pytest
 from hypothesis import settings
+from interpreted import interpreted
 
+from tracejit import config, replay
 from tracejit.trace import Recorder
 
 settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
@@ -27,3 +29,11 @@ def accelerating():
     """A recorder whose graph would be replayed, open while the test runs."""
     with Recorder("step", accelerating=True) as recorder:
         yield recorder
+
+
+@pytest.fixture
+def python_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing compiles, except where a test asks for it; graphs are verified."""
+    monkeypatch.setattr(config.settings, "backend", "python")
+    monkeypatch.setattr(config.settings, "verify", True)
+    monkeypatch.setattr(replay, "executable", interpreted)

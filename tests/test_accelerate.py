@@ -20,7 +20,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from interpreted import interpreted
 
 import tracejit as tj
 from tracejit import (
@@ -50,12 +49,7 @@ def dlaccelerate(function=None, **options):
 compiled = replay.executable
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    """Nothing compiles, except in the class that asks for it."""
-    monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(config.settings, "verify", True)
-    monkeypatch.setattr(replay, "executable", interpreted)
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def hidden(value):

@@ -13,7 +13,6 @@ import weakref
 
 import numpy as np
 import pytest
-from interpreted import interpreted
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient, locks, replay
@@ -21,10 +20,7 @@ from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient, locks, 
 compiled = replay.executable
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(replay, "executable", interpreted)
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 @pytest.fixture

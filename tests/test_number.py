@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from interpreted import interpreted
 
 import tracejit as tj
 from tracejit import RetraceWarning, config, dlaccelerate, dlarray, dlfeval, dlgradient, replay, tree
@@ -22,11 +21,7 @@ from tracejit.number import Number
 compiled = replay.executable
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(config.settings, "verify", True)
-    monkeypatch.setattr(replay, "executable", interpreted)
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 X = dlarray(np.array([0.5, -1.5], np.float32))

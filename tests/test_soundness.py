@@ -12,7 +12,6 @@ import warnings
 
 import numpy as np
 import pytest
-from interpreted import interpreted
 
 import tracejit as tj
 from tracejit import (
@@ -32,12 +31,7 @@ from tracejit import (
 compiled = replay.executable
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    """Nothing compiles, except where a test asks for it."""
-    monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(config.settings, "verify", True)
-    monkeypatch.setattr(replay, "executable", interpreted)
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 @pytest.fixture
