@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The list of promises: what trips up systems that record and replay, one test each.
 
-A world is made twice, for the accelerated function and for the plain one, from the same seeds. Each is called some dozen
-times while things around it change, and the results are equal, call by call; or the one warning is given that
-is documented, at the line that is marked. Throughout, no argument changes, nor a result that was given earlier.
+A world is made twice, for the accelerated function and for the plain one, from the same seeds. Each is called some
+dozen times while things around it change, and the results are equal, call by call; or the one warning is given
+that is documented, at the line that is marked. Throughout, no argument changes, nor a result that was given earlier.
 """
 
 import asyncio
@@ -901,9 +901,7 @@ class TestOutputs:
 
     def test_a_view_of_a_dropped_result_stays(self):
         fun = dlaccelerate(lambda x: x * 2)
-        views = []
-        for n in range(12):
-            views.append(tj.extractdata(fun(X * n))[1:])
+        views = [tj.extractdata(fun(X * n))[1:] for n in range(12)]
         assert [view.tolist() for view in views] == [[-4.0 * n, 6.0 * n] for n in range(12)]
 
     def test_a_result_that_comes_back_as_argument(self):
@@ -1111,7 +1109,7 @@ class TestErrors:
         fun = dlaccelerate(lambda a, i: a[i] * 2)
         for n in range(3):
             assert fun(X, np.array([n])).item() == X[n] * 2
-        with pytest.raises(IndexError, match="out of (range|bounds)"):
+        with pytest.raises(IndexError, match=r"out of (range|bounds)"):
             fun(X, np.array([3]))
         assert fun(X, np.array([1])).item() == -4.0
 
