@@ -174,6 +174,8 @@ class TestGlobals:
         "body",
         [
             "x = x * w\n    return x * float(np.sum(w))",
+            "return x * float(np.sum(w)) + w",
+            "return x * np.tanh(w) + (w * w) * x * w",
             "x = x * w\n    return x + w[0]",
             "x = x * w\n    return x + np.outer(w, w)[0]",
             "x = x * w\n    return x * sum(w * 2)",
@@ -185,6 +187,19 @@ class TestGlobals:
     def test_an_array_that_the_trace_and_numpy_read(self, body):
         module = Namespace(f"def f(x):\n    {body}", w=np.ones(3))
         follow(module["f"], module.set(w=np.full(3, 5.0)), lambda: module["w"].fill(2.0), traces=6)
+
+    def test_an_array_of_a_closure_that_the_trace_and_numpy_read(self):
+        w = np.ones(3)
+
+        def fun(x):
+            y = x * w
+            return y * float(np.sum(w))
+
+        def change():
+            nonlocal w
+            w = np.full(3, 5.0)
+
+        follow(fun, change, traces=4)
 
     @pytest.mark.parametrize(
         "body",

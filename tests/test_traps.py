@@ -491,10 +491,7 @@ class TestGlobals:
 
     def test_an_array_of_which_numpy_computes(self):
         def world(accelerate):
-            @accelerate
-            def fun(x):
-                total = float(np.sum(WEIGHTS))
-                return x * total + WEIGHTS
+            fun = accelerate(lambda x: x * float(np.sum(WEIGHTS)) + WEIGHTS)
 
             def call(n):
                 global WEIGHTS

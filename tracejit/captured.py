@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import signature, watch
+from tracejit import signature, trace, watch
 from tracejit.aval import Aval
 from tracejit.fetching import Guard, Met, Walk
 from tracejit.heap import Heap
@@ -59,7 +59,7 @@ class CapturedState(State):
             value = builder.input(Aval(data.shape, None, data.dtype), copy)
             met = self._by_data[id(data)] = Met(data, value, copy)
             self._met.append(met)
-        met.lines.add(builder.location)
+        met.places.add(trace.user_place())
         return met.value
 
     def outer(self, builder: Builder, array: Any) -> Value:

@@ -85,7 +85,7 @@ class Guard(NamedTuple):
 class Met:
     """An array that entered a recording from outside, as it was then; `array` if it is on the tape around."""
 
-    __slots__ = ("array", "copy", "data", "is_input", "lines", "name", "value")
+    __slots__ = ("array", "copy", "data", "is_input", "name", "places", "value")
 
     def __init__(self, data: np.ndarray, value: Any, copy: np.ndarray, array: Any = None) -> None:
         self.array = array
@@ -93,7 +93,7 @@ class Met:
         self.value: Value = value
         self.copy = copy
         self.is_input = True
-        self.lines: set[Where] = set()  # of the operations that it entered
+        self.places: set[Any] = set()  # of the expressions through which it entered
         self.name = ""
 
     def is_view_of(self, array: np.ndarray) -> bool:
@@ -361,12 +361,12 @@ class Walk:
             offset = one.data.ctypes.data - array.ctypes.data
             view = self._constant((one.data.shape, one.data.dtype, offset, one.data.strides))
             self._take(one, f"a view of {name}", f"view({data}, *{view})")
-        lines = {line for one in inputs for line in one.lines}
+        places = {place for one in inputs for place in one.places}
         leftover = any(
             one.is_view_of(array) for one in self._by_owner.get(id(_owner(array)), ()) if one not in views
         )
         is_computed_with = (
-            thing.is_computed_with or leftover or any(line not in lines for line in thing.computed)
+            thing.is_computed_with or leftover or any(place not in places for place in thing.computed)
         )
         self._content(thing, data, name, number, bool(inputs or views) and not is_computed_with)
 

@@ -103,9 +103,7 @@ class Thing:
         self.content: bytes | None = None  # of an ndarray whose elements plain NumPy can read
         self.meta = False  # whether its size or dtype was asked for
         self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
-        self.computed: list[
-            tuple[str, int]
-        ] = []  # lines where plain NumPy did, if no operation of the trace did
+        self.computed: list[Any] = []  # places where plain NumPy did, if no operation of the trace did
         self.is_whole = False
         self.where = ("", 0)
         self.data = data_of(value) if kind == "array" else None
@@ -237,7 +235,7 @@ class Heap:
                 value = variables.get(chain.name, MISSING)
                 if is_atom(value):
                     continue
-                key = (code, chain, use.how, id(value))
+                key = (code, use, id(value))
                 if key not in self._seen:
                     self._seen.add(key)
                     self.thing(value)  # kept, so that no other object gets its id
@@ -293,7 +291,7 @@ class Heap:
         if use.how == READ:
             self.whole(value)
             if type(value) is np.ndarray and (use.operator or self._is_of_numpy(use.callee)):
-                self.thing(value).computed.append(self._where)
+                self.thing(value).computed.append((self._where[0], use.place))
 
     def _is_of_numpy(self, callee: reads.Chain | None) -> bool:
         """Return whether a chain leads to a function that computes with the elements of an ndarray."""

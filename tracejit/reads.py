@@ -44,6 +44,7 @@ class Use(NamedTuple):
 
     how         "read"; "touch": nothing of it is read but the way there; "write": its last step is assigned to, or
                 read for that alone
+    place       from where to where the expression reaches that does it
     operator    whether it is an operand of an arithmetic operator or a comparison
     callee      what it is an argument of, if a chain leads to that
     """
@@ -51,6 +52,7 @@ class Use(NamedTuple):
     chain: Chain
     how: str
     line: int
+    place: Any
     operator: bool = False
     callee: Chain | None = None
 
@@ -109,8 +111,8 @@ def reads_of(code: types.CodeType) -> Reads:
         names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
     once: dict[Any, Use] = {}
     for use in scan.uses:
-        computed = use.operator or use.callee is not None  # of these each line counts
-        once.setdefault((use.chain, use.how, computed and (use.line, use.callee)), use)
+        computed = use.operator or use.callee is not None  # of these each counts
+        once.setdefault((use.chain, use.how, computed and (use.place, use.callee)), use)
     return Reads(tuple(once.values()), frozenset(names), free, is_dynamic)
 
 
@@ -131,6 +133,7 @@ class _Scan:
             if instruction.opname not in _IGNORED:
                 self.instructions.append(instruction)
         self.line = code.co_firstlineno
+        self.place: Any = None
         self.operator = False
         self.callee: Chain | None = None
         # A variable that one instruction assigns stands for what it was assigned.
@@ -151,6 +154,7 @@ class _Scan:
             positions = instruction.positions
             if positions is not None and positions.lineno is not None:
                 self.line = positions.lineno
+            self.place = positions and tuple(positions)
             self.operator = instruction.opname.startswith(_OPERATORS) and instruction.argrepr != "[]"
             self.step(at, instruction)
             self.operator = False
@@ -166,7 +170,7 @@ class _Scan:
                 if entry._replace(steps=entry.steps[:count]) in self.assigned:  # by this function itself
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
                     return
-            self.uses.append(Use(entry, how, self.line, self.operator, self.callee))
+            self.uses.append(Use(entry, how, self.line, self.place, self.operator, self.callee))
 
     def empty(self) -> None:
         for entry in self.stack:

@@ -7,6 +7,7 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 """
 
 import dis
+import itertools
 import os
 import sys
 import threading
@@ -76,6 +77,15 @@ def user_location() -> Where:
     """Return the file and line of the innermost frame outside this package and NumPy."""
     frame = _user_frame()
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_place() -> Any:
+    """Return the file, and from where to where in it the expression reaches that the user's code is at."""
+    frame = _user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    return code.co_filename, next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), None)
 
 
 def is_storing() -> bool:
