@@ -385,6 +385,21 @@ class TestRandomNumbers:
     def test_a_branch_on_a_random_number(self):
         follow(of(lambda x: x * tj.rand() if tj.rand() > 0.5 else -x, X), calls=40)
 
+    def test_an_array_that_is_read_on_one_way_only(self):
+        def world(accelerate):
+            weights = np.full(3, 2.0)
+
+            @accelerate
+            def fun(x):
+                x = x * tj.randi(3, 3)
+                if x[0] > 0:
+                    x = x * weights
+                return tj.dropout(x, 0.5)
+
+            return lambda n: fun(X)
+
+        follow(world, calls=40)
+
     def test_the_state_is_restored(self):
         def world(accelerate):
             fun = accelerate(lambda x: x * tj.rand(3))

@@ -50,12 +50,10 @@ class _Comparison:
     def __init__(self, first: Trace, second: Trace) -> None:
         self.first = first
         self.second = second
-        arguments = len(first.graph.inputs) - len(first.state.layouts)
-        mine, theirs = ([*range(arguments), *made.state.names] for made in (first, second))
+        # By name: on another way through the function, others are read between two that both read.
+        theirs = _named(second)
         self.partner: dict[Value, Value] = {
-            x: y
-            for x, y, a, b in zip(first.graph.inputs, second.graph.inputs, mine, theirs, strict=False)
-            if a == b
+            value: theirs[name] for name, value in _named(first).items() if name in theirs
         }
 
     def run(self) -> Verdict | Parting | Difference:
@@ -141,6 +139,13 @@ class _Comparison:
                 cause = "an object that is made anew in each call" if new else _cause(a, b)
                 return Difference(f"{name} was {a!r:.80}, is {b!r:.80}", None, cause)
         return None
+
+
+def _named(made: Trace) -> dict[Any, Value]:
+    """Return the inputs of a trace: arguments by number, what it reads by name, of one name by their order."""
+    inputs, names = made.graph.inputs, made.state.names
+    read = [(name, names[:at].count(name)) for at, name in enumerate(names)]
+    return dict(zip([*range(len(inputs) - len(names)), *read], inputs, strict=True))
 
 
 def _first(x: np.ndarray, y: np.ndarray) -> tuple[str, str, str]:
