@@ -175,6 +175,8 @@ class TestGlobals:
         [
             "x = x * w\n    return x * float(np.sum(w))",
             "return x * float(np.sum(w)) + w",
+            "return x * w + w[int(w.ndim)]",
+            "return x * w + [w[i] for i in range(3)][1]",
             "return x * np.tanh(w) + (w * w) * x * w",
             "x = x * w\n    return x + w[0]",
             "x = x * w\n    return x + np.outer(w, w)[0]",
@@ -187,6 +189,23 @@ class TestGlobals:
     def test_an_array_that_the_trace_and_numpy_read(self, body):
         module = Namespace(f"def f(x):\n    {body}", w=np.ones(3))
         follow(module["f"], module.set(w=np.full(3, 5.0)), lambda: module["w"].fill(2.0), traces=6)
+
+    @pytest.mark.parametrize(
+        "index", ["[0, 1]", "[0][1]", "[w.ndim - 1][1]", "[w.ndim - 1, 1]", "[1:, w.ndim - 1].max()"]
+    )
+    def test_a_matrix_that_the_trace_and_numpy_read(self, index):
+        module = Namespace(f"def f(x): return x @ w + w{index}", w=np.ones((3, 3)))
+        follow(module["f"], module.set(w=np.full((3, 3), 5.0)), lambda: module["w"].fill(2.0))
+
+    def test_rows_that_only_the_trace_reads(self):
+        module = Namespace(
+            "def f(x):\n    for i in range(2):\n        x = x * w[i]\n    return x", w=np.ones((3, 3))
+        )
+        follow(module["f"], module.set(w=np.full((3, 3), 5.0)), lambda: module["w"].fill(2.0), traces=2)
+
+    def test_slices_that_only_the_trace_reads(self):
+        module = Namespace("def f(x):\n    k = w.ndim\n    return x[:k] * w[:k]", w=np.ones(3))
+        follow(module["f"], module.set(w=np.full(3, 5.0)), lambda: module["w"].fill(2.0), traces=2)
 
     def test_an_array_of_a_closure_that_the_trace_and_numpy_read(self):
         w = np.ones(3)

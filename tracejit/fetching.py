@@ -366,7 +366,10 @@ class Walk:
             one.is_view_of(array) for one in self._by_owner.get(id(_owner(array)), ()) if one not in views
         )
         is_computed_with = (
-            thing.is_computed_with or leftover or any(place not in places for place in thing.computed)
+            thing.is_computed_with
+            or (thing.is_indexed and not views)
+            or leftover
+            or any(place not in places for place in thing.computed)
         )
         self._content(thing, data, name, number, bool(inputs or views) and not is_computed_with)
 

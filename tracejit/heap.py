@@ -91,8 +91,8 @@ class Thing:
     """
 
     __slots__ = (
-        "cells", "computed", "content", "data", "held", "is_computed_with", "is_whole", "kind", "meta", "tape", "value",
-        "where",
+        "cells", "computed", "content", "data", "held", "is_computed_with", "is_indexed", "is_whole", "kind", "meta",
+        "tape", "value", "where",
     )  # fmt: skip
 
     def __init__(self, value: Any, kind: str) -> None:
@@ -102,6 +102,9 @@ class Thing:
         self.held: tuple[Any, ...] | None = None
         self.content: bytes | None = None  # of an ndarray whose elements plain NumPy can read
         self.meta = False  # whether its size or dtype was asked for
+        self.is_indexed = (
+            False  # whether something that is no constant selects of it; a view may enter the trace
+        )
         self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
         self.computed: list[Any] = []  # places where plain NumPy did, if no operation of the trace did
         self.is_whole = False
@@ -274,7 +277,7 @@ class Heap:
         for number, (kind, name) in enumerate(steps, 1):
             thing = self.thing(value)
             if thing.kind == "array":
-                self._of_array(thing, kind, name)
+                self._of_array(thing, steps[number - 1 :])
                 return
             if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and thing.kind == "container"):
@@ -292,6 +295,11 @@ class Heap:
             self.whole(value)
             if type(value) is np.ndarray and (use.operator or self._is_of_numpy(use.callee)):
                 self.thing(value).computed.append((self._where[0], use.place))
+            if type(value) is np.ndarray and use.is_index:
+                if value.ndim == 1:
+                    self.thing(value).is_computed_with = True
+                else:
+                    self.thing(value).is_indexed = True
 
     def _is_of_numpy(self, callee: reads.Chain | None) -> bool:
         """Return whether a chain leads to a function that computes with the elements of an ndarray."""
@@ -308,12 +316,15 @@ class Heap:
             module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
         )
 
-    def _of_array(self, thing: Thing, kind: str, name: Any) -> None:
+    def _of_array(self, thing: Thing, steps: tuple[tuple[str, Any], ...]) -> None:
+        kind, name = steps[0]
         if kind == "attr" and name in _TOLD_BY_SHAPE:
             thing.meta = True
         elif type(thing.value) is np.ndarray:
             self._content(thing)
-            if (kind == "attr" and name not in _VIEWS) or (kind == "item" and thing.value.ndim == 1):
+            items = [at for of, at in itertools.takewhile(lambda step: step[0] == "item", steps)]
+            places = sum(len(at) if type(at) is tuple else 1 for at in items)
+            if (kind == "attr" and name not in _VIEWS) or (items and places >= thing.value.ndim):
                 thing.is_computed_with = True
 
     def _content(self, thing: Thing) -> None:

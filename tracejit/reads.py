@@ -46,6 +46,7 @@ class Use(NamedTuple):
                 read for that alone
     place       from where to where the expression reaches that does it
     operator    whether it is an operand of an arithmetic operator or a comparison
+    is_index    whether it is indexed by something that is no constant and no slice
     callee      what it is an argument of, if a chain leads to that
     """
 
@@ -55,6 +56,7 @@ class Use(NamedTuple):
     place: Any
     operator: bool = False
     callee: Chain | None = None
+    is_index: bool = False
 
 
 class Reads(NamedTuple):
@@ -73,6 +75,9 @@ class Reads(NamedTuple):
 
 class _Constant(NamedTuple):
     value: Any
+
+
+_SLICE = object()
 
 
 _DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter"})
@@ -111,8 +116,8 @@ def reads_of(code: types.CodeType) -> Reads:
         names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
     once: dict[Any, Use] = {}
     for use in scan.uses:
-        computed = use.operator or use.callee is not None  # of these each counts
-        once.setdefault((use.chain, use.how, computed and (use.place, use.callee)), use)
+        computed = use.operator or use.is_index or use.callee is not None  # of these each counts
+        once.setdefault((use.chain, use.how, computed and (use.place, use.callee, use.is_index)), use)
     return Reads(tuple(once.values()), frozenset(names), free, is_dynamic)
 
 
@@ -136,6 +141,7 @@ class _Scan:
         self.place: Any = None
         self.operator = False
         self.callee: Chain | None = None
+        self.is_index = False
         # A variable that one instruction assigns stands for what it was assigned.
         assigned = [name for i in self.instructions for name in _assigned(i)]
         self.once = {name for name in assigned if assigned.count(name) == 1} - self.given
@@ -170,7 +176,9 @@ class _Scan:
                 if entry._replace(steps=entry.steps[:count]) in self.assigned:  # by this function itself
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
                     return
-            self.uses.append(Use(entry, how, self.line, self.place, self.operator, self.callee))
+            self.uses.append(
+                Use(entry, how, self.line, self.place, self.operator, self.callee, self.is_index)
+            )
 
     def empty(self) -> None:
         for entry in self.stack:
@@ -220,6 +228,10 @@ class _Scan:
             self.subscript()
         elif name == "BINARY_OP" and instruction.argrepr.endswith("="):
             self.augmented(at)
+        elif name == "BUILD_SLICE":
+            for _ in range(arg):
+                self.pop()
+            self.push(_SLICE)
         elif name in ("IS_OP", "COMPARE_OP", "CONTAINS_OP"):
             how = TOUCH if name == "IS_OP" else READ
             self.pop(how)
@@ -297,7 +309,9 @@ class _Scan:
         if type(base) is Chain and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
             self.push(base.then("item", key.value))
         else:
+            self.is_index = key is not _SLICE
             self.use(base)
+            self.is_index = False
             self.push(None)
 
     def augmented(self, at: int) -> None:
