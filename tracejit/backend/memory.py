@@ -3,6 +3,7 @@
 
 import ctypes
 import sys
+import weakref
 from functools import cache
 
 import numpy as np
@@ -49,13 +50,19 @@ def slots() -> tuple[int, int, int, int]:
         CodegenError: if it does not keep them in slots.
     """
     probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), None)
-    size = dlarray.__basicsize__
-    places = {_word(id(probe) + at): at for at in range(16, size, 8)}
-    found = [places.get(id(probe._data)), places.get(id(probe._format)), places.get(id(None))]
+    places = {_word(id(probe) + at): at for at in range(16, dlarray.__basicsize__, 8)}
+    data, format, value = (places.get(id(part)) for part in (probe._data, probe._format, None))
+    # From Python 3.12 on the list of weak references lies before the object.
     weak = dlarray.__weakrefoffset__
-    if None in found or not 16 <= weak < size:
-        raise CodegenError("this build of Python keeps the slots of an object in another way than expected.")
-    return found[0], found[1], found[2], weak  # type: ignore[return-value]
+    before = _word(id(probe) + weak)
+    reference = weakref.ref(probe)
+    after = _word(id(probe) + weak)
+    if data is None or format is None or value is None or (before, after) != (0, id(reference)):
+        raise CodegenError(
+            "this build of Python keeps the slots of an object in another way than the CPU backend reads them; "
+            "set TRACEJIT_BACKEND=python, and please report the version."
+        )
+    return data, format, value, weak
 
 
 def _word(address: int) -> int:
