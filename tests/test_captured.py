@@ -1366,3 +1366,20 @@ def test_no_warning_is_given_twice(layer):
             layer.k = float(n)
             accelerated(X)
     assert len(caught) == 1
+
+
+TABLED = np.array([1.0, 2.0])
+
+
+def test_explain_says_that_what_is_in_an_array_changed():
+    @dlaccelerate
+    def scaled(x):
+        return x * float(TABLED.sum())
+
+    for _ in range(3):
+        scaled(dlarray(np.ones(2)))
+    told = scaled.explain()
+    assert "what is in global TABLED is as it was" in told
+    TABLED[0] = 5.0
+    assert scaled(dlarray(np.ones(2))).tolist() == [7.0, 7.0]
+    assert "because what is in global TABLED is no longer as it was" in scaled.explain()

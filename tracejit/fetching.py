@@ -371,7 +371,7 @@ class Walk:
             or leftover
             or any(place not in places for place in thing.computed)
         )
-        self._content(thing, data, name, number, bool(inputs or views) and not is_computed_with)
+        self._content(thing, data, name, bool(inputs or views) and not is_computed_with)
 
     def _views_of(self, array: np.ndarray) -> list[Met]:
         """Return the arrays that entered the recording as views of this one, and can be made of it again."""
@@ -380,7 +380,7 @@ class Walk:
         views = self._by_owner.get(id(_owner(array)), ())
         return [one for one in views if id(one) not in self._inputs and one.is_view_of(array)]
 
-    def _content(self, thing: Thing, data: str, name: str, number: int, is_input: bool) -> None:
+    def _content(self, thing: Thing, data: str, name: str, is_input: bool) -> None:
         """Compare the elements of an array that something else than the trace can read."""
         array = data_of(thing.value)
         taken = self._taken.get(id(array))
@@ -392,7 +392,8 @@ class Walk:
         elif array.tobytes() != content:
             self._note_change(name, thing.where)
         else:
-            self._lines.append((number, f"if {data}.tobytes() != {self._constant(content)}: {_FAIL}"))
+            text = f"if {data}.tobytes() != {self._constant(content)}: {_FAIL}"
+            self._guard(f"what is in {name}", "as it was", thing.where, text, True)
 
     def _foreign(self, variable: str, bind: str, name: str, value: Any, where: tuple[str, int]) -> None:
         """An array of another library, whose memory NumPy can look at."""
