@@ -166,3 +166,15 @@ class TestPolicies:
     def test_another_name(self):
         with pytest.raises(ArgumentError, match=r"set_policy: expected one of .'default'.* not 'never'"):
             tj.set_policy("never")
+
+
+def test_a_call_that_ends_in_a_refusal_is_told_as_one():
+    @tj.dlaccelerate
+    def noisy(x):
+        return x * np.random.rand()
+
+    with pytest.warns(tj.NotAcceleratedWarning):
+        for _ in range(2):
+            noisy(np.ones(2))
+    assert str(noisy.explain()).startswith("noisy: not accelerated for x: 2 float64: ")
+    assert str(noisy.explain()).partition("\n")[0].endswith("The call ran uncompiled.")

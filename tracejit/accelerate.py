@@ -378,6 +378,8 @@ class AcceleratedFunction(Options):
             )
             self._last_trace = finding.trace
             miss.outcome, miss.why = finding.outcome, finding.why or miss.why
+            if entry.refusal is not None:
+                miss.outcome = "refused"
             self._evict()
             churning = self._varying.churning(call, self._max_variants, self._calls - self._misses)
         if finding.notice is not None:
