@@ -79,6 +79,23 @@ class _Instance:
         self.address = self._state.ctypes.data
 
 
+def _launch(state: np.ndarray, table: "_Table", arena_bytes: int) -> Callable[..., int]:
+    """Return what runs a program, on (inputs, outputs) or, where it looks after results, (inputs, outputs, results)."""
+    run = _executor()
+    free: list[_Instance] = []
+
+    def launch(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], results: Any = None) -> int:
+        try:
+            instance = free.pop()
+        except IndexError:
+            instance = _Instance(state, table.arguments, table.arena_slots, arena_bytes)
+        status = run(instance.address, id(inputs), id(outputs), 0 if results is None else id(results))
+        free.append(instance)
+        return status
+
+    return launch
+
+
 class CpuExecutable:
     """A compiled program; may be called from several threads at once.
 
@@ -92,7 +109,6 @@ class CpuExecutable:
         compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
         self.compile_ns = compiled.compile_ns - compiled_ns
         table = _Table(program)
-        run = _executor()
         checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
@@ -108,18 +124,10 @@ class CpuExecutable:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
+        self._checks = checks
         self._kept = [table, checks]  # what states point to
         self._state = state
-        free: list[_Instance] = []
-
-        def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
-            try:
-                instance = free.pop()
-            except IndexError:
-                instance = _Instance(state, table.arguments, table.arena_slots, program.arena_bytes)
-            status = run(instance.address, id(inputs), id(outputs), 0)
-            free.append(instance)
-            return status
+        launch = _launch(state, table, program.arena_bytes)
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
@@ -139,12 +147,11 @@ class CpuExecutable:
         number of an output, counted from 1, that somebody uses or has changed, and that must be replaced by a new one.
         None if the program checks indices: then a call needs an output that no other one has.
         """
-        program, run = self.program, _executor()
+        program = self.program
         if program.checked:
             return None
-        table = self._table
         state = self._state.copy()
-        checks = np.concatenate([self._kept[1], _checks(program.outputs[: len(formats)], ())])
+        checks = np.concatenate([self._checks, _checks(program.outputs[: len(formats)], ())])
         addresses = np.array([id(format) for format in formats], np.intp)
         self._kept += [checks, addresses, list(formats)]
         state[words.CHECKS] = checks.ctypes.data
@@ -156,18 +163,7 @@ class CpuExecutable:
         state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
             slots
         )
-        free: list[_Instance] = []
-
-        def launch(inputs: tuple[np.ndarray, ...], outputs: list[np.ndarray], results: list[dlarray]) -> int:
-            try:
-                instance = free.pop()
-            except IndexError:
-                instance = _Instance(state, table.arguments, table.arena_slots, program.arena_bytes)
-            status = run(instance.address, id(inputs), id(outputs), id(results))
-            free.append(instance)
-            return status
-
-        return launch
+        return _launch(state, self._table, program.arena_bytes)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
