@@ -155,8 +155,15 @@ def test_list(capsys, root) -> None:
 def test_list_by_pattern(capsys, root) -> None:
     assert [each["function"] for each in data(capsys, "list", "eval*")[1]] == ["evaluate"]
     assert [each["function"] for each in data(capsys, "list", keys(root)["step"][:8])[1]] == ["step"]
-    assert run(capsys, "list", "train*") == (1, "", "")
+    nothing = f"no programs in {root} fit 'train*'"
+    assert run(capsys, "list", "train*") == (1, "", f"tracejit cache list: {nothing}\n")
     assert data(capsys, "list", "train*") == (1, [])
+
+
+def test_list_of_an_empty_cache(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "none"))
+    assert run(capsys, "list") == (0, "", f"tracejit cache list: no programs in {tmp_path / 'none'}\n")
+    assert data(capsys, "list") == (0, [])
 
 
 def test_show(capsys, root) -> None:
@@ -226,7 +233,7 @@ def test_verify_says_what_cannot_be_read(capsys, root) -> None:
 
 def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
     size = (root / "kernels" / (entry("mul_1").key.name + SUFFIX)).stat().st_size
-    assert run(capsys, "remove", "step") == (0, f"removed 1 programs and 1 kernels, {size} bytes\n", "")
+    assert run(capsys, "remove", "step") == (0, f"removed 1 program and 1 kernel, {size} bytes\n", "")
     left = {path.name.removesuffix(SUFFIX) for path in (root / "kernels").iterdir()}
     assert left == {entry(name).key.name for name in ("add_2", "sum_3")}
     assert list(keys(root)) == ["evaluate"]

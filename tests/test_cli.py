@@ -3,12 +3,14 @@
 
 import importlib.metadata
 import importlib.util
+import json
 import subprocess
 import sys
 
 import pytest
 
 from tracejit import cli
+from tracejit.commands import demo
 
 VERSION = importlib.metadata.version("tracejit")
 
@@ -17,7 +19,7 @@ VERSION = importlib.metadata.version("tracejit")
     "arguments, code, where, text",
     [
         (["--version"], 0, "out", f"tracejit {VERSION}\n"),
-        (["--help"], 0, "out", "usage: tracejit [-h] [--version] COMMAND ..."),
+        (["--help"], 0, "out", "usage: tracejit [-h] [--json] [--version] COMMAND ..."),
         (["demo", "--help"], 0, "out", 'pip install "tracejit[demo]"'),
         ([], 2, "err", "the following arguments are required: COMMAND"),
         (["train"], 2, "err", "invalid choice: 'train'"),
@@ -34,7 +36,7 @@ def test_arguments(capsys, arguments, code, where, text):
     assert getattr(printed, "err" if where == "out" else "out") == ""
 
 
-@pytest.mark.parametrize("missing", cli.DEMO_MODULES)
+@pytest.mark.parametrize("missing", demo.MODULES)
 def test_demo_names_the_extra_that_it_lacks(capsys, monkeypatch, missing):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
@@ -82,6 +84,24 @@ def test_demo_fails_if_losses_differ(capsys, monkeypatch, tmp_path):
     assert "accelerated and uncompiled steps gave different losses" in capsys.readouterr().err
 
 
+def test_demo_as_json(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn")
+    from tracejit.examples import digits
+
+    report = digits.Report(0.004, 0.001, 99.0, 4.0, 2.0, 9, 1e-7, 0.98, tmp_path / "a.png", tmp_path / "a.py")
+    monkeypatch.setattr(digits, "run", lambda epochs, out: report)
+    assert cli.main(["demo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "schema": 1,
+        "command": "demo",
+        "result": {
+            "uncompiled_s": 0.004, "accelerated_s": 0.001, "hit_rate": 99.0, "occupancy": 4.0, "compile_s": 2.0,
+            "kernels": 9, "loss_difference": 1e-7, "test_accuracy": 0.98, "curve": str(tmp_path / "a.png"),
+            "source": str(tmp_path / "a.py"),
+        },
+    }  # fmt: skip
+
+
 def loaded_by(statement: str) -> set[str]:
     """Return the packages that are loaded after a statement in a process of its own."""
     code = (
@@ -96,7 +116,7 @@ def loaded_by(statement: str) -> set[str]:
 def test_the_command_loads_no_compiler():
     loaded = loaded_by("import tracejit.cli; tracejit.cli.main(['--version'])")
     assert "tracejit" in loaded
-    assert not loaded & {"numba", "llvmlite", "scipy", *cli.DEMO_MODULES}
+    assert not loaded & {"numba", "llvmlite", "scipy", *demo.MODULES}
 
 
 def test_loading_a_compiler_would_be_seen():

@@ -56,8 +56,9 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("report",),
     ("accelerate",),
     ("__init__",),
-    ("cache_commands",),
+    ("commands",),
     ("cli",),
+    ("__main__",),
 )
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`tracejit cache ...`: what is in the cache on disk."""
+
+import argparse
+from typing import Any
+
+from tracejit.cache import inspect
+from tracejit.cache.store import root
+from tracejit.commands import cache_list, cache_show, cache_verify
+from tracejit.commands.arguments import add_command
+from tracejit.commands.output import DONE, FAILED, Result, count, size
+
+
+def add(commands: Any) -> None:
+    """Add `cache` and its commands to a parser."""
+    help = "look into the compiled kernels on disk, check or remove them"
+    cache = commands.add_parser("cache", help=help, description=f"{help[0].upper()}{help[1:]}.")
+    verbs = cache.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add_command(verbs, "dir", _dir, "print the folder")
+    add_command(verbs, "info", _info, "say what the folder holds and whether it is used")
+    cache_list.add(verbs)
+    cache_show.add(verbs)
+    cache_verify.add(verbs)
+    remove = add_command(verbs, "remove", _remove, "remove programs and the kernels that only they use")
+    remove.add_argument("pattern", metavar="PATTERN")
+    add_command(verbs, "purge", _purge, "remove everything")
+
+
+def _dir(_: argparse.Namespace) -> Result:
+    return Result({"folder": root()}, root())
+
+
+def _info(_: argparse.Namespace) -> Result:
+    found = inspect.info()
+    reason = "TRACEJIT_CACHE=off" if found.setting == "off" else found.problem
+    lines = [
+        ("folder", found.folder),
+        ("used", "yes" if reason is None else f"no: {reason}"),
+        ("setting", found.setting),
+        ("kernels", f"{found.kernels}, {size(found.kernel_bytes)} of {size(found.limit_bytes)}"),
+        ("programs", str(found.programs)),
+    ]
+    return Result(found, "\n".join(f"{name:<10}{value}" for name, value in lines))
+
+
+def _remove(arguments: argparse.Namespace) -> Result:
+    found = inspect.remove(arguments.pattern)
+    return Result(found, _said(found), DONE if found.programs or found.kernels else FAILED)
+
+
+def _purge(_: argparse.Namespace) -> Result:
+    found = inspect.purge()
+    return Result(found, _said(found))
+
+
+def _said(removed: inspect.Removed) -> str:
+    programs, kernels = count(removed.programs, "program"), count(removed.kernels, "kernel")
+    return f"removed {programs} and {kernels}, {size(removed.bytes)}"
