@@ -112,7 +112,7 @@ def building(counts: tuple[int, ...] = COUNTS) -> Rows:
 
 STAGES = tuple(
     name
-    for name in pipeline.build.__code__.co_names
+    for name in pipeline.stages.__code__.co_names
     if isinstance(getattr(pipeline, name, None), FunctionType) and name != "verify"
 )
 

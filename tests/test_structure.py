@@ -48,6 +48,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("passes",),
     ("program",),
     ("codegen",),
+    ("description",),
     ("pipeline", "backend"),
     ("compare", "explain", "replay"),
     ("traces",),

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 
 from tracejit import config
-from tracejit.codegen.emit import emit
+from tracejit.codegen.emit import Origins, emit
+from tracejit.description import Stages
 from tracejit.ir import Graph, verify
 from tracejit.ops.op import Layout
 from tracejit.passes.accumulate import accumulate
@@ -23,6 +24,11 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
         graph: what was recorded, forward and adjoint together.
         layouts: where the elements of each input lie, None or absent for contiguous ones.
     """
+    return stages(graph, layouts).program
+
+
+def stages(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Stages:
+    """Return the program of a graph, and what it was made of on the way: `build` for who looks."""
     simplified = simplify(graph)
     accumulate(simplified)
     if config.settings.verify:
@@ -37,4 +43,6 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
     regroup(simplified, fused)
     chop(fused)
     planned = plan(simplified, fused)
-    return emit(planned, [value.aval for value in graph.inputs])
+    origins: Origins = {}
+    program = emit(planned, [value.aval for value in graph.inputs], origins)
+    return Stages(simplified, fused, planned, origins, program)

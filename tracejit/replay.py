@@ -10,6 +10,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
+from tracejit.description import Description, describe
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.locks import new_lock
@@ -96,6 +97,11 @@ class Replay:
         """Return what runs the program on results of earlier calls, or None if there is nothing that could."""
         found = getattr(self._executable, "refill", None)
         return None if found is None else found(formats)
+
+    def describe(self) -> Description:
+        """Return what the program is made of, which builds it once more (Note [descriptions])."""
+        with collector_paused():
+            return describe(pipeline.stages(self.graph, self._layouts))
 
     def source(self) -> str:
         """Return the emitted module."""

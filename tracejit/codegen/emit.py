@@ -14,10 +14,19 @@ from tracejit.passes.lower import Access
 from tracejit.passes.plan import KernelLaunch, Launch, NestLaunch, Parts, Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 
+Origins = dict[str, dict[str, Node]]
 
-def emit(plan: Plan, inputs: Sequence[Aval]) -> Program:
-    """Return the program of a plan."""
-    rows = [row for launch in plan.launches for row in _rows(launch, plan)]
+
+def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> Program:
+    """Return the program of a plan.
+
+    Args:
+        plan: what to launch, on which memory.
+        inputs: what the program takes.
+        origins: takes up, for each kernel by name, which node a name in its text comes from where it is first used.
+    """
+    noted: Origins = {} if origins is None else origins
+    rows = [row for launch in plan.launches for row in _rows(launch, plan, noted)]
     checked = tuple(dict.fromkeys(map(_named, plan.checked)))
     return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
 
@@ -26,14 +35,14 @@ def _named(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
-def _rows(launch: Launch, plan: Plan) -> list[Row]:
+def _rows(launch: Launch, plan: Plan, origins: Origins) -> list[Row]:
     if not isinstance(launch, Parts):
-        return [_row(launch, plan)]
+        return [_row(launch, plan, origins)]
     count = len(launch.parts)
-    return [_row(part, plan)._replace(part=i, parts=count) for i, part in enumerate(launch.parts)]
+    return [_row(part, plan, origins)._replace(part=i, parts=count) for i, part in enumerate(launch.parts)]
 
 
-def _row(launch: NestLaunch | KernelLaunch, plan: Plan) -> Row:
+def _row(launch: NestLaunch | KernelLaunch, plan: Plan, origins: Origins) -> Row:
     arguments: list[Argument] = []
     if isinstance(launch, KernelLaunch):
         kernel = _kernel(launch)
@@ -44,6 +53,7 @@ def _row(launch: NestLaunch | KernelLaunch, plan: Plan) -> Row:
     else:
         emitted = emit_nest(launch.nest)
         kernel = emitted.kernel
+        origins.setdefault(kernel.name, emitted.origins)
         for argument in emitted.arguments:
             arguments.append(_pointer(argument, plan) if isinstance(argument, Access) else argument)
     nodes = launch.nodes

@@ -91,10 +91,14 @@ def _lanes_first(walk: Walk) -> Walk:
 
 
 class Emitted(NamedTuple):
-    """A kernel, and the arguments of one launch: integers, numbers, and accesses whose memory has yet to be placed."""
+    """A kernel, and the arguments of one launch: integers, numbers, and accesses whose memory has yet to be placed.
+
+    `origins` says from which node a name of the text comes.
+    """
 
     kernel: Kernel
     arguments: list[int | Number | Access]
+    origins: dict[str, Node]
 
 
 def emit_nest(nest: Nest) -> Emitted:
@@ -160,6 +164,7 @@ class _Emitter:
         self.numbers: dict[tuple[bytes, np.dtype], str] = {}
         self.number_arguments: list[tuple[str, Number]] = []
         self.counter = 0
+        self.origins: dict[str, Node] = {}
 
     def run(self) -> Emitted:
         body = self.body()
@@ -189,7 +194,7 @@ class _Emitter:
             bind(name, number, f"number_{SUFFIXES[number.dtype]}(args[{{}}])")
         header += self.scratch_lines()
         text = "\n".join([f"def {NAME}(args):", *header, *body]) + "\n"
-        return Emitted(named(text, self.stem()), arguments)
+        return Emitted(named(text, self.stem()), arguments, self.origins)
 
     def stem(self) -> str:
         names = list(dict.fromkeys(node.op.name for node in self.nest.nodes))
@@ -282,6 +287,7 @@ class _Emitter:
         for line in lines:
             if isinstance(line, Fold):
                 name = self.names[line.result] = self.fresh()
+                self.origins[name] = line.node
                 starts[name] = (self.init(line.node), line.node.output.dtype)
         inner: list[str] = []
         self.emit_lines(lines, depth, inner, hoisted)
@@ -369,6 +375,7 @@ class _Emitter:
             elif isinstance(line, Compute):
                 operands = [self.operand(part) for part in line.operands]
                 name = names[line.result] = self.fresh()
+                self.origins[name] = line.node
                 differs = any(part in self.vectors for part in operands)
                 out.append(f"{name} = {expression(line.node, operands, self.width if differs else '')}")
                 self.note(name, differs)
@@ -439,6 +446,7 @@ class _Emitter:
 
     def emit_accumulate(self, line: Accumulate, out: list[str]) -> None:
         pointer, strides, node = f"o{line.write}", self.write_strides[line.write], line.node
+        self.origins[pointer] = node
         value, width = self.operand(line.value), ""
         if self.lanes:
             value = self.widened(value, node.output.dtype)

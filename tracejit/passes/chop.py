@@ -36,6 +36,7 @@ def _pieces(loop: Loop, fused: Fused) -> list[Loop]:
     for nodes in cut(loop.nodes):
         piece = Loop(loop.domain, loop.depth)
         piece.split = loop.split
+        piece.whole = loop
         piece.nodes = nodes
         for node in nodes:
             out = node.output

@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import Layout, Strided, contiguous
+from tracejit.passes.apart import Apart
 
 AxisMap = tuple[int, ...]
 
@@ -32,7 +33,7 @@ AxisMap = tuple[int, ...]
 class Loop:
     """A fused loop nest."""
 
-    __slots__ = ("accumulates", "depth", "domain", "maps", "nodes", "reduced_from", "split")
+    __slots__ = ("accumulates", "depth", "domain", "maps", "nodes", "reduced_from", "split", "whole")
 
     def __init__(self, domain: tuple[int, ...], depth: int) -> None:
         self.domain = domain
@@ -42,6 +43,7 @@ class Loop:
         self.maps: dict[Value, AxisMap] = {}  # of the values computed here, in terms of the domain
         self.reduced_from: dict[Value, AxisMap] = {}  # of each reduction: the axis map of its input
         self.accumulates: set[Value] = set()  # reductions that are complete only after the loop
+        self.whole: Loop | None = None  # of a piece: the loop that was cut
 
 
 class Call:
@@ -63,15 +65,21 @@ class Fused:
     `sources[v]` is (base, axis map of base in terms of v's axes) for a value that is a mere
     rearrangement of axes of `base`. `views[v]` is (root, layout) for a value that is seen in the memory of
     `root`: a graph input, a constant, or an output of a step.
+
+    For who looks: `apart[v, base]` says why the node that makes `v` did not join the loop that makes `base`,
+    `unsunk[loop]` why a loop did not move into its first reader, `copies[v]` what `v` was computed as before.
     """
 
-    __slots__ = ("home", "sources", "steps", "views")
+    __slots__ = ("apart", "copies", "home", "sources", "steps", "unsunk", "views")
 
     def __init__(self, layouts: Mapping[Value, Layout]) -> None:
         self.steps: list[Step] = []
         self.home: dict[Value, Step] = {}
         self.sources: dict[Value, tuple[Value, AxisMap]] = {}
         self.views: dict[Value, tuple[Value, Layout]] = {v: (v, layout) for v, layout in layouts.items()}
+        self.apart: dict[tuple[Value, Value], Apart] = {}
+        self.unsunk: dict[Loop, tuple[Loop | None, Apart]] = {}
+        self.copies: dict[Value, Value] = {}
 
     def view(self, value: Value) -> tuple[Value, Layout]:
         """Return the value in whose memory `value` lies, and where."""
@@ -116,6 +124,7 @@ class _Fuser:
         self.calls: list[Call] = []
         self.depth: dict[Value, int] = {}  # of the step that makes a value; absent: 0
         self.uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
+        self.refused = Apart.OTHER_MAKER  # why the last candidate was none
 
     def run(self) -> Fused:
         for node in self.graph.nodes:
@@ -169,14 +178,15 @@ class _Fuser:
             (base, self.aligned(axes, len(shape) - v.ndim))
             for v, (base, axes) in zip(node.inputs, sources, strict=True)
         ]
-        loop = self.candidate(
-            [base for (base, _), depth in zip(sources, depths, strict=True) if depth == deepest]
-        )
+        bases = [base for (base, _), depth in zip(sources, depths, strict=True) if depth == deepest]
+        loop = self.candidate(bases)
         if loop is not None:
             axes = self.place(loop, shape, aligned)
             if axes is not None:
                 self.join(loop, node, axes)
                 return
+            self.refused = Apart.AXES if len(shape) == len(loop.domain) else Apart.EXTENTS
+        self.note_apart(node, bases)
         domain = tuple([extent for extent in shape if extent != 1])
         loop = self.new_loop(domain, deepest + 1)
         position = iter(range(len(domain)))
@@ -193,12 +203,14 @@ class _Fuser:
         for base in bases:
             home = self.fused.home.get(base)
             if not isinstance(home, Loop) or base in home.accumulates:
+                self.refused = Apart.OTHER_MAKER
                 return None
             if home not in loops:
                 loops.append(home)
         if not loops:
             return None
         if len({loop.domain for loop in loops}) > 1 or len({loop.split for loop in loops} - {None}) > 1:
+            self.refused = Apart.OTHER_MAKER
             return None
         loops.sort(key=lambda loop: -len(loop.nodes))
         for other in loops[1:]:
@@ -252,7 +264,12 @@ class _Fuser:
             covered = {a for a in axes if a >= 0}
             if all(a in covered for a, extent in enumerate(value.shape) if extent != 1):
                 inside = loop.maps[base]
+            else:
+                self.refused = Apart.BROADCAST
+        elif loop is not None:
+            self.refused = Apart.START
         if loop is None or inside is None:
+            self.note_apart(node, [base])
             domain = tuple([extent for extent in value.shape if extent != 1])
             loop = self.new_loop(domain, max(depth, before) + 1)
             position = iter(range(len(domain)))
@@ -288,6 +305,10 @@ class _Fuser:
         if not ready:
             loop.accumulates.add(node.output)
         self.join(loop, node, out)
+
+    def note_apart(self, node: Node, bases: list[Value]) -> None:
+        if self.depth.get(bases[0], 0):  # else nothing makes them
+            self.fused.apart.update(dict.fromkeys([(node.output, base) for base in bases], self.refused))
 
     def new_loop(self, domain: tuple[int, ...], depth: int) -> Loop:
         loop = Loop(domain, depth)

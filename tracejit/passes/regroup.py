@@ -20,6 +20,7 @@ from typing import NamedTuple
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import Scalar
+from tracejit.passes.apart import Apart
 from tracejit.passes.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.lower import CHEAP
 
@@ -138,9 +139,11 @@ def _readers(graph: Graph, fused: Fused) -> dict[Loop, _Readers]:
                     sliced.add(made_by)  # it needs memory before the reader starts
     found: dict[Loop, _Readers] = {}
     for step in fused.steps:
-        if isinstance(step, Loop) and step not in sliced:
+        if isinstance(step, Loop):
             loops = [(node.output, use) for node in step.nodes for use in uses.get(node.output, ())]
-            if loops:
+            if loops and step in sliced:
+                fused.unsunk[step] = None, Apart.SLICE
+            elif loops:
                 found[step] = _Readers(loops, others.get(step))
     return found
 
@@ -158,33 +161,37 @@ def _sink(graph: Graph, fused: Fused) -> None:
     for loop in sorted(readers, key=lambda loop: -loop.depth):
         found = [(base, use, current(use.step)) for base, use in readers[loop].loops]
         target = min((reader for _, _, reader in found), key=lambda reader: reader.depth)
-        if isinstance(target, Loop) and _may_sink(fused, loop, target, found, readers[loop].others):
+        if not isinstance(target, Loop):
+            continue
+        refused = _why_not_sink(fused, loop, target, found, readers[loop].others)
+        if refused is None:
             fused.merge(target, loop)
             gone[loop] = target
+        else:
+            fused.unsunk[loop] = target, refused
     if gone:
         fused.steps = [step for step in fused.steps if step not in gone]
         _sort_nodes(graph, [s for s in dict.fromkeys(map(current, gone)) if isinstance(s, Loop)])
 
 
-def _may_sink(
+def _why_not_sink(
     fused: Fused, loop: Loop, target: Loop, found: list[tuple[Value, _Use, Step]], others: int | None
-) -> bool:
-    """Return whether `loop` can become part of `target`, its first reader."""
+) -> Apart | None:
+    """Return why `loop` cannot become part of `target`, its first reader, or None if it can."""
     if target is loop or loop.accumulates:
-        return False
+        return Apart.FOLDED
     if others is not None and others <= target.depth:
-        return False
+        return Apart.OTHER_READER
     if any(reader is not target and reader.depth <= target.depth for _, _, reader in found):
-        return False
+        return Apart.TOGETHER
     if loop.split is not None and (
         target.split not in (None, loop.split) or (target.split is None and target.accumulates)
     ):
-        return False
-    return all(
-        _reads_as_it_lies(fused, loop, base, use._replace(step=target))
-        for base, use, reader in found
-        if reader is target
-    )
+        return Apart.ROWS
+    for base, use, reader in found:
+        if reader is target and not _reads_as_it_lies(fused, loop, base, use._replace(step=target)):
+            return Apart.AXES if target.domain == loop.domain else Apart.EXTENTS
+    return None
 
 
 def _sort_nodes(graph: Graph, loops: list[Loop]) -> None:
@@ -274,6 +281,7 @@ def _copy(fused: Fused, source: Loop, target: Loop, recipe: list[Node]) -> Value
         made = Value(node.output.aval, node.output.owner, copy)
         copy.outputs = (made,)
         mapping[node.output] = made
+        fused.copies[made] = node.output
         target.nodes.insert(at, copy)
         target.maps[made] = source.maps[node.output]
         fused.home[made] = target

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program says of itself: operations, rows, why steps are apart, memory, and the lines of kernels."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import random_case
+
+from tracejit import dlaccelerate, dlarray, pipeline
+from tracejit.aval import Aval
+from tracejit.description import Description, Operation, Pair, Result, Stages, describe
+from tracejit.ir import Builder, Graph, Value
+from tracejit.passes.apart import Apart
+from tracejit.passes.chop import LARGEST
+from tracejit.passes.plan import Place
+from tracejit.replay import Replay
+
+F32 = np.dtype(np.float32)
+
+
+def staged(make: Callable[[Any], Any]) -> Stages:
+    """Return the stages of the graph that `make` makes with a builder; what it returns are the outputs."""
+    b = Builder(Graph())
+    made = make(b)
+    b.graph.outputs = list(made) if isinstance(made, tuple) else [made]
+    return pipeline.stages(b.graph)
+
+
+def inputs(b: Any, *shapes: tuple[int, ...]) -> list[Value]:
+    return [b.input(Aval(shape, None, F32)) for shape in shapes]
+
+
+def scaled(b: Any) -> Value:
+    """Return x * 0.5 and its transpose multiplied by itself: an elementwise op, a view, and a product."""
+    (x,) = inputs(b, (4, 3))
+    b.location = ("train.py", 3)
+    y = b.mul(x, 0.5)
+    b.location = ("train.py", 4)
+    return b.matmul(b.transpose(y, axes=(1, 0)), y)  # type: ignore[no-any-return]
+
+
+def test_a_description() -> None:
+    found = describe(staged(scaled))
+    assert found == Description(
+        ops=[
+            Operation(
+                0, "mul", ("in0", "0.5"), {}, (Result("v0", (4, 3), "float32"),), ("train.py", 3), (0,)
+            ),
+            Operation(
+                1, "transpose", ("v0",), {"axes": "(1, 0)"}, (Result("v1", (3, 4), "float32"),), ("train.py", 4), ()
+            ),
+            Operation(
+                2, "matmul", ("v1", "v0"), {}, (Result("v2", (3, 3), "float32"),), ("train.py", 4), (1,)
+            ),
+        ],
+        rows=[(0, (0,), ""), (1, (2,), "")],  # type: ignore[list-item]
+        pairs=[Pair(0, 1, "v0", "matmul is a matrix product, which has a kernel of its own")],
+        buffers=[
+            (Place("input", 0, 0), 48, "in0", None, 0, 0),
+            (Place("arena", 0, 0), 48, "v0", 0, 0, 1),
+            (Place("output", 0, 0), 36, "v2", 2, 1, 1),
+        ],  # type: ignore[list-item]
+        lines=found.lines,
+        left_out={},
+    )  # fmt: skip
+
+
+def test_lines_of_a_kernel_say_which_operation_they_come_from() -> None:
+    def make(b: Any) -> tuple[Value, Value]:
+        (x,) = inputs(b, (8, 20))
+        y = b.tanh(b.mul(x, x))
+        return y, b.sum(y, axes=(0,), keepdims=False)
+
+    stages = staged(make)
+    found = describe(stages)
+    (kernel,) = stages.program.kernels
+    lines = {
+        line.strip(): found.ops[found.lines[kernel.name][number]].name
+        for number, line in enumerate(kernel.text.splitlines(), 1)
+        if number in found.lines[kernel.name]
+    }
+    assert lines == {
+        "o1[i1] = f32(0)": "sum",
+        "v1 = v0 * v0": "square",
+        "v2 = tanh_f32(v1)": "tanh",
+        "o0[i0 * o0_0 + i1] = v2": "tanh",
+        "o1[i1] = fold_sum_f32(o1[i1], v2)": "sum",
+    }
+
+
+def kernel_apart(b: Any) -> Any:
+    x, i = b.input(Aval((4, 3), None, F32)), b.input(Aval((2,), None, np.dtype(np.int64)))
+    return b.take(b.tanh(x), i, axis=0)
+
+
+def copied(b: Any) -> Any:
+    (x,) = inputs(b, (4, 3))
+    y = b.tanh(x)
+    return b.tanh(b.reshape(b.transpose(y, axes=(1, 0)), shape=(6, 2)))
+
+
+def pieces(b: Any) -> Any:
+    x, y = inputs(b, (4, 3), (4, 3))
+    return b.concatenate(b.tanh(x), y, axis=0)
+
+
+def folded(b: Any) -> Any:
+    (x,) = inputs(b, (40, 30))
+    return b.tanh(b.sum(x, axes=(0,), keepdims=False))
+
+
+def long(b: Any) -> Any:
+    (x,) = inputs(b, ())
+    for _ in range(LARGEST + 40):
+        x = b.sin(x)
+    return x
+
+
+def extents(b: Any) -> Any:
+    x, y = inputs(b, (4, 3), (3,))
+    return b.mul(x, b.tanh(y))
+
+
+def axes(b: Any) -> Any:
+    (x,) = inputs(b, (4, 4))
+    y = b.tanh(x)
+    return b.add(y, b.transpose(y, axes=(1, 0)))
+
+
+def sliced(b: Any) -> Any:
+    (x,) = inputs(b, (4, 3))
+    return b.tanh(b.slice(b.tanh(x), starts=(0, 0), stops=(2, 3), steps=(1, 1)))
+
+
+def rows_differ(b: Any) -> Any:
+    (x,) = inputs(b, (4, 3))
+    y = b.tanh(b.sub(x, b.max(x, axes=(1,), keepdims=True)))
+    z = b.add(b.matmul(x, b.transpose(x, axes=(1, 0))), 1.0)
+    w = b.slice(z, starts=(0, 0), stops=(4, 3), steps=(1, 1))
+    return b.mul(b.sum(b.mul(w, y), axes=(0, 1), keepdims=True), b.mul(w, y))
+
+
+def maker(b: Any) -> Any:
+    x, y, z = inputs(b, (4,), (3, 4), (2, 4))
+    a = b.tanh(x)
+    return b.mul(a, y), b.add(a, b.tanh(z))
+
+
+def together(b: Any) -> Any:
+    x, y, z = inputs(b, (4,), (3, 4), (2, 4))
+    a = b.tanh(x)
+    return b.add(a, b.matmul(y, b.matmul(b.transpose(z, axes=(1, 0)), z))), b.mul(a, y), b.mul(a, z)
+
+
+def start(b: Any) -> Any:
+    x, w = inputs(b, (4, 4), (4, 4))
+    y = b.tanh(x)
+    total = b.slice(b.matmul(y, w), starts=(0, 0), stops=(1, 4), steps=(1, 1))
+    return b.sum_add(y, b.reshape(total, shape=(4,)), axes=(0,), keepdims=False)
+
+
+def broadcast(b: Any) -> Any:
+    (x,) = inputs(b, (3,))
+    return b.sum(b.broadcast_to(b.tanh(x), shape=(4, 3)), axes=(0,), keepdims=False)
+
+
+def first(b: Any) -> Any:
+    x, w = inputs(b, (4, 4), (4, 4))
+    y = b.tanh(x)
+    z = b.matmul(b.add(y, b.matmul(x, w)), w)
+    return b.add(y, z)
+
+
+def reader(b: Any) -> Any:
+    (x,) = inputs(b, (4, 4))
+    y = b.tanh(x)
+    z = b.matmul(y, x)
+    return b.add(z, y)
+
+
+def operand(b: Any) -> Any:
+    x, y = inputs(b, (40, 30), (30, 40))
+    return b.matmul(b.transpose(y, axes=(1, 0)), b.transpose(x, axes=(1, 0)))
+
+
+def tiled(b: Any) -> Any:
+    x, y = inputs(b, (1000, 8), (8,))
+    return b.tanh(b.add(x, y))
+
+
+def parts(b: Any) -> Any:
+    (x,) = inputs(b, (10000, 8))
+    return b.sum(b.tanh(x), axes=(0,), keepdims=False)
+
+
+def output(b: Any) -> Any:
+    (x,) = inputs(b, (4, 3))
+    y = b.tanh(x)
+    return y, b.transpose(y, axes=(1, 0))
+
+
+@pytest.mark.parametrize(
+    ("make", "reason", "words"),
+    [
+        (kernel_apart, Apart.KERNEL, {"op": "take"}),
+        (copied, Apart.COPY, {"op": "reshape"}),
+        (pieces, Apart.PIECES, {"op": "concatenate"}),
+        (folded, Apart.FOLDED, {"op": "sum"}),
+        (long, Apart.LONG, {"count": LARGEST + 40}),
+        (extents, Apart.EXTENTS, {"made_over": "3", "read_over": "4 x 3"}),
+        (axes, Apart.AXES, {"value": "v0"}),
+        (sliced, Apart.SLICE, {"op": "slice", "value": "v0"}),
+        (rows_differ, Apart.ROWS, {}),
+        (maker, Apart.OTHER_MAKER, {"reader": "add"}),
+        (reader, Apart.OTHER_READER, {"value": "v0"}),
+        (together, Apart.TOGETHER, {"value": "v0"}),
+        (start, Apart.START, {"reader": "sum_add"}),
+        (broadcast, Apart.BROADCAST, {"reader": "sum"}),
+        (first, Apart.FIRST, {}),
+        (operand, Apart.OPERAND, {"op": "matmul"}),
+        (tiled, Apart.TILES, {}),
+        (parts, Apart.PARTS, {}),
+        (output, Apart.OUTPUT, {}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Apart) else "",
+)
+def test_why_two_rows_are_not_one(make: Callable[[Any], Any], reason: Apart, words: dict[str, Any]) -> None:
+    found = describe(staged(make))
+    assert reason.value.format(**words) in [pair.why for pair in found.pairs]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_descriptions_agree_with_programs(seed: int) -> None:
+    case = random_case(random.Random(seed), 25)
+    if case is None:
+        return
+    stages = pipeline.stages(case.graph)
+    found, program = describe(stages), stages.program
+    assert found.left_out == {}
+    assert [row.number for row in found.rows] == list(range(len(program.rows)))
+    assert [op.number for op in found.ops] == list(range(len(stages.graph.nodes)))
+    for row, of_program in zip(found.rows, program.rows, strict=True):
+        assert bool(row.ops) != bool(row.purpose)
+        for op in row.ops:
+            assert row.number in found.ops[op].rows
+            assert found.ops[op].name in of_program.note or "," not in of_program.note
+    for pair in found.pairs:
+        assert pair.made < pair.read
+        assert "{" not in pair.why
+    known = {"in", "c"}
+    for op in found.ops:
+        for name in op.inputs:
+            assert name
+        known.update(result.value for result in op.outputs)
+    for buffer in found.buffers:
+        assert 0 <= buffer.first <= buffer.last < len(program.rows)
+        assert buffer.place.kind != "arena" or buffer.place.offset + buffer.bytes <= program.arena_bytes
+
+
+def test_a_bounded_description_has_each_kernel_and_says_what_is_left_out() -> None:
+    def make(b: Any) -> Any:
+        x, w = inputs(b, (4, 4), (4, 4))
+        for _ in range(30):
+            x = b.tanh(b.matmul(x, w))
+        return b.sum(x, axes=(0, 1), keepdims=False)
+
+    stages = staged(make)
+    whole, found = describe(stages), describe(stages, 6)
+    kernels = [row.kernel.name for row in stages.program.rows]
+    assert {kernels[row.number] for row in found.rows} == set(kernels)
+    assert [row.number for row in found.rows][:6] == list(range(6))
+    assert len(found.ops) == len(found.pairs) == len(found.buffers) == 6
+    assert found.left_out == {
+        "ops": len(whole.ops) - 6,
+        "rows": len(whole.rows) - len(found.rows),
+        "buffers": len(whole.buffers) - 6,
+    }
+    assert found.ops == [op._replace(rows=tuple(n for n in op.rows if n < 6)) for op in whole.ops[:6]]
+
+
+def test_a_replay_describes_its_program() -> None:
+    b: Any = Builder(Graph())
+    b.graph.outputs = [scaled(b)]
+    replay = Replay(b.graph, "scaled")
+    assert replay.describe() == describe(pipeline.stages(b.graph))
+    assert not replay.is_built
+
+
+def test_lines_of_the_user_are_those_of_the_function() -> None:
+    @dlaccelerate
+    def loss(x: Any) -> Any:
+        return (x * 3.0).sum()
+
+    for _ in range(3):
+        loss(dlarray(np.ones(5, np.float32)))
+    trace = loss._last_trace
+    assert trace is not None
+    found = trace.replay.describe()
+    first = loss.__wrapped__.__code__.co_firstlineno
+    assert [(op.name, op.where[1] - first) for op in found.ops if op.where] == [("mul", 2), ("sum", 2)]

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program is made of, for who looks: its operations, what became of each, and where everything lies.
+
+Note [descriptions]
+A program is built without all this: the passes note why they kept steps apart, the emitter which node a name comes
+from, and nothing more. A description is made of what they leave, when somebody asks; a replay builds anew for that.
+Operations are numbered as they stand in the simplified graph: that is what is computed. What simplification has removed
+is in no row, and not here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.codegen.emit import Origins
+from tracejit.ir import Graph, Node, Value, Where
+from tracejit.ops import Kind
+from tracejit.ops.op import Pieces, Strided
+from tracejit.passes.apart import Apart
+from tracejit.passes.fuse import Fused, Loop, Step
+from tracejit.passes.plan import KernelLaunch, Launch, NestLaunch, Parts, Place, Plan
+from tracejit.program import Program
+
+_ASSIGNED = re.compile(r"\s+(v\d+) = ")
+_NAMES = re.compile(r"\b[vo]\d+\b")
+
+
+class Stages(NamedTuple):
+    """A program, and what it was made of: the simplified graph, its steps, their launches, and the names in kernels."""
+
+    graph: Graph
+    fused: Fused
+    plan: Plan
+    origins: Origins
+    program: Program
+
+
+class Result(NamedTuple):
+    """What an operation makes: the name of the value, its shape and dtype."""
+
+    value: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Operation(NamedTuple):
+    """An operation of a program.
+
+    number      by which others name it
+    name        of the op
+    inputs      names of values (in0 is an input, c0 a constant, v7 what operation 7 makes), or numbers as they are
+    params      of the op, as text
+    outputs     what it makes
+    where       the user's file and line
+    rows        that compute it, several if it is computed again or in parts; none if it is but another view of memory
+    """
+
+    number: int
+    name: str
+    inputs: tuple[str, ...]
+    params: dict[str, str]
+    outputs: tuple[Result, ...]
+    where: Where
+    rows: tuple[int, ...]
+
+
+class Launched(NamedTuple):
+    """A row of the program: its number, the operations that it computes, and what it is for if it computes none."""
+
+    number: int
+    ops: tuple[int, ...]
+    purpose: str
+
+
+class Pair(NamedTuple):
+    """Two rows, of which one reads the `value` that the other makes, and why they are not one."""
+
+    made: int
+    read: int
+    value: str
+    why: str
+
+
+class Buffer(NamedTuple):
+    """Memory: where it is, the value in it ("" if none of the graph's), the operation for which it is written first,
+    None for inputs and constants, and the first and last row that touches it."""
+
+    place: Place
+    bytes: int
+    value: str
+    op: int | None
+    first: int
+    last: int
+
+
+class Description(NamedTuple):
+    """What a program is made of. `lines` says of each kernel, by the number of a line of its text from 1 on, which
+    operation it comes from in the first row of that kernel; `left_out` how many there are of what is not here."""
+
+    ops: list[Operation]
+    rows: list[Launched]
+    pairs: list[Pair]
+    buffers: list[Buffer]
+    lines: dict[str, dict[int, int]]
+    left_out: dict[str, int]
+
+
+def describe(stages: Stages, most: int | None = None) -> Description:
+    """Return what a program is made of.
+
+    Args:
+        stages: what it was made of.
+        most: the most rows, operations, pairs and buffers to describe, from the first on; and the first row of each
+            kernel.
+    """
+    return _Describer(stages, most).run()
+
+
+class _Launched(NamedTuple):
+    """A launch of the plan, the step that it belongs to (None: none), and its rows."""
+
+    launch: Launch
+    step: Step | None
+    rows: range
+
+
+class _Describer:
+    def __init__(self, stages: Stages, most: int | None) -> None:
+        self.graph, self.fused, self.plan, self.origins, self.program = stages
+        self.most = most
+        self.numbers = {node: number for number, node in enumerate(self.graph.nodes)}
+        self.roots = {value: f"in{i}" for i, value in enumerate(self.graph.inputs)}
+        self.roots |= {value: _constant(value, i) for i, value in enumerate(self.graph.constants)}
+        self.launched = list(self.launches())
+
+    def launches(self) -> Iterator[_Launched]:
+        steps, ends = self.fused.steps, self.plan.ends
+        row = at = 0
+        for number, launch in enumerate(self.plan.launches):
+            while at < len(ends) and ends[at] <= number:
+                at += 1
+            count = len(launch.parts) if isinstance(launch, Parts) else 1
+            yield _Launched(launch, steps[at] if at < len(steps) else None, range(row, row + count))
+            row += count
+
+    def run(self) -> Description:
+        rows: list[Launched] = []
+        of_op: dict[int, list[int]] = {}
+        shown = self.shown()
+        for each in self.launched:
+            if shown.isdisjoint(each.rows):
+                continue
+            ops, purpose = self.ops_of(each), self.purpose(each)
+            for number in each.rows:
+                if number in shown:
+                    rows.append(Launched(number, ops, purpose))
+                    for op in ops:
+                        of_op.setdefault(op, []).append(number)
+        numbers = range(len(self.graph.nodes)) if self.most is None else self.with_views(sorted(of_op))
+        pairs, touched = self.pairs(shown), self.touched()
+        kernels = dict.fromkeys(self.program.rows[row.number].kernel.name for row in rows)
+        most = self.most
+        described = Description(
+            [self.operation(number, of_op.get(number, ())) for number in numbers[:most]],
+            rows, pairs[:most],
+            [self.buffer(root, first, last) for root, (first, last) in list(touched.items())[:most]],
+            {name: self.lines(name) for name in kernels},
+            {},
+        )  # fmt: skip
+        total = len(self.graph.nodes), len(self.program.rows), len(touched)
+        found = len(described.ops), len(rows), len(described.buffers)
+        left = {
+            name: all_of - some
+            for name, all_of, some in zip(("ops", "rows", "buffers"), total, found, strict=True)
+            if all_of > some
+        }
+        return described._replace(left_out=left)
+
+    def shown(self) -> set[int]:
+        """Return the rows to describe."""
+        rows = self.program.rows
+        if self.most is None or len(rows) <= self.most:
+            return set(range(len(rows)))
+        first: dict[str, int] = {}
+        for number, row in enumerate(rows):
+            first.setdefault(row.kernel.name, number)
+        return {*range(self.most), *first.values()}
+
+    def with_views(self, numbers: list[int]) -> list[int]:
+        """Return the numbers of operations, and of the views that they read."""
+        found = dict.fromkeys(numbers)
+        waiting = list(numbers)
+        while waiting:
+            for value in self.graph.nodes[waiting.pop()].inputs:
+                node = self.original(value).node
+                number = self.number(node)
+                if number is not None and number not in found and node and node.op.kind is Kind.MOVE:
+                    found[number] = None
+                    waiting.append(number)
+        return sorted(found)
+
+    def original(self, value: Value) -> Value:
+        """Return the value of the graph that one of the passes' copies stands for."""
+        while value in self.fused.copies:
+            value = self.fused.copies[value]
+        return value
+
+    def number(self, node: Node | None) -> int | None:
+        """Return the number of an operation."""
+        if node is None or node in self.numbers:
+            return None if node is None else self.numbers[node]
+        return self.numbers.get(self.original(node.output).node)  # type: ignore[arg-type]
+
+    def name(self, value: Value) -> str:
+        """Return the name of a value, "" if it is none of the graph's."""
+        value = self.original(value)
+        if value.node is None:
+            return self.roots.get(value, "")
+        number, outputs = self.number(value.node), value.node.outputs
+        if number is None:
+            return ""
+        return f"v{number}" if len(outputs) == 1 else f"v{number}.{outputs.index(value)}"
+
+    def operation(self, number: int, rows: Iterable[int]) -> Operation:
+        node = self.graph.nodes[number]
+        return Operation(
+            number,
+            node.op.name,
+            tuple([self.name(value) for value in node.inputs]),
+            {name: str(value) for name, value in node.params.items()},
+            tuple([Result(self.name(value), value.shape, str(value.dtype)) for value in node.outputs]),
+            node.where,
+            tuple(rows),
+        )
+
+    def ops_of(self, each: _Launched) -> tuple[int, ...]:
+        """Return the operations that a launch computes."""
+        nodes = _nodes(each.launch)
+        step = each.step
+        if not nodes and step is not None and not isinstance(step, Loop) and _is_copied(step.node):
+            nodes = [step.node]
+        found = [self.number(node) for node in nodes]
+        return tuple(sorted({number for number in found if number is not None}))
+
+    def purpose(self, each: _Launched) -> str:
+        """Return what a launch that computes no operation is for."""
+        if each.step is None:
+            return "copies a result"
+        if _nodes(each.launch):
+            return ""
+        if isinstance(each.step, Loop):
+            return "repeats short rows"
+        return "" if _is_copied(each.step.node) else f"lays out an operand of {each.step.node.op.name}"
+
+    def lines(self, kernel: str) -> dict[int, int]:
+        """Return the operation that each line of a kernel comes from."""
+        origins = self.origins.get(kernel)
+        if not origins:
+            return {}
+        text = next(row.kernel.text for row in self.program.rows if row.kernel.name == kernel)
+        found = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            assigned = _ASSIGNED.match(line)
+            names = [assigned[1]] if assigned else [] if "args[" in line else _NAMES.findall(line)
+            origin = next((origins[name] for name in names if name in origins), None)
+            op = self.number(origin)
+            if op is not None:
+                found[number] = op
+        return found
+
+    def touched(self) -> dict[Value, list[_Launched]]:
+        """Return the first and the last launch that touches each root, in the order of the first."""
+        touched: dict[Value, list[_Launched]] = {}
+        for each in self.launched:
+            for root in each.launch.touched:
+                touched.setdefault(root, [each, each])[1] = each
+        return touched
+
+    def buffer(self, root: Value, first: _Launched, last: _Launched) -> Buffer:
+        place = self.plan.places[root]
+        op = self.number(root.node)
+        if op is None and place.kind in ("arena", "output"):
+            ops = self.ops_of(first)
+            if not ops and first.step is not None and not isinstance(first.step, Loop):
+                ops = tuple(n for n in [self.number(first.step.node)] if n is not None)
+            op = ops[-1] if ops else None
+        size = root.aval.size * root.dtype.itemsize
+        return Buffer(place, size, self.name(root), op, first.rows[0], last.rows[-1])
+
+    def pairs(self, shown: set[int]) -> list[Pair]:
+        """Return the launches of which one reads what another one made."""
+        made_by: dict[Value, _Launched] = {}
+        found: dict[tuple[int, int], Pair] = {}
+        for each in self.launched:
+            reads, writes = _touched(each.launch)
+            if not shown.isdisjoint(each.rows):
+                for root in reads:
+                    maker = made_by.get(root)
+                    if maker is None or maker is each:
+                        continue
+                    rows = maker.rows[0], each.rows[0]
+                    if rows not in found:
+                        found[rows] = Pair(*rows, self.name(root), self.why(maker, each, root))
+            made_by.update(dict.fromkeys(writes, each))
+        return list(found.values())
+
+    def why(self, maker: _Launched, reader: _Launched, root: Value) -> str:
+        """Return why two launches are not one."""
+        made, read = maker.step, reader.step
+        if made is None or read is None:
+            return Apart.OUTPUT.says()
+        if made is read:
+            return self.within(made, maker)
+        for step, launch in ((made, maker.launch), (read, reader.launch)):
+            if not isinstance(step, Loop):
+                return _of_call(step.node, launch)
+        assert isinstance(made, Loop) and isinstance(read, Loop)
+        if made.whole is not None and made.whole is read.whole:
+            return Apart.LONG.says(count=len(made.whole.nodes))
+        node, value = next(
+            (node, value) for node in read.nodes for value in node.inputs if self.fused.view(value)[0] is root
+        )
+        return self.of_loops(made, read, node, value, root)
+
+    def of_loops(self, made: Loop, read: Loop, node: Node, value: Value, root: Value) -> str:
+        base = self.fused.source(value)[0]
+        words: dict[str, object] = {
+            "value": self.name(root), "reader": node.op.name, "op": base.node.op.name if base.node else "",
+            "made_over": _extents(made), "read_over": _extents(read),
+        }  # fmt: skip
+        if root in made.accumulates:
+            assert root.node is not None
+            return Apart.FOLDED.says(op=root.node.op.name)
+        if self.fused.home.get(base) is not made:
+            return Apart.SLICE.says(**words)
+        target, unsunk = self.fused.unsunk.get(made, (None, None))
+        refused = self.fused.apart.get((self.original(node.output), base))
+        is_target = target is not None and self.fused.home.get(target.nodes[0].output) is read
+        reason: Apart
+        if refused is not None and refused in (Apart.BROADCAST, Apart.START):
+            reason = refused
+        elif is_target and unsunk is not None:
+            reason = unsunk
+        else:
+            reason = refused or (Apart.FIRST if unsunk is None else Apart.OTHER_READER)
+        return reason.says(**words)
+
+    def within(self, step: Step, maker: _Launched) -> str:
+        """Return why one step is several launches."""
+        if not isinstance(step, Loop):
+            return Apart.OPERAND.says(op=step.node.op.name)
+        return (Apart.PARTS if _nodes(maker.launch) else Apart.TILES).says()
+
+
+def _constant(value: Value, number: int) -> str:
+    """Return how a constant is named: a number by itself."""
+    data: np.ndarray = value.data
+    return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
+
+
+def _nodes(launch: Launch) -> list[Node]:
+    if isinstance(launch, Parts):
+        return launch.parts[0].nodes
+    return launch.nodes
+
+
+def _touched(launch: Launch) -> tuple[list[Value], list[Value]]:
+    """Return what a launch reads, and what it writes."""
+    if isinstance(launch, Parts):
+        pairs = [_touched(part) for part in launch.parts]
+        return [v for reads, _ in pairs for v in reads], [v for _, writes in pairs for v in writes]
+    if isinstance(launch, NestLaunch):
+        return [a.root for a in launch.nest.reads], [a.root for a in launch.nest.writes]
+    roots = launch.touched
+    start = len(roots) - launch.writes
+    adds = launch.node is not None and launch.node.op.name == "matmul_add"
+    return roots if adds else roots[:start], roots[start:]
+
+
+def _is_copied(node: Node) -> bool:
+    """Return whether a node of its own is made by copies."""
+    return isinstance(node.op.emit, Pieces | Strided)
+
+
+def _of_call(node: Node, launch: Launch) -> str:
+    """Return why what a node reads or makes is apart from it: it is a step of its own, not a loop."""
+    emit = node.op.emit
+    if isinstance(emit, Strided):
+        reason = Apart.COPY
+    elif isinstance(emit, Pieces):
+        reason = Apart.PIECES
+    elif not (isinstance(launch, KernelLaunch | Parts) and _nodes(launch)):
+        reason = Apart.OPERAND
+    else:
+        reason = Apart.PRODUCT if node.op.kind is Kind.CONTRACT else Apart.KERNEL
+    return reason.says(op=node.op.name)
+
+
+def _extents(loop: Loop) -> str:
+    return " x ".join(map(str, loop.domain)) or "one number"
