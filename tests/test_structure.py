@@ -30,6 +30,7 @@ KERNELS = PACKAGE.parent / "kernels"
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("errors",),
     ("aval", "config", "locks", "policy", "tree", "upkeep"),
+    ("logs",),
     ("cache",),
     ("ops",),
     ("ir",),
@@ -50,7 +51,9 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("codegen",),
     ("description",),
     ("pipeline", "backend"),
-    ("compare", "explain", "replay"),
+    ("compare", "explain"),
+    ("stats",),
+    ("replay",),
     ("traces",),
     ("confirm", "recording"),
     ("options", "variants"),

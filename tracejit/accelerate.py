@@ -5,13 +5,13 @@ import copy
 import functools
 import inspect
 import sys
+import time
 import types
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, final, overload
 
-from tracejit import generator, policy, trace, tree
+from tracejit import generator, logs, policy, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
@@ -21,8 +21,9 @@ from tracejit.explain import describe, leaf_names
 from tracejit.locks import new_lock
 from tracejit.options import NAMES, Options
 from tracejit.recording import record
-from tracejit.report import Explanation, Miss, explain_miss, report_of
+from tracejit.report import Explanation, Miss, explain_hit, explain_miss, report_of
 from tracejit.signature import Call, Key, read
+from tracejit.stats import Stats, Tally, count_of, ms
 from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
 from tracejit.varying import Needed, Varying
@@ -30,26 +31,6 @@ from tracejit.varying import Needed, Varying
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """Counts and times of an accelerated function since its cache was last cleared.
-
-    calls, hits     calls while enabled, and those served by a trace
-    traces          recordings of the underlying function
-    programs        programs built; kernels that they launch, each counted once
-    build_ns        time spent on building programs, without compiling them
-    uncompiled      calls that ran the underlying function because it cannot be accelerated for their arguments
-    """
-
-    calls: int
-    hits: int
-    traces: int
-    programs: int
-    kernels: int
-    build_ns: int
-    uncompiled: int
 
 
 @final
@@ -67,6 +48,8 @@ class AcceleratedFunction(Options):
         audit: whether calls 8, 64, 512, ... of a key record again, to notice constants that change later.
         max_variants: largest number of traces of one key (8), where values of arrays decide what is recorded.
         cache_size: largest number of keys kept (50); the least recently used one goes first.
+        stats: counts and times since the cache was cleared (tracejit.stats.Stats): misses by reason, what was
+            recorded, built and compiled, and how long that took.
         hit_rate: percentage (0 to 100) of calls served by a cached trace since the cache was cleared.
         occupancy: percentage (0 to 100) of the cache in use: one key of 50 is 2.
         check_mode: "none"; "tolerance": each replay also runs the underlying function and warns
@@ -85,6 +68,10 @@ class AcceleratedFunction(Options):
         >>> slope.hit_rate, slope.occupancy
         (50.0, 2.0)
     """
+
+    # What each replay reads or writes; as slots, whatever the number of the other attributes: CPython keeps those of
+    # instances with less than 30 in a table that takes 0.2 us longer here.
+    __slots__ = ("_calls", "_check_mode", "_enabled", "_fast", "_last_miss", "_last_trace", "_lock")
 
     evaluates_itself = True  # a call outside any evaluation needs no dlfeval around it
 
@@ -114,7 +101,8 @@ class AcceleratedFunction(Options):
         self._varying = Varying()
         self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
-        self._calls = self._misses = self._recorded = self._uncompiled = 0
+        self._calls = self._misses = 0
+        self._tally = Tally(self._name, function)
         self._signature: inspect.Signature | None = None
         self._set({
             "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
@@ -149,16 +137,14 @@ class AcceleratedFunction(Options):
         """Counts and times since the cache was cleared."""
         with self._lock:
             traces = [known for entry in self._entries.values() for known in entry.variants]
-            replays = [r for known in traces for r in known.replays() if r.is_built]
-            kernels = {kernel for r in replays for kernel in r.program.kernels}
-            return Stats(
+            programs = [r.program for known in traces for r in known.replays() if r.is_built]
+            return self._tally.stats(
                 calls=self._calls,
                 hits=self._calls - self._misses,
-                traces=self._recorded,
-                programs=len(replays),
-                kernels=len(kernels),
-                build_ns=sum(r.build_ns for r in replays),
-                uncompiled=self._uncompiled,
+                keys=len(self._entries),
+                kept=len(traces),
+                guards=sum(len(known.guards) + len(known.state.guards()) for known in traces),
+                programs=programs,
             )
 
     def clear_cache(self) -> None:
@@ -166,7 +152,8 @@ class AcceleratedFunction(Options):
         with self._lock:
             self._entries.clear()
             self._fast = ()
-            self._calls = self._misses = self._recorded = self._uncompiled = 0
+            self._calls = self._misses = 0
+            self._tally.clear()
             self._evicted.clear()
             self._varying.clear()
             self._last_trace = self._last_miss = None
@@ -219,8 +206,7 @@ class AcceleratedFunction(Options):
             if self._last_miss is not None:
                 last = self._explain_miss(self._last_miss)
             elif self._last_trace is not None:
-                described = describe(self._function, self._last_trace.key)
-                last = f"{self._name}: hit. The call was replayed from the trace for {described}."
+                last = explain_hit(self._name, self._function, self._last_trace.key)
             else:
                 last = f"{self._name} has not been called since its cache was cleared."
         return Explanation(last, keys)
@@ -310,6 +296,7 @@ class AcceleratedFunction(Options):
             if result is MISS:
                 failed.append(known)
                 continue
+            self._log_hit(known)
             with self._lock:
                 self._count_hit(known, entry)
                 self._schedule(entry)
@@ -332,7 +319,7 @@ class AcceleratedFunction(Options):
 
     def _remember(self, known: Trace, entry: Entry) -> None:
         """Try the call path of a trace first at the next call, if nothing is due then."""
-        if entry.calls >= entry.pause_at:
+        if entry.calls >= entry.pause_at or logs.enabled(logs.DEBUG):  # Note [hits]
             return
         found = next((path for path in self._fast if path[1] is known), None)
         if found is None:
@@ -352,20 +339,30 @@ class AcceleratedFunction(Options):
             self._misses += 1
             known = list(self._entries)
             miss = self._last_miss = Miss(call.key, known, hash(call.key) in self._evicted)
+            self._tally.misses[_reason(self._entries.get(call.key), miss, failed, audit)] += 1
         if changed:
             miss.why = changed[0].no_longer()
         if policy.current != "default":
             self._retraces(miss)
         untraced = call if recorder is None else call._replace(leaves=_untraced(call.leaves))
         needed: dict[int, Any] = {}
-        made, result = record(self._name, self._function, untraced, needed, recorder)
+        started = time.perf_counter_ns()
+        try:
+            made, result = record(self._tally, self._function, untraced, needed, recorder)
+        except BaseException as error:
+            self._log_miss(miss, f" ({type(error).__name__})")
+            raise
+        record_ns = time.perf_counter_ns() - started
         if made is None:
             with self._lock:
                 miss.outcome = "needed" if needed else "alone"
+                self._tally.record_ns += record_ns
                 self._varying.need(call, needed)
+            self._log_miss(miss, f" {ms(record_ns)}.")
             return result
         with self._lock:
-            self._recorded += 1
+            self._tally.recorded += 1
+            self._tally.record_ns += record_ns
             entry = self._entries.get(call.key)
             if entry is None:
                 entry = self._entries[call.key] = Entry(call.key)
@@ -380,8 +377,10 @@ class AcceleratedFunction(Options):
             miss.outcome, miss.why = finding.outcome, finding.why or miss.why
             if entry.refusal is not None:
                 miss.outcome = "refused"
+            self._tally.outcomes[miss.outcome] += 1
             self._evict()
             churning = self._varying.churning(call, self._max_variants, self._calls - self._misses)
+        self._log_miss(miss, f" {count_of(made.length, 'operation')} in {ms(record_ns)}.")
         if finding.notice is not None:
             self._tell(finding.notice)
         if churning is not None:
@@ -402,18 +401,32 @@ class AcceleratedFunction(Options):
     def _run_uncompiled(self, call: Call) -> Any:
         with self._lock:
             self._misses += 1
-            self._uncompiled += 1
+            self._tally.misses["refused"] += 1
+            self._tally.uncompiled += 1
             miss = self._last_miss = Miss(call.key, [], False, "refused")
         if policy.current == "error-on-retrace":
             raise RetraceError(f"{self._explain_miss(miss)} {_POLICY}")
+        self._log_miss(miss, level=logs.DEBUG)
         args, kwargs = tree.unflatten(call.treedef, call.leaves)
         return dlfeval(self._function, *args, **kwargs)
+
+    def _log_hit(self, known: Trace) -> None:
+        """Log a replay: the first one of a trace, or each one if somebody wants to know that."""
+        level = logs.DEBUG if known.replayed else logs.INFO
+        known.replayed = True
+        if logs.enabled(level):
+            logs.write(level, "hit", explain_hit(self._tally.label, self._function, known.key))
+
+    def _log_miss(self, miss: Miss, more: str = "", level: int = logs.INFO) -> None:
+        if logs.enabled(level):
+            logs.write(level, "miss", f"{self._explain_miss(miss, self._tally.label)}{more}")
 
     def _retraces(self, miss: Miss) -> None:
         """Do what the policy asks for where a call has to be recorded."""
         miss.outcome = "forbidden"
         text = f"{self._explain_miss(miss)} {_POLICY}"
         if policy.current == "error-on-retrace":
+            self._log_miss(miss)
             raise RetraceError(text)
         miss.outcome = "raised"
         self._tell(Notice(text, RetraceWarning, trace.user_location(), miss.key))
@@ -422,6 +435,7 @@ class AcceleratedFunction(Options):
         """Give a warning, once for each cause."""
         if (notice.category, notice.cause) not in self._told:
             self._told.add((notice.category, notice.cause))
+            logs.write(logs.WARNING, "warning", self._tally.label + notice.text.removeprefix(self._name))
             file, line = notice.where or trace.user_location() or ("<unknown>", 0)
             warnings.warn_explicit(notice.text, notice.category, file, line)
 
@@ -438,19 +452,27 @@ class AcceleratedFunction(Options):
         found = first_difference(result, expected, self._check_tolerance)
         if found is not None:
             file, line = trace.user_location() or ("<unknown>", 0)
-            warnings.warn_explicit(
+            text = (
                 f"Accelerated outputs differ from underlying function outputs. {self._name}: {found}. Values that "
                 "do not come from array arguments are constants of a trace (NumPy's random numbers, the time, a "
-                "counter, a file); pass them as arguments.",
-                OutputsDifferWarning,
-                file,
-                line,
+                "counter, a file); pass them as arguments."
             )
+            logs.write(logs.WARNING, "warning", f"{self._tally.label}: {text}")
+            warnings.warn_explicit(text, OutputsDifferWarning, file, line)
 
     def _evict(self) -> None:
         while len(self._entries) > self._cache_size:
             oldest = min(self._entries.values(), key=lambda kept: kept.used)
             del self._entries[oldest.key]
+            self._tally.evicted += 1
+            if logs.enabled(logs.INFO):
+                described = describe(self._function, oldest.key)
+                counted = f"more than cache_size ({self._cache_size}) are in use"
+                logs.write(
+                    logs.INFO,
+                    "evict",
+                    f"{self._tally.label}: evicted what there was for {described}: {counted}.",
+                )
             self._evicted[hash(oldest.key)] = None
             if len(self._evicted) > _EVICTED_KEPT:
                 del self._evicted[next(iter(self._evicted))]
@@ -469,8 +491,16 @@ class AcceleratedFunction(Options):
     def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         return leaf_names(self._function, treedef.structure)[number]
 
-    def _explain_miss(self, miss: Miss) -> str:
-        return explain_miss(self._name, self._function, miss, self._entries.get(miss.key), self._cache_size)
+    def _explain_miss(self, miss: Miss, name: str | None = None) -> str:
+        entry = self._entries.get(miss.key)
+        return explain_miss(name or self._name, self._function, miss, entry, self._cache_size)
+
+
+def _reason(entry: Entry | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:
+    """Return why a call is no hit: one of REASONS."""
+    if entry is None:
+        return "evicted" if miss.evicted else "signature"
+    return "refused" if entry.refusal else "audit" if audit else "guard" if failed else "unconfirmed"
 
 
 def _check_function(function: Any) -> None:

@@ -9,6 +9,7 @@ from tracejit.errors import ArgumentError
 
 BACKENDS = ("cpu", "python")
 CACHES = ("private", "shared", "off")
+LOGS = ("off", "warning", "info", "debug")
 
 
 def _cpus() -> int:
@@ -29,6 +30,8 @@ class Settings:
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
     cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; the system's place for such if it is not set
     cache_mib   TRACEJIT_CACHE_MIB: MiB on disk, above which the entries go that were not used for longest
+    log         TRACEJIT_LOG: "warning", "info" or "debug" prints what is logged from this level on to standard error;
+                "off"
     """
 
     backend: str = "cpu"
@@ -38,6 +41,7 @@ class Settings:
     cache: str = "private"
     cache_dir: str | None = None
     cache_mib: int = 1024
+    log: str = "off"
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -54,6 +58,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         cache=_choice(environment, "TRACEJIT_CACHE", CACHES, "private"),
         cache_dir=_folder(environment, "TRACEJIT_CACHE_DIR"),
         cache_mib=_number(environment, "TRACEJIT_CACHE_MIB") or 1024,
+        log=_choice(environment, "TRACEJIT_LOG", LOGS, "off"),
     )
 
 

@@ -59,6 +59,15 @@ class Row(NamedTuple):
     parts: int = 1
 
 
+class Prepared(NamedTuple):
+    """What had to be done until kernels were at hand: the names of those compiled and of those loaded, and times."""
+
+    compiled: tuple[str, ...]
+    loaded: tuple[str, ...]
+    compile_ns: int
+    load_ns: int
+
+
 class Program(NamedTuple):
     """Rows in order, and the memory that they work on.
 

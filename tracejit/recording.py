@@ -13,11 +13,12 @@ from tracejit.errors import ArgumentError
 from tracejit.ir import Node, Value, Where
 from tracejit.number import Number
 from tracejit.signature import Call, NumberPart
+from tracejit.stats import Tally
 from tracejit.traces import ArrayLeaf, NumberLeaf, Trace
 
 
 def record(
-    name: str,
+    tally: Tally,
     function: Callable[..., Any],
     call: Call,
     needed: dict[int, tuple[str, Where]],
@@ -29,13 +30,14 @@ def record(
     inputs of the trace are needed themselves, `needed` says for what.
 
     Args:
-        name: of the function, for messages.
+        tally: of the function, which has its name for messages.
         function: what is run.
         call: its arguments.
         needed: takes in, for arguments that vary and are needed themselves, what for and where.
         outer: the recorder of the evaluation around the call, if there is one; what was recorded is then a part of
             that tape too, and the arrays of the result are on it.
     """
+    name = tally.name
     reads = CapturedState(function, call.leaves)
     with trace.Recorder(name, accelerating=True, state=reads) as recorder:
         args, kwargs = tree.unflatten(call.treedef, _inputs(recorder, call))
@@ -69,7 +71,7 @@ def record(
     if reads.unguarded is not None:
         recorder.refuse(*_unguarded(reads.unguarded))
     state = generator.joined(reads, recorder)
-    made = Trace(graph, results, treedef, name, call.key, recorder.guards, state, recorder.refusal, length)
+    made = Trace(graph, results, treedef, tally, call.key, recorder.guards, state, recorder.refusal, length)
     needed.update(recorder.needed)
     return made if recorder.replayable and not needed else None, made.assemble(arrays)
 

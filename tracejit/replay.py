@@ -17,6 +17,7 @@ from tracejit.locks import new_lock
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
 from tracejit.program import Program
+from tracejit.stats import Share
 from tracejit.upkeep import collector_paused, give_back
 
 
@@ -29,17 +30,19 @@ class Replay:
         layouts: where the elements of each input lie.
         function: name of the function in the emitted module that launches the kernels.
         guard: the number of the output that says whether the others count, if there is one.
+        share: whose counts and log the program belongs to.
     """
 
     def __init__(
         self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward",
-        guard: int | None = None,
+        guard: int | None = None, share: Share | None = None,
     ) -> None:  # fmt: skip
         self.graph = graph
         self.guard = guard
         self.title = title
         self._function = function
         self._layouts = layouts
+        self._share = share
         self._lock = new_lock()
         self._executable: Any = None
         self._program: Program | None = None
@@ -57,6 +60,8 @@ class Replay:
                         program = pipeline.build(self.graph, self._layouts)
                         self._program = program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
+                    if self._share is not None:
+                        self._share.built(self._program, self.build_ns)
         return self._program
 
     @property
@@ -74,19 +79,22 @@ class Replay:
             with self._lock:
                 if self._executable is None:
                     program = self.program
-                    self._executable = executable(program, self.title, self._layouts)
-                    self._write_down(program)
+                    made = executable(program, self.title, self._layouts)
+                    prepared = getattr(made, "prepared", None)
+                    if prepared is not None:
+                        if self._share is not None:
+                            self._share.prepared(program, prepared)
+                        self._write_down(program, prepared.compile_ns)
+                    self._executable = made
         outputs: list[np.ndarray] = self._executable(arrays)
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         return outputs
 
-    def _write_down(self, program: Program) -> None:
-        compile_ns = getattr(self._executable, "compile_ns", None)
-        if compile_ns is not None:
-            from tracejit.backend import inventory
+    def _write_down(self, program: Program, compile_ns: int) -> None:
+        from tracejit.backend import inventory
 
-            inventory.keep(program, self.title, self.build_ns, compile_ns)
+        inventory.keep(program, self.title, self.build_ns, compile_ns)
 
     @property
     def launch(self) -> Any:
@@ -121,7 +129,11 @@ def executable(program: Program, title: str, layouts: Sequence[Layout | None] = 
 
 
 def call_op(
-    title: str, graph: Graph, formats: Sequence[str | None], guard: int | None = None
+    title: str,
+    graph: Graph,
+    formats: Sequence[str | None],
+    guard: int | None = None,
+    share: Share | None = None,
 ) -> tuple[Op, list[Replay]]:
     """Return a graph as one op whose forward and adjoint are compiled programs (Note [a program as an op]).
 
@@ -130,8 +142,9 @@ def call_op(
     Also returns the replays that the op runs: forward and adjoint.
     """
     parts = split(graph)
-    forward = Replay(parts.forward, f"{title}, forward", guard=guard)
-    adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint")
+    shares = [None if share is None else share._replace(part=part) for part in ("forward ", "adjoint ")]
+    forward = Replay(parts.forward, f"{title}, forward", guard=guard, share=shares[0])
+    adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint", share=shares[1])
     outputs = len(parts.by_output)
     lazy: list[Op] = []
 

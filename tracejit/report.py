@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tracejit.explain import describe, why_missed
 from tracejit.ir import Where
 from tracejit.signature import Key
+from tracejit.stats import count_of
 from tracejit.trace import Refusal, describe_location
 from tracejit.variants import Entry
 
@@ -109,23 +110,24 @@ def _lines(key: KeyReport) -> list[str]:
     """Return what is to be said of a key besides its arguments."""
     if key.refusal is None and not key.replaced and not any(variant.guards for variant in key.variants):
         return []
-    counts = f"{_count(key.calls, 'call')}, {key.confirmations} confirmed, {_count(key.audits, 'audit')}"
+    counts = f"{count_of(key.calls, 'call')}, {key.confirmations} confirmed, {count_of(key.audits, 'audit')}"
     if key.replaced:
         counts += f", {key.replaced} replaced"
     if key.refusal is not None:
         place = describe_location(key.refusal.where)
         reason = f"{key.refusal.reason} at {place}; {key.refusal.remedy}"
         return [f"  {key.arguments}: runs uncompiled ({counts}): {reason}."]
-    lines = [f"  {key.arguments}: {_count(len(key.variants), 'trace')} ({counts})"]
+    lines = [f"  {key.arguments}: {count_of(len(key.variants), 'trace')} ({counts})"]
     for number, variant in enumerate(key.variants, 1):
         state = "" if variant.replayable else ", to be confirmed"
-        lines.append(f"    trace {number}, {_count(variant.operations, 'operation')}{state}")
+        lines.append(f"    trace {number}, {count_of(variant.operations, 'operation')}{state}")
         lines += [f"      {guard.text}" for guard in variant.guards]
     return lines
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def explain_hit(name: str, function: Callable[..., Any], key: Key) -> str:
+    """Return in words what a call did that was replayed."""
+    return f"{name}: hit. The call was replayed from the trace for {describe(function, key)}."
 
 
 def explain_miss(
@@ -142,6 +144,8 @@ def explain_miss(
         "generator, and no trace was kept.",
         "needed": f"The call was recorded for {described}, but what varies is needed as a number: its value selects "
         "a trace again.",
+        "unsettled": f"The call was recorded for {described}, but the function changed what it reads, and no trace "
+        "was kept.",
         "confirmed": f"The call was recorded too, and confirmed the trace for {described}.",
         "audited": f"The call was recorded again, and agreed with the trace for {described}.",
         "replaced": f"The trace for {described} was replaced: {miss.why}.",

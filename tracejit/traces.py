@@ -17,6 +17,7 @@ from tracejit.recycle import MOST_BYTES, Recycler
 from tracejit.replay import Replay, call_op
 from tracejit.signature import Key, layouts
 from tracejit.state import NOTHING, State
+from tracejit.stats import Tally
 
 
 class Trace:
@@ -26,7 +27,7 @@ class Trace:
         graph: what was recorded; if there are guards, its last output says whether all of them hold.
         results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
         treedef: of the result.
-        title: heads emitted modules.
+        tally: of the function, whose name heads emitted modules.
         key: of the call.
         guards: what array values decided.
         state: what was read besides arguments.
@@ -35,22 +36,26 @@ class Trace:
     """
 
     def __init__(
-        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key,
+        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, tally: Tally, key: Key,
         guards: Sequence[Guard] = (), state: State = NOTHING, refusal: trace.Refusal | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
         self.graph = graph
         self.results = results
         self.treedef = treedef
-        self.title = title
         self.key = key
         self.guards = guards
         self.state = state
         self.refusal = refusal
         self.length = len(graph.nodes) if length is None else length
         self.agreed = 0  # later recordings that were like this one
+        self.replayed = False
         self._guard = len(graph.outputs) - 1 if guards else None
-        self.replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
+        self._title = tally.name
+        self._share = tally.of(key)
+        self.replay = Replay(
+            graph, self._title, [*layouts(key), *state.layouts], guard=self._guard, share=self._share
+        )
         self._op: tuple[Op, list[Replay]] | None = None
         self._path: Callable[[Any], Any] | None = None
         self._lock = new_lock()
@@ -96,7 +101,7 @@ class Trace:
         with self._lock:
             if self._op is None:
                 formats = [*self.formats, *([] if self._guard is None else [None])]
-                self._op = call_op(self.title, self.graph, formats, self._guard)
+                self._op = call_op(self._title, self.graph, formats, self._guard, self._share)
         try:
             outputs = trace.apply_op(
                 self._op[0], [*arrays, *[x if type(x) is dlarray else trace.wrap(x) for x in read]], {}

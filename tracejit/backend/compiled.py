@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from tracejit import logs
 from tracejit.backend.key import key_of
 from tracejit.backend.objects import load
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
 from tracejit.errors import CodegenError
 from tracejit.locks import new_lock
-from tracejit.program import Kernel
+from tracejit.program import Kernel, Prepared
 from tracejit.upkeep import collector_paused
 
 _SWITCH_S = 2e-4
@@ -72,35 +73,54 @@ class Compiled:
         self.prepare(functions=[name])
         return self._functions[name]
 
-    def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> None:
-        """See to it that kernels and functions are at hand."""
+    def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
+        """See to it that kernels and functions are at hand; return what had to be done for that."""
         with self._lock:
             wanted = [_Wanted(k.name, k) for k in kernels if k.name not in self._kernels]
             wanted += [_Wanted(name, None) for name in functions if name not in self._functions]
+            started = time.perf_counter_ns()
             missing = [each for each in wanted if not self._from_disk(each)]
+            loaded = time.perf_counter_ns()
             if missing:
-                started = time.perf_counter_ns()
                 with collector_paused():
                     for each, entry in _compile(missing):
                         self._add(each, entry)
                         self.compiled += 1
-                self.compile_ns += time.perf_counter_ns() - started
+                        _tell("compile", each, f"compiled in {entry.compile_ns / 1e6:.1f} ms")
+                self.compile_ns += time.perf_counter_ns() - loaded
+            names = {each.name for each in missing}
+            return Prepared(
+                tuple(names),
+                tuple([each.name for each in wanted if each.name not in names]),
+                time.perf_counter_ns() - loaded if missing else 0,
+                loaded - started if wanted else 0,
+            )
 
     def _from_disk(self, wanted: _Wanted) -> bool:
+        started = time.perf_counter_ns()
         cache, key = store(), wanted.key
         entry = None if cache is None or key is None else cache.load(key)
         if entry is None:
             return False
         try:
             self._add(wanted, entry)
-        except CodegenError:  # it was compiled where the process has other libraries
+        except CodegenError as error:  # it was compiled where the process has other libraries
+            _tell("load", wanted, f"is compiled again, because {error}")
             return False
         self.loaded += 1
+        _tell("load", wanted, f"loaded from disk in {(time.perf_counter_ns() - started) / 1e6:.1f} ms")
         return True
 
     def _add(self, wanted: _Wanted, entry: Entry) -> None:
         table = self._functions if wanted.kernel is None else self._kernels
         table[wanted.name] = load(entry.symbol, entry.code, entry.needs)
+
+
+def _tell(event: str, wanted: _Wanted, what: str) -> None:
+    if logs.enabled(logs.DEBUG):
+        logs.write(
+            logs.DEBUG, event, f"{'function' if wanted.kernel is None else 'kernel'} {wanted.name}: {what}."
+        )
 
 
 def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Entry]]:

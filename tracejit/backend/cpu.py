@@ -99,15 +99,13 @@ def _launch(state: np.ndarray, table: "_Table", arena_bytes: int) -> Callable[..
 class CpuExecutable:
     """A compiled program; may be called from several threads at once.
 
-    compile_ns      what compiling its kernels took, 0 if all were at hand
+    prepared        what had to be done until its kernels were at hand
     """
 
     def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        compiled_ns = compiled.compile_ns
-        compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
-        self.compile_ns = compiled.compile_ns - compiled_ns
+        self.prepared = compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
         table = _Table(program)
         checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)

@@ -6,7 +6,7 @@ import time
 import warnings
 from functools import cache
 
-from tracejit import config
+from tracejit import config, logs
 from tracejit.cache.entry import Entry, Key, decode, encode
 from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.errors import CacheError, CacheWarning
@@ -48,8 +48,8 @@ class Store:
         except RefusedError as refused:
             self._reads = self._writes = False
             self._warn(str(refused))
-        except (CacheError, OSError):
-            pass  # it is compiled again, and written over
+        except (CacheError, OSError) as error:
+            self._tell(f"entry {key.name[:12]} is compiled again and written over, because {error}")
         return None
 
     def save(self, entry: Entry) -> None:
@@ -99,23 +99,32 @@ class Store:
         total = sum(file.bytes for _, file in entries)
         if total <= self.limit_bytes:
             return
+        before = total
         for _, file in entries:
             if total <= _KEEP * self.limit_bytes:
                 break
             self._kernels.remove(file.name)
             total -= file.bytes
+        self._tell(
+            f"{before} bytes are more than the limit of {self.limit_bytes}; entries that were not used for longest "
+            f"were removed, {total} bytes are left"
+        )
+
+    def _tell(self, what: str) -> None:
+        if logs.enabled(logs.INFO):
+            logs.write(logs.INFO, "cache", f"cache in {self.root}: {what}.")
 
     def _warn(self, reason: str) -> None:
         with self._lock:
             if self._warned:
                 return
             self._warned = True
-        warnings.warn(
+        text = (
             f"compiled kernels are not kept in {self.root}, because {reason}. They are compiled anew in each process. "
-            "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off.",
-            CacheWarning,
-            stacklevel=2,
+            "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
         )
+        logs.write(logs.WARNING, "cache", text)
+        warnings.warn(text, CacheWarning, stacklevel=2)
 
 
 def _is_entry(name: str) -> bool:

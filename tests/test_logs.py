@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The logger "tracejit": whole lines, what they cost, and TRACEJIT_LOG."""
+
+import functools
+import itertools
+import logging
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import config, logs
+from tracejit.backend.compiled import Compiled
+from tracejit.cache.entry import Entry, Key
+from tracejit.cache.store import SUFFIX, Store, store
+from tracejit.errors import CodegenError
+from tracejit.stats import defined_at
+
+
+def steps(x, p):
+    return tj.tanh(x) * p
+
+
+HERE = f"{__file__}:{steps.__code__.co_firstlineno}"
+
+
+@pytest.fixture
+def lines(caplog):
+    """A function that returns the lines so far: level, event and text, with times as T."""
+    caplog.set_level(logging.DEBUG, "tracejit")
+
+    def taken():
+        found = [
+            (record.levelname, record.event, re.sub(r"\d+\.\d ms", "T", record.getMessage()))
+            for record in caplog.records
+        ]
+        caplog.clear()
+        assert {event for _, event, _ in found} <= set(logs.EVENTS)
+        return found
+
+    return taken
+
+
+@pytest.fixture
+def uncompiled(python_backend):
+    """Nothing compiles."""
+
+
+class TestCalls:
+    def test_the_life_of_a_trace(self, lines, uncompiled):
+        fun = tj.dlaccelerate(steps, cache_size=1)
+        for _ in range(5):
+            fun(np.ones(3), 2)
+        what = "x: 3 float64, p: 2"
+        assert lines() == [
+            ("INFO", "miss", f"steps ({HERE}): miss. A new trace was recorded for {what}, because there was none "
+             "yet. 2 operations in T."),
+            ("INFO", "miss", f"steps ({HERE}): miss. The call was recorded too, and confirmed the trace for {what}. "
+             "2 operations in T."),
+            ("INFO", "build", f"steps ({HERE}): built the program for {what} in T: 1 launch of 1 kernel, an arena "
+             "of 0 bytes."),
+            ("INFO", "hit", f"steps ({HERE}): hit. The call was replayed from the trace for {what}."),
+            ("DEBUG", "hit", f"steps ({HERE}): hit. The call was replayed from the trace for {what}."),
+            ("DEBUG", "hit", f"steps ({HERE}): hit. The call was replayed from the trace for {what}."),
+        ]  # fmt: skip
+        for _ in range(3):
+            fun(np.ones(3), 2)
+        assert lines()[-1] == (
+            "INFO", "miss",
+            f"steps ({HERE}): miss. The call was recorded again, and agreed with the trace for {what}. "
+            "2 operations in T.",
+        )  # fmt: skip
+        fun(np.ones(4), 2)
+        assert lines() == [
+            ("INFO", "evict", f"steps ({HERE}): evicted what there was for {what}: more than cache_size (1) are in "
+             "use."),
+            ("INFO", "miss", f"steps ({HERE}): miss. A new trace was recorded for x: 4 float64, p: 2, because, "
+             "compared with the trace that is nearest, x was 3 float64, is 4 float64. 2 operations in T."),
+        ]  # fmt: skip
+
+    def test_a_refusal(self, lines, uncompiled):
+        counter = itertools.count()
+
+        @tj.dlaccelerate
+        def counted(x):
+            return x * next(counter)
+
+        name = counted.__qualname__
+        label = f"{name} ({__file__}:{counted.__wrapped__.__code__.co_firstlineno})"
+        counted(np.ones(1))
+        lines()
+        with pytest.warns(tj.NotAcceleratedWarning) as caught:
+            counted(np.ones(1))
+        counted(np.ones(1))
+        why = "two recordings differ: a constant of mul was 0.0, is 1.0 at "
+        found = lines()
+        assert [line[:2] for line in found] == [("INFO", "miss"), ("WARNING", "warning"), ("DEBUG", "miss")]
+        assert found[0][2].startswith(f"{label}: not accelerated for x: 1 float64: {why}{__file__}:")
+        assert found[0][2].endswith(". The call ran uncompiled. 1 operation in T.")
+        assert found[1][2] == label + str(caught[0].message).removeprefix(name)
+        assert found[2][2] == found[0][2].removesuffix(" 1 operation in T.")
+
+    def test_a_trace_that_was_wrong(self, lines, uncompiled):
+        factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
+        fun = tj.dlaccelerate(lambda x: x * next(factors))
+        with pytest.warns(tj.ChangedTraceWarning):
+            for _ in range(8):
+                fun(np.ones(1))
+        found = lines()[-2:]
+        assert [line[:2] for line in found] == [("INFO", "miss"), ("WARNING", "warning")]
+        assert (
+            "miss. The trace for x: 1 float64 was replaced: a constant of mul was 1.0, is 2.0" in found[0][2]
+        )
+        assert "a trace that was replayed is no longer what the function does" in found[1][2]
+
+    def test_errors_and_policies(self, lines, uncompiled):
+        fun = tj.dlaccelerate(lambda x: x.reshape(7))
+        with pytest.raises(tj.DimsError):
+            fun(np.ones(3))
+        ((level, event, text),) = lines()
+        assert (level, event) == ("INFO", "miss")
+        assert text.endswith(
+            "The function raised an error for x: 3 float64, and no trace was kept. (DimsError)"
+        )
+        with tj.set_policy("error-on-retrace"), pytest.raises(tj.RetraceError):
+            fun(np.ones(3))
+        ((level, event, text),) = lines()
+        assert "miss. A new trace would be recorded for x: 3 float64, because there was none yet." in text
+
+    def test_numbers_that_are_needed(self, lines, uncompiled):
+        fun = tj.dlaccelerate(lambda x, n: x * range(n)[-1])
+        for n in (1, 2, 3):
+            fun(np.ones(1), n)
+        assert [line[2].partition("): ")[2] for line in lines()][-1] == (
+            "miss. The call was recorded for x: 1 float64, n: an int that varies, but what varies is needed as a "
+            "number: its value selects a trace again. T."
+        )
+
+    def test_what_changes_what_it_reads(self, lines, uncompiled):
+        held = {"n": 0}
+
+        def fun(x):
+            held["n"] += 1
+            return x * held["n"]
+
+        tj.dlaccelerate(fun)(np.ones(1))
+        assert lines()[0][2].partition("): ")[2] == (
+            "miss. The call was recorded for x: 1 float64, but the function changed what it reads, and no trace was "
+            "kept. 1 operation in T."
+        )
+
+    def test_differing_outputs(self, lines, uncompiled):
+        factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
+        fun = tj.dlaccelerate(lambda x: x * next(factors), check_mode="tolerance")
+        with pytest.warns(tj.OutputsDifferWarning) as caught:
+            for _ in range(3):
+                fun(np.ones(1))
+        level, event, text = lines()[-1]
+        assert (level, event) == ("WARNING", "warning") and text.endswith(f"): {caught[0].message}")
+
+    def test_a_call_within_an_evaluation(self, lines, uncompiled):
+        fun = tj.dlaccelerate(steps)
+        for _ in range(3):
+            tj.dlfeval(lambda x: tj.dlgradient(fun(x, 2).sum(), x), tj.dlarray(np.ones(3)))
+        assert [text.partition("): ")[2][:25] for _, event, text in lines() if event == "build"] == [
+            "built the forward program", "built the adjoint program",
+        ]  # fmt: skip
+
+
+class TestHits:
+    def test_a_replay_asks_nobody_whether_to_log(self, monkeypatch, uncompiled):
+        fun = tj.dlaccelerate(steps)
+        for _ in range(4):
+            fun(np.ones(3), 2)
+        monkeypatch.setattr(logs, "enabled", None)
+        monkeypatch.setattr(logs, "write", None)
+        for _ in range(3):
+            fun(np.ones(3), 2)
+        assert fun.stats.hits == 5
+
+    def test_hits_are_logged_from_the_next_audit_on(self, caplog, lines, uncompiled):
+        caplog.set_level(logging.INFO, "tracejit")
+        fun = tj.dlaccelerate(steps)
+        for _ in range(5):
+            fun(np.ones(3), 2)
+        lines()
+        caplog.set_level(logging.DEBUG, "tracejit")
+        for _ in range(2):
+            fun(np.ones(3), 2)
+        assert lines() == []
+        for _ in range(3):
+            fun(np.ones(3), 2)
+        assert [line[:2] for line in lines()] == [("INFO", "miss"), ("DEBUG", "hit"), ("DEBUG", "hit")]
+
+    def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, uncompiled):
+        monkeypatch.setattr(logs, "write", None)
+        fun = tj.dlaccelerate(steps, cache_size=1)
+        for n in (3, 3, 3, 4, 4, 4):
+            fun(np.ones(n), 2)
+        assert fun.stats.hits == 2 and fun.stats.evicted == 1
+
+
+class TestKernels:
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+
+    def lines_of(self, monkeypatch, lines):
+        """Return the lines about kernels, in a process that has none."""
+        from tracejit.backend import cpu
+
+        table = Compiled()
+        table.function("run")
+        lines()
+        monkeypatch.setattr(cpu, "compiled", table)
+        fun = tj.dlaccelerate(steps, confirm=0)
+        for _ in range(3):
+            fun(np.ones(3), 2)
+        found = [line for line in lines() if line[1] in ("kernels", "compile", "load")]
+        return found, fun.source().partition("def ")[2].partition("(")[0], fun.stats
+
+    def test_compiled_and_loaded(self, monkeypatch, lines):
+        found, name, stats = self.lines_of(monkeypatch, lines)
+        what = f"steps ({HERE}): 1 kernel of the program for x: 3 float64, p: 2"
+        assert found == [
+            ("DEBUG", "compile", f"kernel {name}: compiled in T."),
+            ("INFO", "kernels", f"{what}: 1 compiled in T."),
+        ]
+        assert (stats.kernels, stats.compiled, stats.loaded) == (1, 1, 0) and stats.compile_ns > 0
+        found, name, stats = self.lines_of(monkeypatch, lines)
+        assert found == [
+            ("DEBUG", "load", f"kernel {name}: loaded from disk in T."),
+            ("INFO", "kernels", f"{what}: 1 loaded from disk in T."),
+        ]
+        assert (stats.kernels, stats.compiled, stats.loaded) == (1, 0, 1) and stats.load_ns > 0
+        assert stats.compile_ns == 0
+
+    def test_at_hand(self, lines):
+        tj.dlaccelerate(steps, confirm=0)(np.ones(3), 2)
+        first, second = tj.dlaccelerate(steps, confirm=0), tj.dlaccelerate(steps, confirm=0)
+        for fun in (first, second):
+            for _ in range(2):
+                fun(np.ones(3), 2)
+        assert [text for _, event, text in lines() if event == "kernels"][-1].endswith("p: 2: 1 at hand.")
+        assert (second.stats.kernels, second.stats.compiled, second.stats.loaded) == (1, 0, 0)
+
+    def test_code_that_cannot_be_loaded(self, monkeypatch, lines):
+        table = Compiled()
+        table.function("run")
+        lines()
+
+        def fail(*_):
+            monkeypatch.undo()
+            raise CodegenError("object code of run cannot be loaded: there is no memset")
+
+        monkeypatch.setattr("tracejit.backend.compiled.load", fail)
+        Compiled().function("run")
+        assert lines()[0] == (
+            "DEBUG", "load",
+            "function run: is compiled again, because object code of run cannot be loaded: there is no memset.",
+        )  # fmt: skip
+
+
+class TestCacheOnDisk:
+    def entry(self, number=0, size=256):
+        key = Key((("kind", "kernel"), ("source", f"hash {number}")))
+        return Entry(key, f"add_{number}", (), 12, "", bytes(size))
+
+    def test_a_damaged_entry(self, tmp_path, lines):
+        kept, one = Store(str(tmp_path / "cache"), 1 << 20), self.entry()
+        kept.save(one)
+        path = tmp_path / "cache" / "kernels" / (one.key.name + SUFFIX)
+        path.write_bytes(path.read_bytes()[:-1])
+        assert kept.load(one.key) is None
+        ((level, event, text),) = lines()
+        assert (level, event) == ("INFO", "cache")
+        assert re.fullmatch(
+            f"cache in {re.escape(kept.root)}: entry {one.key.name[:12]} is compiled again and written over, because "
+            "its content does not agree with its hash[.]", text,
+        )  # fmt: skip
+
+    def test_room_is_made(self, tmp_path, lines):
+        kept = Store(str(tmp_path / "cache"), 2000)
+        for number in range(3):
+            kept.save(self.entry(number))
+        assert lines() == []
+        for number in range(3, 6):
+            kept.save(self.entry(number))
+        (line,) = lines()
+        assert line[:2] == ("INFO", "cache")
+        assert re.fullmatch(
+            f"cache in {re.escape(kept.root)}: (\\d+) bytes are more than the limit of 2000; entries that were not "
+            "used for longest were removed, (\\d+) bytes are left[.]", line[2],
+        )  # fmt: skip
+
+    def test_a_folder_that_is_not_used(self, tmp_path, lines, monkeypatch):
+        root = tmp_path / "cache"
+        root.mkdir()
+        root.chmod(0o777)
+        monkeypatch.setattr(config.settings, "cache_dir", str(root))
+        with pytest.warns(tj.errors.CacheWarning) as caught:
+            store().save(self.entry())
+        assert lines() == [("WARNING", "cache", str(caught[0].message))]
+        assert str(caught[0].message).startswith(
+            f"compiled kernels are not kept in {root}, because other users may"
+        )
+
+
+class TestPlaces:
+    def method(self):
+        """Nothing."""
+
+    def test_functions_of_all_kinds(self):
+        line = TestPlaces.method.__code__.co_firstlineno
+        for function in (self.method, TestPlaces.method, functools.partial(self.method)):
+            assert defined_at(function) == (__file__, line)
+
+        @functools.wraps(self.method)
+        def wrapper():
+            """Nothing."""
+
+        assert defined_at(wrapper) == (__file__, line)
+
+        class Callable:
+            def __call__(self):
+                """Nothing."""
+
+        assert defined_at(Callable()) == (__file__, Callable.__call__.__code__.co_firstlineno)
+        assert defined_at(np.tanh) is None and defined_at(len) is None
+
+    def test_a_function_without_a_place(self, lines, uncompiled):
+        tj.dlaccelerate(np.tanh)(tj.dlarray([1.0]))
+        assert lines()[0][2].startswith("tanh: miss. A new trace was recorded for x: 1 float64")
+
+
+PROGRAM = """
+import numpy as np
+import tracejit as tj
+step = tj.dlaccelerate(lambda x: x * 2)
+for _ in range(4):
+    step(np.ones(1))
+"""
+
+
+def run(level: str | None, tmp_path: Path, code: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "program.py"
+    path.write_text(code)
+    environment = {**os.environ, "TRACEJIT_BACKEND": "python"}
+    environment.pop("TRACEJIT_LOG", None)
+    if level is not None:
+        environment["TRACEJIT_LOG"] = level
+    return subprocess.run(
+        [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+class TestEnvironment:
+    def test_info(self, tmp_path):
+        done = run("info", tmp_path)
+        assert (done.returncode, done.stdout) == (0, "")
+        told = re.sub(r"\d+\.\d ms", "T", done.stderr)
+        label = f"INFO tracejit: <lambda> ({tmp_path}/program.py:4)"
+        assert re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", "", told, flags=re.MULTILINE).splitlines() == [
+            f"{label}: miss. A new trace was recorded for x: 1 float64, because there was none yet. 1 operation in T.",
+            f"{label}: miss. The call was recorded too, and confirmed the trace for x: 1 float64. 1 operation in T.",
+            f"{label}: built the program for x: 1 float64 in T: 1 launch of 1 kernel, an arena of 0 bytes.",
+            f"{label}: hit. The call was replayed from the trace for x: 1 float64.",
+        ]  # fmt: skip
+
+    def test_debug_and_warning(self, tmp_path):
+        assert len(run("debug", tmp_path).stderr.splitlines()) == 5
+        assert run("warning", tmp_path).stderr == ""
+
+    @pytest.mark.parametrize("level", [None, "off"])
+    def test_off(self, level, tmp_path):
+        assert run(level, tmp_path).stderr == ""
+
+    def test_configured_by_the_program(self, tmp_path):
+        code = f"import logging\nlogging.basicConfig(level='INFO', format='%(event)s')\n{PROGRAM}"
+        assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
+
+    def test_unknown(self, tmp_path):
+        done = run("loud", tmp_path)
+        assert done.returncode == 1
+        assert done.stderr.endswith(
+            "ArgumentError: TRACEJIT_LOG='loud' is not valid; use one of 'off', 'warning', 'info', 'debug'.\n"
+        )
+
+    def test_a_warning_without_configuration_is_not_logged_to_standard_error(self, tmp_path):
+        code = "import warnings\nwarnings.simplefilter('ignore')\n" + PROGRAM.replace(
+            "x * 2", "x * np.random.rand()"
+        )
+        assert run(None, tmp_path, code).stderr == ""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tracejit does, line by line: the logger "tracejit" of the standard library.
+
+TRACEJIT_LOG=info prints it to standard error; without that setting the program's own configuration of `logging`
+decides who gets it.
+
+    WARNING     what is also a Python warning: a function runs uncompiled, a trace was wrong, the folder is not used
+    INFO        what happens once for each trace: recorded, confirmed, audited, built, compiled, first replayed, evicted
+    DEBUG       each kernel, each replay, each call that runs uncompiled
+
+Each record has an attribute `event`, one of EVENTS.
+
+Note [hits]
+A replay is to cost nothing for lines that nobody reads, and even the question whether somebody does takes a thirtieth
+of a small one. So what is generated for a trace never logs. While DEBUG is on, no call path is kept, and all calls go
+the general way, which logs. A function that has call paths when DEBUG is turned on goes on in silence until its next
+audit, or until clear_cache().
+"""
+
+import logging
+from logging import DEBUG, INFO, WARNING
+
+from tracejit import config
+
+__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "enabled", "write"]
+
+EVENTS = (
+    "miss", "hit", "evict", "warning",  # calls
+    "build", "kernels", "compile", "load",  # programs and their kernels
+    "cache",  # on disk
+)  # fmt: skip
+"""What lines are about."""
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_logger = logging.getLogger("tracejit")
+_logger.addHandler(logging.NullHandler())  # what nobody asked for is not printed
+
+
+def set_up(level: str) -> None:
+    """Print what is logged from a level on to standard error; nothing happens for "off"."""
+    if level != "off":
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter(_FORMAT))
+        _logger.addHandler(handler)
+        _logger.setLevel(level.upper())
+
+
+def enabled(level: int) -> bool:
+    """Return whether somebody gets lines of a level."""
+    return _logger.isEnabledFor(level)
+
+
+def write(level: int, event: str, text: str) -> None:
+    """Log a line."""
+    _logger.log(level, "%s", text, extra={"event": event})
+
+
+set_up(config.settings.log)
