@@ -34,6 +34,8 @@ def entry(name: str) -> Entry:
 def program(function: str, *names: str) -> dict[str, Any]:
     return {
         "function": function,
+        "defined": ["/home/me/train.py", 5],
+        "signature": [["x", "128(B) x 64(C) float32"], ["params['w']", "64x10 float32"], ["rate", "0.1"]],
         "target": "cpu",
         "inputs": [f"{n}x3 float32" for n in range(1, 7)],
         "outputs": ["scalar float32"],
@@ -97,17 +99,18 @@ def test_dir(capsys, root) -> None:
 
 def test_info(capsys, root) -> None:
     size = sum(path.stat().st_size for path in (root / "kernels").iterdir())
+    programs = sum(path.stat().st_size for path in (root / "programs").glob("*.program"))
     assert run(capsys, "info") == (
         0,
         f"folder    {root}\nused      yes\nsetting   private\n"
-        f"kernels   3, {size / 1024:.1f} KiB of 1.0 GiB\nprograms  2\n",
+        f"kernels   3, {size / 1024:.1f} KiB of 1.0 GiB\nprograms  2, {programs / 1024:.1f} KiB\n",
         "",
     )
     assert data(capsys, "info") == (
         0,
         {
             "folder": str(root), "setting": "private", "problem": None, "kernels": 3, "kernel_bytes": size,
-            "programs": 2, "limit_bytes": 1 << 30,
+            "programs": 2, "program_bytes": programs, "limit_bytes": 1 << 30,
         },
     )  # fmt: skip
 
@@ -127,43 +130,146 @@ def test_info_of_a_file(capsys, tmp_path, monkeypatch) -> None:
     assert "used      no: it cannot be read (Not a directory)\n" in run(capsys, "info")[1]
 
 
+def on_disk(root: Path, key: str, *names: str) -> int:
+    """Return the bytes of a program's description and kernels."""
+    files = [root / "programs" / f"{key}.program"]
+    files += [root / "kernels" / f"{entry(name).key.name}{SUFFIX}" for name in names]
+    return sum(file.stat().st_size for file in files)
+
+
 def test_list(capsys, root) -> None:
     key = keys(root)
-    inputs = "1x3 float32, 2x3 float32, 3x3 float32, 4x3 float32, ..."
+    sizes = {
+        "step": on_disk(root, key["step"], "mul_1", "add_2"),
+        "evaluate": on_disk(root, key["evaluate"], "add_2", "sum_3"),
+    }
+    signature = "x: 128(B) x 64(C) float32, params['w']: 64x10 float32, rate: 0.1"
     assert run(capsys, "list") == (
         0,
-        "key           function  where       inputs"
-        + " " * 51
-        + "rows  kernels  uses  build ms  compile ms  last use\n"
-        f"{key['step'][:12]}  step      train.py:7  {inputs}  "
-        "2     2        2     1.5       80.0        2026-05-04 03:03\n"
-        f"{key['evaluate'][:12]}  evaluate  train.py:7  {inputs}  "
-        "2     2        1     2.0       0.0         2026-05-04 03:02\n",
+        f"key           function  where       {'signature':<65}  target  kernels     size  hits  build ms  "
+        "compile ms  used\n"
+        f"{key['step'][:12]}  step      train.py:5  {signature}  cpu           2  {sizes['step'] / 1024:.1f} KiB     1"
+        "       1.5        80.0  2026-05-04 03:03\n"
+        f"{key['evaluate'][:12]}  evaluate  train.py:5  {signature}  cpu           2  "
+        f"{sizes['evaluate'] / 1024:.1f} KiB     0       2.0         0.0  2026-05-04 03:02\n",
         "",
     )
     code, (first, second) = data(capsys, "list")
     assert code == 0
     assert first == {
-        "key": key["step"], "function": "step", "where": "train.py:7",
-        "inputs": [f"{n}x3 float32" for n in range(1, 7)],
-        "kernels": 2, "rows": 2, "arena_bytes": 2048, "uses": 2, "build_ns": 1_500_000, "compile_ns": 80_000_000,
-        "last_use_s": AT + 60,
+        "key": key["step"], "function": "step", "file": "/home/me/train.py", "line": 5,
+        "signature": [["x", "128(B) x 64(C) float32"], ["params['w']", "64x10 float32"], ["rate", "0.1"]],
+        "arguments": 3, "target": "cpu", "kernels": 2, "launches": 2, "size_bytes": sizes["step"],
+        "arena_bytes": 2048, "hits": 1, "build_ns": 1_500_000, "compile_ns": 80_000_000, "used_s": AT + 60,
     }  # fmt: skip
     assert second["function"] == "evaluate"
 
 
+def functions(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    return [each["function"] for each in data(capsys, "list", *arguments)[1]]
+
+
 def test_list_by_pattern(capsys, root) -> None:
-    assert [each["function"] for each in data(capsys, "list", "eval*")[1]] == ["evaluate"]
-    assert [each["function"] for each in data(capsys, "list", keys(root)["step"][:8])[1]] == ["step"]
-    nothing = f"no programs in {root} fit 'train*'"
+    assert functions(capsys, "eval*") == ["evaluate"]
+    assert functions(capsys, keys(root)["step"][:8]) == ["step"]
+    nothing = f"no programs in {root} are like that"
     assert run(capsys, "list", "train*") == (1, "", f"tracejit cache list: {nothing}\n")
-    assert data(capsys, "list", "train*") == (1, [])
+    code, out, err = run(capsys, "list", "train*", "--json")
+    assert (code, err) == (1, "")
+    assert json.loads(out) == {"schema": 1, "command": "cache list", "result": [], "note": nothing}
+
+
+def test_list_filters(capsys, root) -> None:
+    assert functions(capsys, "--file", "train.py") == ["step", "evaluate"]
+    assert functions(capsys, "--file", "/home/*") == ["step", "evaluate"]
+    assert functions(capsys, "--target", "cpu", "--limit", "1") == ["step"]
+    assert functions(capsys, "--since", "2026-05-04T03:02:30") == ["step"]
+    assert functions(capsys, "--since", "2026-05-04") == ["step", "evaluate"]
+    for given in (["--file", "test.py"], ["--target", "gpu"], ["--since", "1m"]):
+        assert data(capsys, "list", *given) == (1, [])
+    Programs(str(root)).keep(program("now", "mul_1"), {"at": time.time() - 7000})
+    (path,) = (root / "programs" / f"{key}.program" for name, key in keys(root).items() if name == "now")
+    os.utime(path, (AT, AT))
+    assert functions(capsys, "--since", "2h") == ["now"]
+    assert functions(capsys, "--since", "3d") == functions(capsys, "--since", "1w") == ["now"]
+    assert data(capsys, "list", "--since", "90m") == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [
+        ("used", "step"), ("function", "evaluate"), ("where", "step"), ("target", "step"), ("kernels", "step"),
+        ("size", "evaluate"), ("hits", "step"), ("build", "evaluate"), ("compile", "step"),
+    ],
+)  # fmt: skip
+def test_list_sorts(capsys, root, column, first) -> None:
+    """Equal ones stay in the order of their last use."""
+    found = functions(capsys, "--sort", column)
+    assert found == [first, *({"step", "evaluate"} - {first})]
+    same = column in ("where", "target", "kernels")
+    assert functions(capsys, "--sort", column, "--reverse") == (found if same else found[::-1])
+
+
+def test_list_sorts_by_key(capsys, root) -> None:
+    names = sorted(keys(root).values())
+    assert [each["key"] for each in data(capsys, "list", "--sort", "key")[1]] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--sort", "colour"], "argument --sort: invalid choice: 'colour'"),
+        (["--limit", "0"], "argument --limit: expected a positive integer, not '0'"),
+        (
+            ["--since", "soon"],
+            "argument --since: expected a time such as 30m, 2h, 3d, 1w or 2026-05-04, not 'soon'",
+        ),
+    ],
+)
+def test_list_wrong_usage(capsys, root, given, text) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["cache", "list", *given])
+    assert stop.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert text in printed.err
+
+
+def test_list_shows_the_arguments_that_find_room(capsys, root) -> None:
+    many = [[f"params['layer{i}']", "64x64 float32"] for i in range(20)]
+    Programs(str(root)).keep(program("deep", "mul_1") | {"signature": many}, {"at": AT})
+    row = run(capsys, "list", "deep")[1].splitlines()[1]
+    assert "  params['layer0']: 64x64 float32, params['layer1']: 64x64 float32, 18 more  cpu  " in row
+    (found,) = data(capsys, "list", "deep")[1]
+    assert (len(found["signature"]), found["arguments"]) == (12, 20)
+    one = [["x" * 300, "y" * 300]]
+    Programs(str(root)).keep(program("long", "mul_1") | {"signature": one}, {"at": AT})
+    assert f"  {'x' * 300}: {'y' * 200}  cpu  " in run(capsys, "list", "long")[1]
+
+
+def test_list_of_what_is_not_known(capsys, root) -> None:
+    """A part of a function has no arguments of its own, and times may not have been written down."""
+    half = program("half", "gone_4") | {"signature": [], "defined": None}
+    Programs(str(root)).keep(half, {"at": AT})
+    row = run(capsys, "list", "half")[1].splitlines()[1]
+    assert (
+        "half             1x3 float32, 2x3 float32, 3x3 float32, 4x3 float32, 5x3 float32, 1 more  cpu" in row
+    )
+    (found,) = data(capsys, "list", "half")[1]
+    assert (found["file"], found["line"], found["build_ns"]) == (None, None, None)
+    assert found["size_bytes"] == on_disk(root, keys(root)["half"])
+
+
+def test_list_prints_nothing_that_a_terminal_obeys(capsys, root) -> None:
+    Programs(str(root)).keep(program("red\x1b[31m\n", "mul_1"), {"at": AT})
+    assert "  red\\x1b[31m\\n  " in run(capsys, "list", "red*")[1]
 
 
 def test_list_of_an_empty_cache(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "none"))
     assert run(capsys, "list") == (0, "", f"tracejit cache list: no programs in {tmp_path / 'none'}\n")
     assert data(capsys, "list") == (0, [])
+    assert run(capsys, "list", "f")[0] == 1
 
 
 def test_show(capsys, root) -> None:
@@ -190,6 +296,13 @@ def test_show_says_what_is_missing(capsys, root) -> None:
     out = run(capsys, "show", "long")[1]
     assert "   0  gone_4  mul, add  (/home/me/train.py:7)\n      and 1 more\n" in out
     assert out.endswith("# gone_4: not on disk any more\n")
+
+
+def test_show_of_a_damaged_description(capsys, root) -> None:
+    path = root / "programs" / f"{keys(root)['step']}.program"
+    path.write_bytes(path.read_bytes()[:-1])
+    text = f"the description of the program {path.stem[:12]} cannot be read"
+    assert run(capsys, "show", "step") == (1, "", f"tracejit cache show: {text}\n")
 
 
 def test_show_needs_one_program(capsys, root) -> None:

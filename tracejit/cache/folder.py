@@ -10,13 +10,15 @@ no such checks; who shares one trusts everybody who may write to it.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from tracejit.errors import CacheError
 
 LARGEST = 1 << 26  # bytes of a file that is read: kernels have some thousands
+_LINE = 1 << 12  # bytes that are read at once where the first line is wanted
+_LONGEST_LINE = 1 << 17
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SUPPORTED = (
     hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
@@ -58,24 +60,47 @@ class Folder:
             OSError: if the file cannot be read.
         """
         with self._opened(make=False) as folder:
-            if folder is None:
-                return None
-            try:
-                file = os.open(
-                    name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder
-                )
-            except FileNotFoundError:
-                return None
-            try:
-                if self._checked_file(file, name).st_size > LARGEST:
+            return None if folder is None else self._content(folder, name, use)
+
+    def contents(self, names: Iterable[str], line: bool = False) -> Iterator[bytes | None]:
+        """Give the content of each of the files, or its first line; None for one that is missing or not to be used.
+
+        They do not count as used.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        with self._opened(make=False) as folder:
+            for name in names:
+                content = None
+                if folder is not None:
+                    with suppress(OSError, CacheError):
+                        content = self._content(folder, name, False, line)
+                yield content
+
+    def _content(self, folder: int, name: str, use: bool, line: bool = False) -> bytes | None:
+        try:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        try:
+            size = self._checked_file(file, name).st_size
+            if size > LARGEST:
+                raise CacheError(f"the file {name} is too large to be an entry")
+            if use:
+                with suppress(OSError):  # a folder may be read-only
+                    os.utime(file)
+            content = b""
+            while part := os.read(file, _LINE if line else size + 1):
+                content += part
+                if line and b"\n" in part:
+                    return content.partition(b"\n")[0]
+                if len(content) > (_LONGEST_LINE if line else LARGEST):
                     raise CacheError(f"the file {name} is too large to be an entry")
-                if use:
-                    with suppress(OSError):  # a folder may be read-only
-                        os.utime(file)
-                with os.fdopen(os.dup(file), "rb") as stream:
-                    return stream.read(LARGEST)
-            finally:
-                os.close(file)
+            return content
+        finally:
+            os.close(file)
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file in place, whole or not at all.

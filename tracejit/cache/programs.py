@@ -2,8 +2,10 @@
 """Programs on disk: what was built in which function, and how often a process came to use it.
 
 Note [programs]
-Nothing is run from these files; they are for who looks into the cache. ``<hash>.program`` describes a program as JSON,
-under the hash of its content. ``<hash>.uses`` has a line of JSON for each process that used it: times, and no more.
+Nothing is run from these files; they are for who looks into the cache. ``<hash>.program`` describes a program, under
+the hash of its content. Its first line is what a list shows, ``<sha256 of the JSON object> <JSON object>``, so that a
+list of a thousand programs reads a thousand lines; the second line is all that is known, as JSON. ``<hash>.uses`` has
+a line of JSON for each process that used it: times, and no more.
 """
 
 import hashlib
@@ -12,14 +14,15 @@ import re
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tracejit.cache.folder import Folder, RefusedError
+from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.errors import CacheError
 
-SCHEMA = 1
+SCHEMA = 2
 PROGRAM, USES = ".program", ".uses"
 _NAME = re.compile(r"([0-9a-f]{64})\.program")
 _USES_BYTES = 1 << 16  # of one program
 _MOST = 2000  # programs that are kept
+_ARGUMENTS, _CHARACTERS = 12, 200  # of a signature, and of an argument, that a list shows
 
 
 class Described(NamedTuple):
@@ -33,6 +36,25 @@ class Described(NamedTuple):
     name: str
     program: dict[str, Any]
     uses: list[dict[str, Any]]
+
+
+class Head(NamedTuple):
+    """What a list shows of a program.
+
+    name        the hash of its description
+    bytes       of the description
+    head        of the description: function, defined, signature, arguments, target, kernels, row_count, arena_bytes
+    uses        how many processes used it
+    first       the first use, {} if none was written down
+    used_s      when it was used last
+    """
+
+    name: str
+    bytes: int
+    head: dict[str, Any]
+    uses: int
+    first: dict[str, Any]
+    used_s: float
 
 
 class Programs:
@@ -50,8 +72,10 @@ class Programs:
         """Write down that a process uses a program, if that is possible."""
         # Of kernels it is said why they cannot be kept; nobody waits for these.
         with suppress(OSError, CacheError, RefusedError):
-            content = _json({"schema": SCHEMA} | program)
-            name = hashlib.sha256(content).hexdigest()
+            program = {"schema": SCHEMA} | program
+            head = _json(_head(program))
+            content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
+            name = _hash(content)
             if self._folder.read(name + PROGRAM) is None:
                 self._make_room()
                 self._folder.write(name + PROGRAM, content)
@@ -64,13 +88,35 @@ class Programs:
             RefusedError: if the folder is not to be used.
             OSError: if it cannot be read.
         """
+        files = sorted(self.files(), key=lambda file: file.used_s, reverse=True)
+        found = [self.read(file.name.removesuffix(PROGRAM)) for file in files]
+        return [each for each in found if each is not None]
+
+    def heads(self) -> list[Head]:
+        """Return what a list shows of all programs, the one that was used last first.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        files = self.files()
+        lines = self._folder.contents([file.name for file in files], line=True)
+        uses = self._folder.contents([file.name.removesuffix(PROGRAM) + USES for file in files])
         found = []
-        for file in sorted(self._folder.files(), key=lambda file: file.used_s, reverse=True):
-            match = _NAME.fullmatch(file.name)
-            if match:
-                with suppress(OSError, CacheError, ValueError, RecursionError):
-                    found.append(self._described(match[1]))
-        return found
+        for file, line, used in zip(files, lines, uses, strict=True):
+            with suppress(ValueError, RecursionError, KeyError, TypeError):
+                found.append(_read_head(file, line or b"", used or b""))
+        return sorted(found, key=lambda each: each.used_s, reverse=True)
+
+    def read(self, name: str) -> Described | None:
+        """Return a program, or None if there is none that can be read.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+        """
+        with suppress(OSError, CacheError, ValueError, RecursionError):
+            return self._described(name)
+        return None
 
     def remove(self, name: str) -> bool:
         """Remove a program; return whether it was there.
@@ -84,27 +130,74 @@ class Programs:
         self._folder.remove(name + USES)
         return self._folder.remove(name + PROGRAM)
 
+    def files(self) -> list[File]:
+        """Return the files of the programs.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
+
     def _described(self, name: str) -> Described:
         content = self._folder.read(name + PROGRAM, use=False) or b""
-        if hashlib.sha256(content).hexdigest() != name:
+        if _hash(content) != name:
             raise CacheError("its content does not agree with its hash")
-        program = json.loads(content)
+        program = json.loads(content.partition(b"\n")[2])
         if program.get("schema") != SCHEMA:
             raise CacheError("it was written by another version of tracejit")
-        uses = []
-        for line in (self._folder.read(name + USES, use=False) or b"").splitlines():
-            with suppress(ValueError, RecursionError):
-                use = json.loads(line)
-                if isinstance(use, dict):
-                    uses.append(use)
-        return Described(name, program, uses)
+        lines = (self._folder.read(name + USES, use=False) or b"").splitlines()
+        return Described(name, program, [use for use in map(_use, lines) if use])
 
     def _make_room(self) -> None:
-        files = sorted(
-            (file.used_s, file.name) for file in self._folder.files() if _NAME.fullmatch(file.name)
-        )
+        files = sorted((file.used_s, file.name) for file in self.files())
         for _, name in files[: max(0, len(files) - _MOST + 1)]:
             self.remove(name.removesuffix(PROGRAM))
+
+
+def _head(program: dict[str, Any]) -> dict[str, Any]:
+    """Return what a list shows of a description."""
+    signature = program.get("signature") or [["", text] for text in program.get("inputs", [])]
+    named = [[name, text[:_CHARACTERS]] for name, text in signature[:_ARGUMENTS]]
+    return {
+        "schema": SCHEMA,
+        "function": program.get("function", ""),
+        "defined": program.get("defined"),
+        "signature": named,
+        "arguments": len(signature),
+        "target": program.get("target", ""),
+        "kernels": [kernel["entry"] for kernel in program.get("kernels", [])],
+        "row_count": program.get("row_count", 0),
+        "arena_bytes": program.get("arena_bytes", 0),
+    }
+
+
+def _read_head(file: File, line: bytes, uses: bytes) -> Head:
+    hashed, _, text = line.partition(b" ")
+    if _hash(text) != hashed.decode():
+        raise ValueError("its content does not agree with its hash")
+    head = json.loads(text)
+    if head["schema"] != SCHEMA:
+        raise ValueError("it was written by another version of tracejit")
+    first, _, others = uses.partition(b"\n")
+    last = _use(others.rstrip(b"\n").rpartition(b"\n")[2] or first)
+    # A file of uses may be full: that the program was used is still seen by the time of its own file.
+    at = last.get("at", 0.0)
+    used_s = max(at if isinstance(at, (int, float)) else 0.0, file.used_s)
+    return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), _use(first), used_s)
+
+
+def _use(line: bytes) -> dict[str, Any]:
+    """Return a line of uses, {} if it is damaged."""
+    with suppress(ValueError, RecursionError):
+        use = json.loads(line)
+        if isinstance(use, dict):
+            return use
+    return {}
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _json(value: object) -> bytes:

@@ -38,7 +38,7 @@ def _info(_: argparse.Namespace) -> Result:
         ("used", "yes" if reason is None else f"no: {reason}"),
         ("setting", found.setting),
         ("kernels", f"{found.kernels}, {size(found.kernel_bytes)} of {size(found.limit_bytes)}"),
-        ("programs", str(found.programs)),
+        ("programs", f"{found.programs}, {size(found.program_bytes)}"),
     ]
     return Result(found, "\n".join(f"{name:<10}{value}" for name, value in lines))
 

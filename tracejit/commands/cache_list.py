@@ -2,43 +2,104 @@
 """`tracejit cache list`: programs, a line for each."""
 
 import argparse
+import datetime
+import os
+import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.store import root
-from tracejit.commands.arguments import add_command
-from tracejit.commands.output import DONE, FAILED, Result, milliseconds, moment, table
+from tracejit.commands.arguments import add_command, positive
+from tracejit.commands.output import DONE, FAILED, Result, milliseconds, moment, size, table
 
 KEY = 12  # characters of a key that are printed
-_INPUTS = 4  # of a program that are printed
+_ROOM = 72  # characters for a signature
 _HEADER = (
-    "key", "function", "where", "inputs", "rows", "kernels", "uses", "build ms", "compile ms", "last use",
+    "key", "function", "where", "signature", "target", "kernels", "size", "hits", "build ms", "compile ms", "used",
 )  # fmt: skip
+_NUMBERS = ("kernels", "size", "hits", "build ms", "compile ms")
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
 
 
 def add(verbs: Any) -> None:
     """Add the command to a parser."""
-    verb = add_command(verbs, "list", _list, "list programs, by a pattern of function names")
-    verb.add_argument("pattern", metavar="PATTERN", nargs="?")
+    verb = add_command(verbs, "list", _list, "list programs, the one used last first")
+    verb.add_argument(
+        "pattern",
+        metavar="PATTERN",
+        nargs="?",
+        help="the name of a function, with * and ?, or the beginning of a key",
+    )
+    verb.add_argument("--file", metavar="PATTERN", help="functions of this file only, with * and ?")
+    verb.add_argument("--target", help="programs for this target only, such as cpu")
+    verb.add_argument(
+        "--since",
+        type=_since,
+        metavar="TIME",
+        help="programs used since then only: 30m, 2h, 3d, 1w, or a date as in 2026-05-04",
+    )
+    verb.add_argument(
+        "--sort",
+        choices=inspect.COLUMNS,
+        default="used",
+        metavar="COLUMN",
+        help=f"one of {', '.join(inspect.COLUMNS)} (%(default)s); numbers and times the largest first",
+    )
+    verb.add_argument("--reverse", action="store_true", help="in the opposite order")
+    verb.add_argument("--limit", type=positive, metavar="N", help="at most so many")
 
 
 def _list(arguments: argparse.Namespace) -> Result:
     pattern = arguments.pattern
-    found = inspect.listing("*" if pattern is None else pattern)
-    rows = [
-        (
-            each.key[:KEY], each.function, each.where, _inputs(each.inputs),
-            str(each.rows), str(each.kernels), str(each.uses), milliseconds(each.build_ns),
-            milliseconds(each.compile_ns), moment(each.last_use_s),
-        )
-        for each in found
-    ]  # fmt: skip
-    note = ""
-    if not found:
-        note = f"no programs in {root()}" + ("" if pattern is None else f" fit {pattern!r}")
-    return Result(found, table(_HEADER, rows), DONE if found or pattern is None else FAILED, note)
+    found = inspect.listing(
+        "*" if pattern is None else pattern,
+        file=arguments.file,
+        target=arguments.target,
+        since_s=arguments.since,
+        sort=arguments.sort,
+        reverse=arguments.reverse,
+        limit=arguments.limit,
+    )
+    chosen = any(each is not None for each in (pattern, arguments.file, arguments.target, arguments.since))
+    note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
+    text = table(_HEADER, [_row(each) for each in found], _NUMBERS)
+    return Result(found, text, DONE if found or not chosen else FAILED, note)
 
 
-def _inputs(inputs: Sequence[str]) -> str:
-    return ", ".join([*inputs[:_INPUTS], *(["..."] if len(inputs) > _INPUTS else [])])
+def _row(each: inspect.Listed) -> Sequence[str]:
+    where = "" if each.file is None else f"{os.path.basename(each.file)}:{each.line}"
+    return (
+        each.key[:KEY], each.function, where, signature(each), each.target, str(each.kernels),
+        size(each.size_bytes), str(each.hits), milliseconds(each.build_ns), milliseconds(each.compile_ns),
+        moment(each.used_s),
+    )  # fmt: skip
+
+
+def signature(each: inspect.Listed) -> str:
+    """Return the first arguments of a program in words, as many as find room."""
+    parts: list[str] = []
+    room = _ROOM
+    for name, text in each.signature:
+        part = f"{name}: {text}" if name else text
+        room -= len(part) + 2
+        if parts and room < 0:
+            break
+        parts.append(part)
+    more = each.arguments - len(parts)
+    return ", ".join([*parts, *([f"{more} more"] if more else [])])
+
+
+def _since(text: str) -> float:
+    """Return a point in time, in seconds since 1970."""
+    age = _AGE.fullmatch(text)
+    if age:
+        return time.time() - int(age[1]) * _SECONDS[age[2]]
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"expected a time such as 30m, 2h, 3d, 1w or 2026-05-04, not {text!r}"
+        ) from None

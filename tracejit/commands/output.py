@@ -128,7 +128,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a result")
 
 
@@ -173,16 +173,27 @@ def moment(time_s: float | None) -> str:
     return "" if time_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows in columns under a header, nothing if there are none.
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> str:
+    """Return rows in columns under a header, nothing if there are none; columns of numbers end at one place.
 
-    >>> print(table(["name", "size"], [["mul_1", "2"], ["add", "10"]]))
+    >>> print(table(["name", "size"], [["mul_1", "2"], ["add", "10"]], numbers=["size"]))
     name   size
-    mul_1  2
-    add    10
+    mul_1     2
+    add      10
     """
     if not rows:
         return ""
-    rows = [header, *rows]
+    rows = [header, *[[_printable(text) for text in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    places = [str.rjust if name in numbers else str.ljust for name in header]
+    return "\n".join(
+        "  ".join(
+            [place(text, width) for place, text, width in zip(places, row, widths, strict=True)]
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _printable(text: str) -> str:
+    # A file in a shared folder may hold what a terminal takes for commands.
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
