@@ -146,7 +146,7 @@ def test_list(capsys, root) -> None:
     signature = "x: 128(B) x 64(C) float32, params['w']: 64x10 float32, rate: 0.1"
     assert run(capsys, "list") == (
         0,
-        f"key           function  where       {'signature':<65}  target  kernels     size  hits  build ms  "
+        f"key           function  where       {'signature':<64}  target  kernels     size  hits  build ms  "
         "compile ms  used\n"
         f"{key['step'][:12]}  step      train.py:5  {signature}  cpu           2  {sizes['step'] / 1024:.1f} KiB     1"
         "       1.5        80.0  2026-05-04 03:03\n"
