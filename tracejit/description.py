@@ -119,11 +119,27 @@ def describe(stages: Stages, most: int | None = None) -> Description:
 
 
 class _Launched(NamedTuple):
-    """A launch of the plan, the step that it belongs to (None: none), and its rows."""
+    """Launches that do the same, each on a part, their rows, and the step that they belong to (None: none)."""
 
-    launch: Launch
-    step: Step | None
+    parts: list[NestLaunch | KernelLaunch]
     rows: range
+    step: Step | None = None
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.parts[0].nodes
+
+    @property
+    def touched(self) -> list[Value]:
+        return [root for part in self.parts for root in part.touched]
+
+    @property
+    def writes(self) -> list[Value]:
+        return [root for part in self.parts for root in _written(part)]
+
+    @property
+    def reads(self) -> list[Value]:
+        return [root for part in self.parts for root in _read(part)]
 
 
 class _Describer:
@@ -133,17 +149,26 @@ class _Describer:
         self.numbers = {node: number for number, node in enumerate(self.graph.nodes)}
         self.roots = {value: f"in{i}" for i, value in enumerate(self.graph.inputs)}
         self.roots |= {value: _constant(value, i) for i, value in enumerate(self.graph.constants)}
-        self.launched = list(self.launches())
+        self.launched = self.with_steps(list(_launched(self.plan.launches)))
 
-    def launches(self) -> Iterator[_Launched]:
-        steps, ends = self.fused.steps, self.plan.ends
-        row = at = 0
-        for number, launch in enumerate(self.plan.launches):
-            while at < len(ends) and ends[at] <= number:
-                at += 1
-            count = len(launch.parts) if isinstance(launch, Parts) else 1
-            yield _Launched(launch, steps[at] if at < len(steps) else None, range(row, row + count))
-            row += count
+    def with_steps(self, launched: list[_Launched]) -> list[_Launched]:
+        """Return launches with their steps; a copy belongs to what it makes, or else to the first that reads it."""
+        home, places = self.fused.home, self.plan.places
+        read_by: dict[Value, Step | None] = {}
+        found = []
+        for each in reversed(launched):
+            step: Step | None
+            if each.nodes:
+                step = home[each.nodes[0].output]
+            else:
+                root = each.writes[0]
+                step = home.get(root)
+                if step is None and places[root].kind == "arena":
+                    step = read_by.get(root)
+            read_by.update(dict.fromkeys(each.reads, step))
+            found.append(each._replace(step=step))
+        found.reverse()
+        return found
 
     def run(self) -> Description:
         rows: list[Launched] = []
@@ -237,8 +262,7 @@ class _Describer:
 
     def ops_of(self, each: _Launched) -> tuple[int, ...]:
         """Return the operations that a launch computes."""
-        nodes = _nodes(each.launch)
-        step = each.step
+        nodes, step = each.nodes, each.step
         if not nodes and step is not None and not isinstance(step, Loop) and _is_copied(step.node):
             nodes = [step.node]
         found = [self.number(node) for node in nodes]
@@ -248,7 +272,7 @@ class _Describer:
         """Return what a launch that computes no operation is for."""
         if each.step is None:
             return "copies a result"
-        if _nodes(each.launch):
+        if each.nodes:
             return ""
         if isinstance(each.step, Loop):
             return "repeats short rows"
@@ -274,7 +298,7 @@ class _Describer:
         """Return the first and the last launch that touches each root, in the order of the first."""
         touched: dict[Value, list[_Launched]] = {}
         for each in self.launched:
-            for root in each.launch.touched:
+            for root in each.touched:
                 touched.setdefault(root, [each, each])[1] = each
         return touched
 
@@ -294,16 +318,15 @@ class _Describer:
         made_by: dict[Value, _Launched] = {}
         found: dict[tuple[int, int], Pair] = {}
         for each in self.launched:
-            reads, writes = _touched(each.launch)
             if not shown.isdisjoint(each.rows):
-                for root in reads:
+                for root in each.reads:
                     maker = made_by.get(root)
                     if maker is None or maker is each:
                         continue
                     rows = maker.rows[0], each.rows[0]
                     if rows not in found:
                         found[rows] = Pair(*rows, self.name(root), self.why(maker, each, root))
-            made_by.update(dict.fromkeys(writes, each))
+            made_by.update(dict.fromkeys(each.writes, each))
         return list(found.values())
 
     def why(self, maker: _Launched, reader: _Launched, root: Value) -> str:
@@ -313,9 +336,9 @@ class _Describer:
             return Apart.OUTPUT.says()
         if made is read:
             return self.within(made, maker)
-        for step, launch in ((made, maker.launch), (read, reader.launch)):
+        for step, each in ((made, maker), (read, reader)):
             if not isinstance(step, Loop):
-                return _of_call(step.node, launch)
+                return _of_call(step.node, each)
         assert isinstance(made, Loop) and isinstance(read, Loop)
         if made.whole is not None and made.whole is read.whole:
             return Apart.LONG.says(count=len(made.whole.nodes))
@@ -351,7 +374,7 @@ class _Describer:
         """Return why one step is several launches."""
         if not isinstance(step, Loop):
             return Apart.OPERAND.says(op=step.node.op.name)
-        return (Apart.PARTS if _nodes(maker.launch) else Apart.TILES).says()
+        return (Apart.PARTS if maker.nodes else Apart.TILES).says()
 
 
 def _constant(value: Value, number: int) -> str:
@@ -360,23 +383,27 @@ def _constant(value: Value, number: int) -> str:
     return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
 
 
-def _nodes(launch: Launch) -> list[Node]:
-    if isinstance(launch, Parts):
-        return launch.parts[0].nodes
-    return launch.nodes
+def _launched(launches: Iterable[Launch]) -> Iterator[_Launched]:
+    """Return launches with the rows that they become."""
+    row = 0
+    for launch in launches:
+        parts = launch.parts if isinstance(launch, Parts) else [launch]
+        yield _Launched(parts, range(row, row + len(parts)))
+        row += len(parts)
 
 
-def _touched(launch: Launch) -> tuple[list[Value], list[Value]]:
-    """Return what a launch reads, and what it writes."""
-    if isinstance(launch, Parts):
-        pairs = [_touched(part) for part in launch.parts]
-        return [v for reads, _ in pairs for v in reads], [v for _, writes in pairs for v in writes]
+def _read(launch: NestLaunch | KernelLaunch) -> list[Value]:
+    """Return the memory that a launch reads; that of a sum that it adds to counts."""
     if isinstance(launch, NestLaunch):
-        return [a.root for a in launch.nest.reads], [a.root for a in launch.nest.writes]
-    roots = launch.touched
-    start = len(roots) - launch.writes
+        return [access.root for access in launch.nest.reads]
     adds = launch.node is not None and launch.node.op.name == "matmul_add"
-    return roots if adds else roots[:start], roots[start:]
+    return launch.touched if adds else launch.touched[: len(launch.pointers) - launch.writes]
+
+
+def _written(launch: NestLaunch | KernelLaunch) -> list[Value]:
+    if isinstance(launch, NestLaunch):
+        return [access.root for access in launch.nest.writes]
+    return launch.touched[len(launch.pointers) - launch.writes :]
 
 
 def _is_copied(node: Node) -> bool:
@@ -384,14 +411,14 @@ def _is_copied(node: Node) -> bool:
     return isinstance(node.op.emit, Pieces | Strided)
 
 
-def _of_call(node: Node, launch: Launch) -> str:
-    """Return why what a node reads or makes is apart from it: it is a step of its own, not a loop."""
+def _of_call(node: Node, each: _Launched) -> str:
+    """Return why a step of one node, which is launched, is apart from what it reads and from what reads it."""
     emit = node.op.emit
     if isinstance(emit, Strided):
         reason = Apart.COPY
     elif isinstance(emit, Pieces):
         reason = Apart.PIECES
-    elif not (isinstance(launch, KernelLaunch | Parts) and _nodes(launch)):
+    elif not each.nodes:
         reason = Apart.OPERAND
     else:
         reason = Apart.PRODUCT if node.op.kind is Kind.CONTRACT else Apart.KERNEL

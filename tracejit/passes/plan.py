@@ -81,10 +81,7 @@ Launch = NestLaunch | KernelLaunch | Parts
 
 class Plan(NamedTuple):
     """Launches in order, the place of every root, the sizes of outputs, constants and arena, and the nodes whose
-    indices are checked while they run: if there are some, one more output says whether one was out of range.
-
-    `ends` counts the launches that there were after each step; copies of outputs follow.
-    """
+    indices are checked while they run: if there are some, one more output says whether one was out of range."""
 
     launches: list[Launch]
     places: dict[Value, Place]
@@ -92,7 +89,6 @@ class Plan(NamedTuple):
     constants: list[np.ndarray]
     arena_bytes: int
     checked: list[Node]
-    ends: list[int]
 
 
 def plan(graph: Graph, fused: Fused) -> Plan:
@@ -132,13 +128,11 @@ class _Planner:
             self.places[value] = Place("input", i, 0)
         stored = self.stored()
         copied_outputs = self.place_outputs()
-        ends: list[int] = []
         for step in self.fused.steps:
             if isinstance(step, Loop):
                 self.run_nest(lower(step, self.fused, stored.get(id(step), ())))
             else:
                 self.call(step.node)
-            ends.append(len(self.launches))
         for index, value in copied_outputs:
             target = Value(value.aval, None)
             self.places[target] = Place("output", index, 0)
@@ -146,7 +140,7 @@ class _Planner:
         constants = self.place_constants()
         arena_bytes = self.place_arena()
         outputs = [v.aval for v in self.graph.outputs]
-        return Plan(self.launches, self.places, outputs, constants, arena_bytes, self.checked, ends)
+        return Plan(self.launches, self.places, outputs, constants, arena_bytes, self.checked)
 
     def stored(self) -> dict[int, list[Value]]:
         """Return, for each loop, the values that need memory: read by another step, or an output."""
