@@ -272,13 +272,19 @@ def test_a_bounded_description_has_each_kernel_and_says_what_is_left_out() -> No
     kernels = [row.kernel.name for row in stages.program.rows]
     assert {kernels[row.number] for row in found.rows} == set(kernels)
     assert [row.number for row in found.rows][:6] == list(range(6))
-    assert len(found.ops) == len(found.pairs) == len(found.buffers) == 6
+    assert found.pairs == whole.pairs[:5]
+    assert [op.number for op in found.ops] == [*range(6), 60]  # the last one is in a kernel that is shown
+    assert [buffer._replace(last=0) for buffer in found.buffers] == [
+        buffer._replace(last=0) for buffer in whole.buffers[:6]
+    ]
     assert found.left_out == {
-        "ops": len(whole.ops) - 6,
+        "ops": len(whole.ops) - 7,
         "rows": len(whole.rows) - len(found.rows),
         "buffers": len(whole.buffers) - 6,
     }
-    assert found.ops == [op._replace(rows=tuple(n for n in op.rows if n < 6)) for op in whole.ops[:6]]
+    assert found.ops[:6] == [op._replace(rows=tuple(n for n in op.rows if n < 6)) for op in whole.ops[:6]]
+    assert found.lines == whole.lines
+    assert found.buffers[0].last == whole.buffers[0].last
 
 
 def test_a_replay_describes_its_program() -> None:

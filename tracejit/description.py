@@ -149,7 +149,8 @@ class _Describer:
         self.numbers = {node: number for number, node in enumerate(self.graph.nodes)}
         self.roots = {value: f"in{i}" for i, value in enumerate(self.graph.inputs)}
         self.roots |= {value: _constant(value, i) for i, value in enumerate(self.graph.constants)}
-        self.launched = self.with_steps(list(_launched(self.plan.launches)))
+        self.shown = self.rows_to_show()
+        self.launched = self.with_steps(list(_launched(self.plan.launches, self.shown)))
 
     def with_steps(self, launched: list[_Launched]) -> list[_Launched]:
         """Return launches with their steps; a copy belongs to what it makes, or else to the first that reads it."""
@@ -173,28 +174,32 @@ class _Describer:
     def run(self) -> Description:
         rows: list[Launched] = []
         of_op: dict[int, list[int]] = {}
-        shown = self.shown()
         for each in self.launched:
-            if shown.isdisjoint(each.rows):
-                continue
             ops, purpose = self.ops_of(each), self.purpose(each)
             for number in each.rows:
-                if number in shown:
+                if number in self.shown:
                     rows.append(Launched(number, ops, purpose))
                     for op in ops:
                         of_op.setdefault(op, []).append(number)
-        numbers = range(len(self.graph.nodes)) if self.most is None else self.with_views(sorted(of_op))
-        pairs, touched = self.pairs(shown), self.touched()
+        pairs, last = self.pairs(), self.last_rows()
+        first: dict[Value, _Launched] = {}
+        for each in self.launched:
+            for root in each.touched:
+                first.setdefault(root, each)
         kernels = dict.fromkeys(self.program.rows[row.number].kernel.name for row in rows)
+        lines = {name: self.lines(name) for name in kernels}
         most = self.most
+        numbers = list(range(len(self.graph.nodes)))
+        if most is not None:
+            in_lines = sorted({op for found in lines.values() for op in found.values()})
+            numbers = sorted({*self.with_views(sorted(of_op))[:most], *in_lines[:most]})
         described = Description(
-            [self.operation(number, of_op.get(number, ())) for number in numbers[:most]],
+            [self.operation(number, of_op.get(number, ())) for number in numbers],
             rows, pairs[:most],
-            [self.buffer(root, first, last) for root, (first, last) in list(touched.items())[:most]],
-            {name: self.lines(name) for name in kernels},
-            {},
+            [self.buffer(root, each, last[root]) for root, each in list(first.items())[:most]],
+            lines, {},
         )  # fmt: skip
-        total = len(self.graph.nodes), len(self.program.rows), len(touched)
+        total = len(self.graph.nodes), len(self.program.rows), len(last)
         found = len(described.ops), len(rows), len(described.buffers)
         left = {
             name: all_of - some
@@ -203,8 +208,7 @@ class _Describer:
         }
         return described._replace(left_out=left)
 
-    def shown(self) -> set[int]:
-        """Return the rows to describe."""
+    def rows_to_show(self) -> set[int]:
         rows = self.program.rows
         if self.most is None or len(rows) <= self.most:
             return set(range(len(rows)))
@@ -271,7 +275,8 @@ class _Describer:
     def purpose(self, each: _Launched) -> str:
         """Return what a launch that computes no operation is for."""
         if each.step is None:
-            return "copies a result"
+            is_result = self.plan.places[each.writes[0]].kind == "output"
+            return "copies a result" if is_result else "lays out an operand of a later row"
         if each.nodes:
             return ""
         if isinstance(each.step, Loop):
@@ -294,15 +299,17 @@ class _Describer:
                 found[number] = op
         return found
 
-    def touched(self) -> dict[Value, list[_Launched]]:
-        """Return the first and the last launch that touches each root, in the order of the first."""
-        touched: dict[Value, list[_Launched]] = {}
-        for each in self.launched:
-            for root in each.touched:
-                touched.setdefault(root, [each, each])[1] = each
-        return touched
+    def last_rows(self) -> dict[Value, int]:
+        """Return the last row that touches each root."""
+        last: dict[Value, int] = {}
+        row = -1
+        for launch in self.plan.launches:
+            row += len(launch.parts) if isinstance(launch, Parts) else 1
+            for root in launch.touched:
+                last[root] = row
+        return last
 
-    def buffer(self, root: Value, first: _Launched, last: _Launched) -> Buffer:
+    def buffer(self, root: Value, first: _Launched, last: int) -> Buffer:
         place = self.plan.places[root]
         op = self.number(root.node)
         if op is None and place.kind in ("arena", "output"):
@@ -311,21 +318,20 @@ class _Describer:
                 ops = tuple(n for n in [self.number(first.step.node)] if n is not None)
             op = ops[-1] if ops else None
         size = root.aval.size * root.dtype.itemsize
-        return Buffer(place, size, self.name(root), op, first.rows[0], last.rows[-1])
+        return Buffer(place, size, self.name(root), op, first.rows[0], last)
 
-    def pairs(self, shown: set[int]) -> list[Pair]:
+    def pairs(self) -> list[Pair]:
         """Return the launches of which one reads what another one made."""
         made_by: dict[Value, _Launched] = {}
         found: dict[tuple[int, int], Pair] = {}
         for each in self.launched:
-            if not shown.isdisjoint(each.rows):
-                for root in each.reads:
-                    maker = made_by.get(root)
-                    if maker is None or maker is each:
-                        continue
-                    rows = maker.rows[0], each.rows[0]
-                    if rows not in found:
-                        found[rows] = Pair(*rows, self.name(root), self.why(maker, each, root))
+            for root in each.reads:
+                maker = made_by.get(root)
+                if maker is None or maker is each:
+                    continue
+                rows = maker.rows[0], each.rows[0]
+                if rows not in found:
+                    found[rows] = Pair(*rows, self.name(root), self.why(maker, each, root))
             made_by.update(dict.fromkeys(each.writes, each))
         return list(found.values())
 
@@ -383,12 +389,14 @@ def _constant(value: Value, number: int) -> str:
     return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
 
 
-def _launched(launches: Iterable[Launch]) -> Iterator[_Launched]:
-    """Return launches with the rows that they become."""
+def _launched(launches: Iterable[Launch], shown: set[int]) -> Iterator[_Launched]:
+    """Return the launches with rows among `shown`."""
     row = 0
     for launch in launches:
         parts = launch.parts if isinstance(launch, Parts) else [launch]
-        yield _Launched(parts, range(row, row + len(parts)))
+        rows = range(row, row + len(parts))
+        if not shown.isdisjoint(rows):
+            yield _Launched(parts, rows)
         row += len(parts)
 
 
