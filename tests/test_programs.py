@@ -45,7 +45,7 @@ def test_a_program_is_written_down_when_it_is_built(root: Path) -> None:
     (found,) = Programs(str(root)).all()
     program = found.program
     assert program["function"].endswith("step")
-    assert (program["target"], program["schema"]) == ("cpu", 2)
+    assert (program["target"], program["schema"]) == ("cpu", 3)
     assert program["inputs"] == ["3x2 float32", "5x3 float32"]
     assert program["outputs"] == ["scalar float32", "3x2 float32"]
     assert program["row_count"] == len(program["rows"]) > 1
@@ -54,6 +54,65 @@ def test_a_program_is_written_down_when_it_is_built(root: Path) -> None:
     assert [kernel["name"] for kernel in program["kernels"]] == list(dict.fromkeys(names_of(program)))
     (use,) = found.uses
     assert use["build_ns"] > 0
+
+
+def test_what_is_written_down_of_a_program(root: Path) -> None:
+    stepped(5)
+    (found,) = Programs(str(root)).all()
+    program = found.program
+    file, first = stepped.__code__.co_filename, stepped.__code__.co_firstlineno
+    assert program["defined"] == [file, first + 3]
+    assert program["signature"] == [["w", "3x2 float32"], ["x", "5x3 float32"]]
+    assert program["ops"][0] == {
+        "number": 0, "name": "matmul", "inputs": ["in1", "in0"], "params": {},
+        "outputs": [["v0", [5, 2], "float32"]], "where": [file, first + 5], "rows": [0],
+    }  # fmt: skip
+    assert [op["name"] for op in program["ops"]][:3] == ["matmul", "tanh", "square"]
+    assert program["rows"][0] | {"arguments": []} == {
+        "number": 0, "kernel": 0, "arguments": [], "operations": "matmul", "ops": [0], "purpose": "",
+        "where": [[file, first + 5]], "part": [0, 1],
+    }  # fmt: skip
+    assert program["pairs"][0] == {
+        "made": 0, "read": 1, "value": "v0", "why": "matmul is a matrix product, which has a kernel of its own"
+    }  # fmt: skip
+    assert program["memory"][0] == {
+        "kind": "input", "number": 1, "offset": 0, "bytes": 60, "value": "in1", "op": None, "first": 0,
+        "last": len(program["rows"]) - 1,
+    }  # fmt: skip
+    assert program["left_out"] == {}
+    assert program["kernels"][0]["lines"] == []  # of a product
+    names = [op["name"] for op in program["ops"]]
+    assert {names[op] for _, op in program["kernels"][1]["lines"]} >= {"tanh", "square", "sum"}
+
+
+def test_of_a_long_loop_the_beginning_is_written_down_and_each_kernel(root: Path) -> None:
+    @dlaccelerate
+    def long(w, x):
+        for _ in range(200):
+            x = tanh(x @ w)
+        return x.sum()
+
+    for _ in range(3):
+        long(dlarray(np.ones((2, 2), np.float32)), dlarray(np.ones((2, 2), np.float32)))
+    (found,) = Programs(str(root)).all()
+    program = found.program
+    assert program["row_count"] == 400
+    assert {row["kernel"] for row in program["rows"]} == set(range(len(program["kernels"])))
+    assert len(program["rows"]) <= 200 + len(program["kernels"])
+    assert program["left_out"]["rows"] == 400 - len(program["rows"])
+
+
+def test_values_of_arguments_are_short_and_alike_in_each_process(root: Path) -> None:
+    @dlaccelerate
+    def scaled(x, function, text):
+        return function(x)
+
+    for _ in range(3):
+        scaled(dlarray(np.ones(2)), tanh, "a" * 300)
+    (found,) = Programs(str(root)).all()
+    (_, x), (_, function), (_, text) = found.program["signature"]
+    assert (x, function) == ("2 float64", "<function tanh>")
+    assert text == "'" + "a" * 196 + "..."
 
 
 def names_of(program: dict[str, Any]) -> list[str]:

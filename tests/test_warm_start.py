@@ -19,9 +19,10 @@ from tracejit.backend.compiled import Compiled
 from tracejit.cache.entry import Key
 from tracejit.cache.store import Store, store
 from tracejit.codegen.nest import NAME, named
+from tracejit.description import describe
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
-from tracejit.pipeline import build
+from tracejit.pipeline import stages
 from tracejit.program import Kernel, Row
 
 STEP = """
@@ -258,10 +259,10 @@ def test_without_source_files_nothing_is_kept(kept: Store, monkeypatch: pytest.M
         table = Compiled()
         assert run_half(table.address(half())) == 1.5
         assert counts(table) == (1, 0)
-        program = build(Graph())
-        assert inventory.described(program._replace(rows=[Row(half(), (1,), "mul", ())]), "f")["kernels"] == [
-            {"name": half().name, "entry": ""}
-        ]
+        made = stages(Graph())
+        program = made.program._replace(rows=[Row(half(), (1,), "mul", ())])
+        found = inventory.described(program, describe(made), "f")
+        assert found["kernels"] == [{"name": half().name, "entry": "", "lines": []}]
     assert kept.entries() == []
 
 

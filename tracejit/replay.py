@@ -10,7 +10,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
-from tracejit.description import Description, describe
+from tracejit.description import Description, Stages, describe
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
 from tracejit.locks import new_lock
@@ -46,6 +46,9 @@ class Replay:
         self._lock = new_lock()
         self._executable: Any = None
         self._program: Program | None = None
+        self._stages: Stages | None = (
+            None  # until the first call has written down what the program is made of
+        )
         self.build_ns = 0
 
     @property
@@ -57,8 +60,8 @@ class Replay:
                     started = time.perf_counter_ns()
                     give_back(len(self.graph.nodes))
                     with collector_paused():
-                        program = pipeline.build(self.graph, self._layouts)
-                        self._program = program._replace(guard=self.guard)
+                        self._stages = pipeline.stages(self.graph, self._layouts)
+                        self._program = self._stages.program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
                     if self._share is not None:
                         self._share.built(self._program, self.build_ns)
@@ -79,22 +82,31 @@ class Replay:
             with self._lock:
                 if self._executable is None:
                     program = self.program
+                    inventory = self._inventory()
                     made = executable(program, self.title, self._layouts)
                     prepared = getattr(made, "prepared", None)
                     if prepared is not None:
                         if self._share is not None:
                             self._share.prepared(program, prepared)
-                        self._write_down(program, prepared.compile_ns)
+                        if inventory is not None:
+                            inventory.keep(self.build_ns, prepared.compile_ns)
                     self._executable = made
         outputs: list[np.ndarray] = self._executable(arrays)
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         return outputs
 
-    def _write_down(self, program: Program, compile_ns: int) -> None:
-        from tracejit.backend import inventory
+    def _inventory(self) -> Any:
+        """Return what will be written down of the program, or None if nothing is."""
+        stages, self._stages = self._stages, None
+        if config.settings.cache == "off" or config.settings.backend == "python":
+            return None
+        from tracejit.backend.inventory import Inventory
 
-        inventory.keep(program, self.title, self.build_ns, compile_ns)
+        with collector_paused():
+            if stages is None:
+                stages = pipeline.stages(self.graph, self._layouts)
+            return Inventory(stages, self.title, self._share)
 
     @property
     def launch(self) -> Any:

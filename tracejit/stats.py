@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tracejit import logs
-from tracejit.explain import describe
+from tracejit.explain import describe, leaf_names
 from tracejit.ir import Where
 from tracejit.locks import new_lock
 from tracejit.program import Prepared, Program
@@ -97,12 +97,13 @@ class Tally:
     Attributes:
         name: of the function.
         label: its name, file and line.
+        defined: its file and line, None if it has none.
         misses: by reason.
         outcomes: of recordings.
     """
 
     def __init__(self, name: str, function: Any) -> None:
-        where = defined_at(function)
+        where = self.defined = defined_at(function)
         self._function = function
         self.name = name
         self.label = f"{name} ({where[0]}:{where[1]})" if where else name
@@ -124,6 +125,11 @@ class Tally:
     def describe(self, key: Key) -> str:
         """Return the arguments of a key in words."""
         return describe(self._function, key)
+
+    def arguments(self, key: Key) -> list[tuple[str, str]]:
+        """Return the arguments of a key: the name of each, and what it is."""
+        names = leaf_names(self._function, key.structure)
+        return [(name, str(part)) for name, part in zip(names, key.parts, strict=True)]
 
     def stats(self, programs: Sequence[Program], **counts: int) -> Stats:
         """Return all counts, given those that the function knows itself and the programs that it keeps."""
@@ -165,6 +171,16 @@ class Share(NamedTuple):
     tally: Tally
     key: Key
     part: str
+
+    @property
+    def defined(self) -> Where:
+        """Where the function is defined."""
+        return self.tally.defined
+
+    @property
+    def signature(self) -> list[tuple[str, str]]:
+        """The arguments of the call: the name of each, and what it is."""
+        return self.tally.arguments(self.key)
 
     def built(self, program: Program, build_ns: int) -> None:
         """Take in that the program was built, and say so."""
