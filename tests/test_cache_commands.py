@@ -328,8 +328,7 @@ def test_verify(capsys, root) -> None:
         paths["add_2"].name: f"other users may write to the file {paths['add_2'].name} (mode 666)",
     }
     assert (
-        out
-        == "".join(f"{name[:12]}  {reasons[name]}\n" for name in names) + "1 entries are good, 2 are not\n"
+        out == "".join(f"{name[:12]}  {reasons[name]}\n" for name in names) + "1 entry is good, 2 are not\n"
     )
     assert data(capsys, "verify") == (
         1,

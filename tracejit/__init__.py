@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labelled arrays with derivatives, and acceleration of custom training loops."""
 
-from tracejit import errors, testing, tree
+from tracejit import cache, errors, testing, tree
 from tracejit.accelerate import AcceleratedFunction, clear_cache, dlaccelerate
 from tracejit.array import dlarray
 from tracejit.errors import (
@@ -242,6 +242,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "cache",
     "cast",
     "cbrt",
     "ceil",

@@ -3,23 +3,38 @@
 
 import fnmatch
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from tracejit import config
-from tracejit.cache.entry import Entry, decode
+from tracejit.cache.contents import (
+    described,
+    entry,
+    heads,
+    kernel_files,
+    kernel_names,
+    matching,
+    one,
+    programs,
+    reading,
+    store,
+)
+from tracejit.cache.entry import Entry
 from tracejit.cache.folder import File, Folder, RefusedError
-from tracejit.cache.programs import PROGRAM, Head, Programs
-from tracejit.cache.store import SUFFIX, Store, root
+from tracejit.cache.programs import PROGRAM, Head
+from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
 from tracejit.upkeep import collector_paused
+from tracejit.words import count, milliseconds, moment, size, table
 
-MIB = 1 << 20
-
-T = TypeVar("T")
+SHOWN = 12  # characters of a key that are shown
+_ROOM = 72  # characters for a signature
+_HEADER = (
+    "key", "function", "where", "signature", "target", "kernels", "size", "hits", "build ms", "compile ms", "used",
+)  # fmt: skip
+_NUMBERS = ("kernels", "size", "hits", "build ms", "compile ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,17 @@ class Info:
     programs: int
     program_bytes: int
     limit_bytes: int
+
+    def __repr__(self) -> str:
+        reason = "TRACEJIT_CACHE=off" if self.setting == "off" else self.problem
+        lines = [
+            ("folder", self.folder),
+            ("used", "yes" if reason is None else f"no: {reason}"),
+            ("setting", self.setting),
+            ("kernels", f"{self.kernels}, {size(self.kernel_bytes)} of {size(self.limit_bytes)}"),
+            ("programs", f"{self.programs}, {size(self.program_bytes)}"),
+        ]
+        return "\n".join(f"{name:<10}{value}" for name, value in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +97,39 @@ class Listed:
     compile_ns: int | None
     used_s: float
 
+    @property
+    def arguments_text(self) -> str:
+        """The first arguments in words, as many as find room."""
+        parts: list[str] = []
+        room = _ROOM
+        for name, text in self.signature:
+            part = f"{name}: {text}" if name else text
+            room -= len(part) + 2
+            if parts and room < 0:
+                break
+            parts.append(part)
+        more = self.arguments - len(parts)
+        return ", ".join([*parts, *([f"{more} more"] if more else [])])
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """A row of the table."""
+        where = "" if self.file is None else f"{os.path.basename(self.file)}:{self.line}"
+        return (
+            self.key[:SHOWN], self.function, where, self.arguments_text, self.target, str(self.kernels),
+            size(self.size_bytes), str(self.hits), milliseconds(self.build_ns), milliseconds(self.compile_ns),
+            moment(self.used_s),
+        )  # fmt: skip
+
+
+class Listing(tuple[Listed, ...]):
+    """Programs; shown as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return table(_HEADER, [each.row for each in self], _NUMBERS) or "()"
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -88,6 +147,13 @@ class Verified:
     good: int
     bad: list[tuple[str, str]]
 
+    def __repr__(self) -> str:
+        lines = [f"{name[:SHOWN]}  {reason}" for name, reason in self.bad]
+        entries = "1 entry is" if self.good == 1 else f"{self.good} entries are"
+        return "\n".join(
+            [*lines, f"{entries} good, {len(self.bad)} {'is' if len(self.bad) == 1 else 'are'} not"]
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Removed:
@@ -97,29 +163,33 @@ class Removed:
     kernels: int
     bytes: int
 
+    def __repr__(self) -> str:
+        what = f"{count(self.programs, 'program')} and {count(self.kernels, 'kernel')}"
+        return f"removed {what}, {size(self.bytes)}"
+
 
 def info() -> Info:
     """Return what the folder is and holds."""
     settings = config.settings
     kernels: list[File] = []
-    programs: list[File] = []
+    kept: list[File] = []
     problem = None
     try:
-        kernels, programs = _store().entries(), _programs().files()
+        kernels, kept = store().entries(), programs().files()
     except RefusedError as refused:
         problem = str(refused)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror or error})"
     return Info(
-        root(), settings.cache, problem, len(kernels), sum(file.bytes for file in kernels), len(programs),
-        sum(file.bytes for file in programs), settings.cache_mib * MIB,
+        root(), settings.cache, problem, len(kernels), sum(file.bytes for file in kernels), len(kept),
+        sum(file.bytes for file in kept), settings.cache_mib << 20,
     )  # fmt: skip
 
 
 def listing(
     pattern: str = "*", *, file: str | None = None, target: str | None = None, since_s: float | None = None,
     sort: str = "used", reverse: bool = False, limit: int | None = None,
-) -> list[Listed]:  # fmt: skip
+) -> Listing:  # fmt: skip
     """Return programs, by default the one used last first.
 
     Args:
@@ -138,8 +208,8 @@ def listing(
         raise CacheError(f"there is no column {sort!r} to sort by; there are {', '.join(COLUMNS)}")
     found = []
     with collector_paused():  # nothing here is garbage
-        sizes = {each.name.removesuffix(SUFFIX): each.bytes for each in _kernel_files()}
-        for head in _matching(pattern):
+        sizes = {each.name.removesuffix(SUFFIX): each.bytes for each in kernel_files()}
+        for head in matching(pattern):
             with suppress(KeyError, TypeError, ValueError):  # a shared folder has what others wrote
                 found.append(_listed(head, sizes))
     found = [
@@ -151,7 +221,7 @@ def listing(
     ]
     by, largest_first = COLUMNS[sort]
     found.sort(key=by, reverse=largest_first != reverse)
-    return found[:limit]
+    return Listing(found[:limit])
 
 
 COLUMNS: dict[
@@ -176,34 +246,13 @@ def show(key: str) -> Shown:
     Raises:
         CacheError: if there is none or there are several, or the folder cannot be read.
     """
-    name = one(key)
-    program = _programs().read(name)
-    if program is None:
-        raise CacheError(f"the description of the program {name[:12]} cannot be read")
+    program = described(one(key))
     kernels: dict[str, Entry] = {}
     for kernel in program.program["kernels"]:
-        entry = _entry(kernel["entry"])
-        if isinstance(entry, Entry):
-            kernels[kernel["name"]] = entry
+        found = entry(kernel["entry"])
+        if isinstance(found, Entry):
+            kernels[kernel["name"]] = found
     return Shown(program.name, program.program, kernels)
-
-
-def one(key: str) -> str:
-    """Return the whole key of the one program that has a key, the beginning of one, or a function's name.
-
-    Raises:
-        CacheError: if there is none or there are several, or the folder cannot be read.
-    """
-    heads = _heads()
-    found = [each for each in heads if key and each.name.startswith(key)] or _fitting(heads, key)
-    if not found:
-        raise CacheError(f"no program has the key or the function {key!r}; `tracejit cache list` shows all")
-    if len(found) > 1:
-        keys = ", ".join(each.name[:12] for each in found[:5])
-        raise CacheError(
-            f"{len(found)} programs fit {key!r}: {keys}{', ...' if len(found) > 5 else ''}; name one by its key"
-        )
-    return found[0].name
 
 
 def verify() -> Verified:
@@ -213,12 +262,12 @@ def verify() -> Verified:
         CacheError: if the folder cannot be read.
     """
     good, bad = 0, []
-    for name in _kernel_names():
-        entry = _entry(name)
-        if isinstance(entry, Entry):
+    for name in kernel_names():
+        found = entry(name)
+        if isinstance(found, Entry):
             good += 1
-        elif entry is not None:
-            bad.append((name, entry))
+        elif found is not None:
+            bad.append((name, found))
     return Verified(good, bad)
 
 
@@ -228,10 +277,10 @@ def remove(pattern: str) -> Removed:
     Raises:
         CacheError: if the folder cannot be read.
     """
-    doomed = _matching(pattern)
+    doomed = matching(pattern)
     names = {each.name for each in doomed}
-    left = {entry for each in _heads() if each.name not in names for entry in each.head["kernels"]}
-    return _remove(names, {entry for each in doomed for entry in each.head["kernels"]} - left)
+    left = {kernel for each in heads() if each.name not in names for kernel in each.head["kernels"]}
+    return _remove(names, {kernel for each in doomed for kernel in each.head["kernels"]} - left)
 
 
 def purge() -> Removed:
@@ -240,78 +289,22 @@ def purge() -> Removed:
     Raises:
         CacheError: if the folder cannot be read.
     """
-    programs = {file.name.removesuffix(PROGRAM) for file in _read(_programs().files)}
-    return _remove(programs, set(_kernel_names()))
+    kept = {file.name.removesuffix(PROGRAM) for file in reading(programs().files)}
+    return _remove(kept, set(kernel_names()))
 
 
-def _remove(programs: set[str], kernels: set[str]) -> Removed:
+def _remove(names: set[str], kernels: set[str]) -> Removed:
     folder = Folder(root(), "kernels", config.settings.cache == "shared")
-    sizes = {file.name: file.bytes for file in _store().entries()}
+    sizes = {file.name: file.bytes for file in store().entries()}
     gone = [name + SUFFIX for name in kernels if name + SUFFIX in sizes and folder.remove(name + SUFFIX)]
-    kept = _programs()
-    return Removed(sum(kept.remove(name) for name in programs), len(gone), sum(sizes[name] for name in gone))
-
-
-def _store() -> Store:
-    return Store(root(), config.settings.cache_mib * MIB, config.settings.cache == "shared")
-
-
-def _programs() -> Programs:
-    return Programs(root(), config.settings.cache == "shared")
-
-
-def _heads() -> list[Head]:
-    return _read(_programs().heads)
-
-
-def _kernel_files() -> list[File]:
-    return _read(_store().entries)
-
-
-def _kernel_names() -> list[str]:
-    return sorted(file.name.removesuffix(SUFFIX) for file in _kernel_files())
-
-
-def _read(what: Callable[[], T]) -> T:
-    try:
-        return what()
-    except (RefusedError, OSError) as error:
-        raise CacheError(_unusable(error)) from error
-
-
-def _unusable(error: Exception) -> str:
-    return f"the cache in {root()} cannot be used: {error}"
-
-
-def _matching(pattern: str) -> list[Head]:
-    return _fitting(_heads(), pattern)
-
-
-def _fitting(heads: Sequence[Head], pattern: str) -> list[Head]:
-    fits = re.compile(fnmatch.translate(pattern)).match
-    return [
-        each
-        for each in heads
-        if fits(str(each.head["function"])) or (pattern and each.name.startswith(pattern))
-    ]
+    kept = programs()
+    return Removed(sum(kept.remove(name) for name in names), len(gone), sum(sizes[name] for name in gone))
 
 
 def _fits_file(file: str | None, pattern: str) -> bool:
     return file is not None and any(
         fnmatch.fnmatchcase(name, pattern) for name in (file, os.path.basename(file))
     )
-
-
-def _entry(name: str) -> Entry | str | None:
-    """Return an entry, what is wrong with it, or None if there is none."""
-    folder = Folder(root(), "kernels", config.settings.cache == "shared")
-    try:
-        content = folder.read(name + SUFFIX, use=False)
-        return None if content is None else decode(content, name)
-    except (CacheError, RefusedError) as error:
-        return str(error)
-    except OSError as error:
-        return f"it cannot be read ({error.strerror or error})"
 
 
 def _listed(each: Head, sizes: Mapping[str, int]) -> Listed:

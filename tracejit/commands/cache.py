@@ -6,9 +6,9 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.store import root
-from tracejit.commands import cache_list, cache_show, cache_verify
+from tracejit.commands import cache_list, cache_show, cache_verify, cache_why
 from tracejit.commands.arguments import add_command
-from tracejit.commands.output import DONE, FAILED, Result, count, size
+from tracejit.commands.output import DONE, FAILED, Result
 
 
 def add(commands: Any) -> None:
@@ -20,6 +20,7 @@ def add(commands: Any) -> None:
     add_command(verbs, "info", _info, "say what the folder holds and whether it is used")
     cache_list.add(verbs)
     cache_show.add(verbs)
+    cache_why.add(verbs)
     cache_verify.add(verbs)
     remove = add_command(verbs, "remove", _remove, "remove programs and the kernels that only they use")
     remove.add_argument("pattern", metavar="PATTERN")
@@ -32,27 +33,14 @@ def _dir(_: argparse.Namespace) -> Result:
 
 def _info(_: argparse.Namespace) -> Result:
     found = inspect.info()
-    reason = "TRACEJIT_CACHE=off" if found.setting == "off" else found.problem
-    lines = [
-        ("folder", found.folder),
-        ("used", "yes" if reason is None else f"no: {reason}"),
-        ("setting", found.setting),
-        ("kernels", f"{found.kernels}, {size(found.kernel_bytes)} of {size(found.limit_bytes)}"),
-        ("programs", f"{found.programs}, {size(found.program_bytes)}"),
-    ]
-    return Result(found, "\n".join(f"{name:<10}{value}" for name, value in lines))
+    return Result(found, str(found))
 
 
 def _remove(arguments: argparse.Namespace) -> Result:
     found = inspect.remove(arguments.pattern)
-    return Result(found, _said(found), DONE if found.programs or found.kernels else FAILED)
+    return Result(found, str(found), DONE if found.programs or found.kernels else FAILED)
 
 
 def _purge(_: argparse.Namespace) -> Result:
     found = inspect.purge()
-    return Result(found, _said(found))
-
-
-def _said(removed: inspect.Removed) -> str:
-    programs, kernels = count(removed.programs, "program"), count(removed.kernels, "kernel")
-    return f"removed {programs} and {kernels}, {size(removed.bytes)}"
+    return Result(found, str(found))

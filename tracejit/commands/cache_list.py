@@ -3,23 +3,15 @@
 
 import argparse
 import datetime
-import os
 import re
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.store import root
 from tracejit.commands.arguments import add_command, positive
-from tracejit.commands.output import DONE, FAILED, Result, milliseconds, moment, size, table
+from tracejit.commands.output import DONE, FAILED, Result
 
-KEY = 12  # characters of a key that are printed
-_ROOM = 72  # characters for a signature
-_HEADER = (
-    "key", "function", "where", "signature", "target", "kernels", "size", "hits", "build ms", "compile ms", "used",
-)  # fmt: skip
-_NUMBERS = ("kernels", "size", "hits", "build ms", "compile ms")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
 
@@ -65,31 +57,7 @@ def _list(arguments: argparse.Namespace) -> Result:
     )
     chosen = any(each is not None for each in (pattern, arguments.file, arguments.target, arguments.since))
     note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
-    text = table(_HEADER, [_row(each) for each in found], _NUMBERS)
-    return Result(found, text, DONE if found or not chosen else FAILED, note)
-
-
-def _row(each: inspect.Listed) -> Sequence[str]:
-    where = "" if each.file is None else f"{os.path.basename(each.file)}:{each.line}"
-    return (
-        each.key[:KEY], each.function, where, signature(each), each.target, str(each.kernels),
-        size(each.size_bytes), str(each.hits), milliseconds(each.build_ns), milliseconds(each.compile_ns),
-        moment(each.used_s),
-    )  # fmt: skip
-
-
-def signature(each: inspect.Listed) -> str:
-    """Return the first arguments of a program in words, as many as find room."""
-    parts: list[str] = []
-    room = _ROOM
-    for name, text in each.signature:
-        part = f"{name}: {text}" if name else text
-        room -= len(part) + 2
-        if parts and room < 0:
-            break
-        parts.append(part)
-    more = each.arguments - len(parts)
-    return ", ".join([*parts, *([f"{more} more"] if more else [])])
+    return Result(found, str(found) if found else "", DONE if found or not chosen else FAILED, note)
 
 
 def _since(text: str) -> float:

@@ -6,7 +6,8 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.commands.arguments import add_command
-from tracejit.commands.output import Result, milliseconds, size
+from tracejit.commands.output import Result
+from tracejit.words import milliseconds, size
 
 
 def add(verbs: Any) -> None:

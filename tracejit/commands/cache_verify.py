@@ -6,7 +6,6 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.commands.arguments import add_command
-from tracejit.commands.cache_list import KEY
 from tracejit.commands.output import DONE, FAILED, Result
 
 
@@ -17,7 +16,5 @@ def add(verbs: Any) -> None:
 
 def _verify(_: argparse.Namespace) -> Result:
     found = inspect.verify()
-    lines = [f"{name[:KEY]}  {reason}" for name, reason in found.bad]
-    lines.append(f"{found.good} entries are good, {len(found.bad)} are not")
     result = {"good": found.good, "bad": [{"key": name, "reason": reason} for name, reason in found.bad]}
-    return Result(result, "\n".join(lines), FAILED if found.bad else DONE)
+    return Result(result, str(found), FAILED if found.bad else DONE)

@@ -11,9 +11,8 @@ import dataclasses
 import json
 import os
 import sys
-import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -130,70 +129,3 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} is no part of a result")
-
-
-def count(number: int, what: str) -> str:
-    """Return a number of things in words.
-
-    >>> count(1, "program"), count(2, "entry")
-    ('1 program', '2 entries')
-    """
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number} {what if number == 1 else many}"
-
-
-def size(size_bytes: float) -> str:
-    """Return a number of bytes in words.
-
-    >>> size(100), size(1536)
-    ('100 bytes', '1.5 KiB')
-    """
-    units = ["bytes", "KiB", "MiB", "GiB"]
-    while size_bytes >= 1024 and len(units) > 1:
-        size_bytes /= 1024
-        units.pop(0)
-    return f"{size_bytes:.0f} bytes" if units[0] == "bytes" else f"{size_bytes:.1f} {units[0]}"
-
-
-def milliseconds(time_ns: int | None) -> str:
-    """Return a time in milliseconds, nothing for one that is not known.
-
-    >>> milliseconds(1_500_000), milliseconds(None)
-    ('1.5', '')
-    """
-    return "" if time_ns is None else f"{time_ns / 1e6:.1f}"
-
-
-def moment(time_s: float | None) -> str:
-    """Return a point in time as a local date and time, nothing for one that is not known.
-
-    >>> moment(None)
-    ''
-    """
-    return "" if time_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """Return rows in columns under a header, nothing if there are none; columns of numbers end at one place.
-
-    >>> print(table(["name", "size"], [["mul_1", "2"], ["add", "10"]], numbers=["size"]))
-    name   size
-    mul_1     2
-    add      10
-    """
-    if not rows:
-        return ""
-    rows = [header, *[[_printable(text) for text in row] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    places = [str.rjust if name in numbers else str.ljust for name in header]
-    return "\n".join(
-        "  ".join(
-            [place(text, width) for place, text, width in zip(places, row, widths, strict=True)]
-        ).rstrip()
-        for row in rows
-    )
-
-
-def _printable(text: str) -> str:
-    # A file in a shared folder may hold what a terminal takes for commands.
-    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tracejit.cache: the verbs of `tracejit cache` from code."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import cli, config
+from tracejit.cache import inspect as verbs
+from tracejit.cache.entry import Entry, Key
+from tracejit.cache.store import Store
+from tracejit.errors import CacheError
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def stepped(*sizes: int) -> None:
+    @tj.dlaccelerate
+    def step(w, x, rate):
+        return tj.tanh(x @ w).sum() * rate
+
+    for size in sizes:
+        for _ in range(3):
+            step(tj.dlarray(np.ones((3, 2))), tj.dlarray(np.ones((size, 3)), "BC"), 0.5)
+
+
+NAME = "stepped.<locals>.step"
+
+
+def test_the_verbs_are_those_of_the_command(capsys) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["cache", "--help"])
+    verbs = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
+    assert set(tj.cache.__all__) <= set(verbs)
+
+
+@pytest.mark.parametrize("name", tj.cache.__all__)
+def test_every_verb_shows_what_the_command_prints(root, capsys, name) -> None:
+    stepped(4, 5)
+    arguments = [NAME] if name in ("why", "remove") else []
+    if name == "show":
+        arguments = [tj.cache.list()[0].key]
+    first = getattr(tj.cache, name)(*arguments)
+    if name in ("remove", "purge"):
+        stepped(4, 5)
+    cli.main(["cache", name, *arguments])
+    printed = capsys.readouterr().out
+    shown = first if name == "dir" else repr(first)
+    if name in ("remove", "purge"):  # kernels that are loaded are not written again
+        shown, printed = (text.partition(" and ")[0] for text in (shown, printed))
+        assert shown == printed == "removed 2 programs"
+    elif name != "show":
+        assert f"{shown}\n" == printed
+
+
+def test_a_program_is_listed_with_its_call(root) -> None:
+    stepped(4, 5)
+    first, second = tj.cache.list()
+    assert first.function == second.function == NAME
+    assert first.file == __file__
+    assert first.line == inspect.getsourcelines(stepped)[1] + 1
+    assert first.signature == (
+        ("w", "3x2 float64"), ("x", "5(B) x 3(C) float64"), ("rate", "0.5")
+    )  # fmt: skip
+    assert (first.hits, first.target) == (0, "cpu")
+    stepped(5)
+    assert [(each.key, each.hits) for each in tj.cache.list()] == [(first.key, 1), (second.key, 0)]
+    assert repr(tj.cache.list(limit=0)) == "()"
+
+
+def test_why_names_the_argument(root) -> None:
+    stepped(4, 5)
+    found = tj.cache.why(NAME)
+    assert [(each.what, each.here, each.there) for each in found.differences] == [
+        ("x", "5(B) x 3(C) float64", "4(B) x 3(C) float64")
+    ]
+    assert found.process is not None
+    assert found.process.found + len(found.process.missing) == found.process.kernels > 0
+
+
+def test_columns_are_those_of_the_docstring(root) -> None:
+    (text,) = re.findall(r"sort: (.*?)\. Numbers", inspect.getdoc(tj.cache.list) or "", re.DOTALL)
+    assert re.findall(r'"(\w+)"', text) == list(verbs.COLUMNS)
+    for column in verbs.COLUMNS:
+        assert tj.cache.list(sort=column) == ()
+    text = f"there is no column 'colour' to sort by; there are {', '.join(verbs.COLUMNS)}"
+    with pytest.raises(CacheError, match=f"^{text}$"):
+        tj.cache.list(sort="colour")
+
+
+def test_results_are_data(root) -> None:
+    stepped(4)
+    assert tj.cache.info().programs == 1
+    assert tj.cache.show(NAME).program["function"] == NAME
+    Store(str(root), 1 << 20).save(Entry(Key((("kind", "kernel"),)), "f", (), 1, "", b""))
+    verified = tj.cache.verify()
+    assert (verified.good, verified.bad) == (tj.cache.info().kernels, [])
+    assert tj.cache.dir() == str(root)
+    removed = tj.cache.remove("nothing")
+    assert (removed.programs, removed.kernels, removed.bytes) == (0, 0, 0)
+
+
+def test_verified_in_words() -> None:
+    assert repr(verbs.Verified(1, [("a" * 64, "odd")])) == f"{'a' * 12}  odd\n1 entry is good, 1 is not"
+    assert repr(verbs.Verified(2, [])) == "2 entries are good, 0 are not"
+
+
+def test_importing_tracejit_does_not_load_what_looks_into_the_cache() -> None:
+    code = "import sys, json, tracejit; print(json.dumps([m for m in sys.modules if m.startswith('tracejit.cache')]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["tracejit.cache"]

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`tracejit cache why`: in what two programs, two kernels, or a kernel and this process differ; whole outputs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracejit import cache, cli, config
+from tracejit.backend.key import key_of
+from tracejit.cache.differences import of_keys, of_programs
+from tracejit.cache.entry import Entry, Key
+from tracejit.cache.programs import Programs
+from tracejit.cache.store import SUFFIX, Store
+
+PARTS = {
+    "kind": "kernel", "source": "", "format": "1", "tracejit": "a" * 64, "numba": "0.61.0", "llvmlite": "0.44",
+    "numpy": "2.1", "python": "cpython-311", "system": "linux", "cpu": "znver3", "cpu features": "+avx,+sse,-avx512f",
+}  # fmt: skip
+
+
+def entry(text: str, **changed: str) -> Entry:
+    """Return a kernel that this process finds, or one of another key."""
+    key = key_of("kernel", text)
+    assert key is not None
+    if changed:
+        parts = dict(key.parts) | {name.replace("_", " "): value for name, value in changed.items()}
+        key = Key(tuple(parts.items()))
+    name = text[4 : text.index("(")]
+    return Entry(key, name, (), 1, text, b"\x7fELF")
+
+
+def source(name: str, *lines: str) -> str:
+    return "\n".join([f"def {name}(args):", *(f"    {line}" for line in lines)]) + "\n"
+
+
+MUL, ADD, TANH = (
+    source("mul_1", "a = 1", "b = 2"),
+    source("add_2", "a = 1", "b = 3"),
+    source("tanh_3", "a = 1", "b = 2", "c = 3"),
+)
+
+
+def program(*kernels: Entry, **changed: Any) -> dict[str, Any]:
+    return {
+        "function": "step",
+        "defined": ["/home/me/train.py", 5],
+        "signature": [["x", "128(B) float32"], ["rate", "0.1"]],
+        "target": "cpu",
+        "inputs": ["128(B) float32"],
+        "outputs": ["scalar float32"],
+        "ops": [
+            {"name": "mul", "params": {}, "where": ["/home/me/train.py", 6]},
+            {"name": "sum", "params": {"axis": "0"}, "where": None},
+        ],
+        "kernels": [{"name": each.symbol, "entry": each.key.name} for each in kernels],
+        "rows": [
+            {"kernel": 0, "arguments": [1], "operations": "mul", "where": [["/home/me/train.py", 6]]},
+            {"kernel": 0, "arguments": [2], "operations": "sum", "where": []},
+        ],
+        "row_count": 2,
+        "arena_bytes": 2048,
+        "constant_bytes": 0,
+        **changed,
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def keep(root: Path, *kept: dict[str, Any] | Entry) -> list[str]:
+    """Write programs and kernels down, the last one used last; return their keys."""
+    names = []
+    for at, each in enumerate(kept):
+        if isinstance(each, Entry):
+            Store(str(root), 1 << 20).save(each)
+            names.append(each.key.name)
+            continue
+        before = {program.name for program in Programs(str(root)).all()}
+        # Times of files are those of now.
+        Programs(str(root)).keep(each, {"at": 4e9 + at})
+        names += {program.name for program in Programs(str(root)).all()} - before
+    return names
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(["cache", "why", *arguments])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def told(here: dict[str, Any], there: dict[str, Any], *entries: Entry) -> list[str]:
+    """Return the differences of two programs in words."""
+    known = {each.key.name: each for each in entries}
+    return list(map(str, of_programs(here, there, known.get)))
+
+
+WHERE = "step (/home/me/train.py:5)"
+
+
+def test_two_programs(capsys, root) -> None:
+    first = program(entry(MUL), signature=[["x", "64(B) float32"], ["rate", "0.1"]])
+    one, other = keep(root, first, program(entry(MUL)))
+    assert run(capsys, one[:8], other[:8]) == (
+        0,
+        f"here   {one[:12]}  {WHERE}\nthere  {other[:12]}  {WHERE}\nx: 64(B) float32 here, 128(B) float32 there\n",
+        "",
+    )
+    code, out, err = run(capsys, one, other, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "schema": 1, "command": "cache why",
+        "result": {
+            "key": one, "name": WHERE, "other": other, "other_name": WHERE,
+            "differences": [
+                {
+                    "what": "x", "here": "64(B) float32", "there": "128(B) float32",
+                    "text": "x: 64(B) float32 here, 128(B) float32 there",
+                }
+            ],
+            "process": None,
+        },
+    }  # fmt: skip
+
+
+def test_a_program_and_the_nearest_one_of_its_function(capsys, root) -> None:
+    signature = [["x", "64(B) float32"], ["rate", "0.1"]]
+    far = program(entry(MUL), signature=[["x", "7(B) float32"], ["rate", "0.2"]])
+    near = program(entry(MUL), signature=[["x", "64(B) float32"], ["rate", "0.2"]])
+    other = program(entry(MUL), function="evaluate", signature=signature)
+    _, key, _, mine, _ = keep(root, far, near, other, program(entry(MUL), signature=signature), entry(MUL))
+    expected = (
+        f"here   {mine[:12]}  {WHERE}\nthere  {key[:12]}  {WHERE}\nrate: 0.1 here, 0.2 there\n\n"
+        "this process finds 1 of 1 kernel\n"
+    )
+    assert run(capsys, "step") == run(capsys, mine) == (0, expected, "")
+
+
+def test_a_program_of_which_no_other_is_like_it(capsys, root) -> None:
+    other = entry(ADD, numba="0.1", cpu_features="+odd")
+    (key, *_) = keep(root, program(entry(MUL), other, entry(TANH)), entry(MUL), other)
+    here = dict(entry(MUL).key.parts)
+    features = ", ".join(sorted(each[1:] for each in here["cpu features"].split(",") if each.startswith("+")))
+    assert run(capsys, "step") == (
+        0,
+        f"here   {key[:12]}  {WHERE}\nthere  nothing: no other entry is like it\n\n"
+        "this process finds 1 of 3 kernels\ntanh_3 is not on disk\n"
+        f"Numba: 0.1 in the entry, {here['numba']} in this process\n"
+        f"CPU features: odd in the entry only and {features} in this process only\n",
+        "",
+    )
+    process = json.loads(run(capsys, "step", "--json")[1])["result"]["process"]
+    assert (process["found"], process["kernels"], process["missing"]) == (1, 3, ["tanh_3"])
+    assert [each["what"] for each in process["differences"]] == ["Numba", "CPU features"]
+
+
+def test_an_entry_and_itself(capsys, root) -> None:
+    (key,) = keep(root, program(entry(MUL)))
+    expected = f"here   {key[:12]}  {WHERE}\nthere  {key[:12]}  {WHERE}\nnothing differs\n"
+    assert run(capsys, key, key) == (0, expected, "")
+
+
+def test_two_kernels(capsys, root) -> None:
+    one, other = keep(root, entry(MUL), entry(ADD, numba="0.1"))
+    numba = dict(entry(MUL).key.parts)["numba"]
+    assert run(capsys, one, other) == (
+        0,
+        f"here   {one[:12]}  mul_1\nthere  {other[:12]}  add_2\n"
+        "source (mul_1 here, add_2 there): line 3 is `b = 2` here and `b = 3` there\n"
+        f"Numba: {numba} here, 0.1 there\n",
+        "",
+    )
+
+
+def test_a_kernel_and_the_nearest_one_of_its_source(capsys, root) -> None:
+    mine = entry(MUL, numba="0.1", cpu="old")
+    keys = keep(
+        root, mine, entry(MUL), entry(MUL, numba="0.1", cpu="older"), entry(ADD, numba="0.1", cpu="old")
+    )
+    parts = dict(entry(MUL).key.parts)
+    assert run(capsys, keys[0]) == (
+        0,
+        f"here   {keys[0][:12]}  mul_1\nthere  {keys[2][:12]}  mul_1\nCPU: old here, older there\n\n"
+        f"this process finds 0 of 1 kernel\nNumba: 0.1 in the entry, {parts['numba']} in this process\n"
+        f"CPU: old in the entry, {parts['cpu']} in this process\n",
+        "",
+    )
+
+
+def test_a_kernel_alone(capsys, root) -> None:
+    (key,) = keep(root, entry(MUL))
+    assert run(capsys, key[:9]) == (
+        0,
+        f"here   {key[:12]}  mul_1\nthere  nothing: no other entry is like it\n\nthis process finds 1 of 1 kernel\n",
+        "",
+    )
+
+
+def error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert err.startswith("tracejit cache why: ")
+    code, out, _ = run(capsys, *arguments, "--json")
+    found = json.loads(out)["error"]
+    assert (code, found["kind"], found["message"]) == (1, "CacheError", err[20:-1])
+    return str(found["message"])
+
+
+def test_keys_that_name_nothing(capsys, root) -> None:
+    keep(root, program(entry(MUL)), entry(MUL))
+    text = "no program or kernel has the key or the name 'none'; `tracejit cache list` shows all programs"
+    assert error(capsys, "none") == error(capsys, "step", "none") == text
+    assert error(capsys, "").startswith("no program or kernel has the key or the name ''")
+
+
+def test_keys_that_name_several(capsys, root) -> None:
+    keys = keep(root, program(entry(MUL)), program(entry(MUL), function="evaluate"))
+    both = ", ".join(key[:12] for key in reversed(keys))
+    assert error(capsys, "*") == f"2 entries fit '*': {both}; name one by its key"
+    kernels = sorted(keep(root, *(entry(source(f"k_{i}")) for i in range(40))))
+    first = next(
+        letter
+        for letter in "0123456789abcdef"
+        if sum(each[0] == letter for each in kernels) > 1 and not any(each[0] == letter for each in keys)
+    )
+    assert f" entries fit {first!r}: " in error(capsys, first)
+
+
+def test_a_program_and_a_kernel(capsys, root) -> None:
+    _, key = keep(root, program(entry(MUL)), entry(MUL))
+    for pair in (("step", key), (key, "step")):
+        assert error(capsys, *pair) == (
+            f"{pair[0]!r} and {pair[1]!r} are a program and a kernel, which have nothing in common; "
+            "name two of one kind"
+        )
+
+
+def test_entries_that_are_damaged(capsys, root) -> None:
+    key, kernel = keep(root, program(entry(MUL)), entry(MUL))
+    (root / "kernels" / f"{kernel}{SUFFIX}").write_text("damaged")
+    assert (
+        error(capsys, kernel) == f"the kernel {kernel[:12]} cannot be read: it is not an entry of the cache"
+    )
+    path = root / "programs" / f"{key}.program"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert error(capsys, "step") == f"the description of the program {key[:12]} cannot be read"
+
+
+def test_a_folder_that_is_not_to_be_used(capsys, root) -> None:
+    keep(root, program(entry(MUL)))
+    root.chmod(0o777)
+    assert error(capsys, "step") == (
+        f"the cache in {root} cannot be used: other users may write to the folder {root} (mode 777)"
+    )
+
+
+def test_what_programs_are_told_apart_by() -> None:
+    here = program(entry(MUL))
+    assert told(here, here) == []
+    for changed, text in (
+        ({"function": "train"}, "function: step here, train there"),
+        ({"defined": ["b.py", 1]}, "defined: /home/me/train.py:5 here, b.py:1 there"),
+        ({"defined": None}, "defined: /home/me/train.py:5 here only"),
+        ({"signature": [["x", "128(B) float32"], ["y", "1"]]}, "rate: 0.1 here only"),
+        ({"outputs": ["scalar float32", "3 float32"]}, "output 2: 3 float32 there only"),
+        ({"target": "x86-64-v4"}, "target: cpu here, x86-64-v4 there"),
+        ({"ops": here["ops"][:1]}, "operation 1: sum here only"),
+        (
+            {"ops": [here["ops"][1], here["ops"][0]]},
+            "operation 0: mul at /home/me/train.py:6 here, sum there",
+        ),
+        (
+            {"ops": [here["ops"][0], here["ops"][1] | {"params": {"axis": "1"}}]},
+            "axis of operation 1, sum: 0 here, 1 there",
+        ),
+        ({"row_count": 3}, "launches: 2 here, 3 there"),
+        ({"constant_bytes": 8}, "constants: 0 bytes here, 8 bytes there"),
+        ({"arena_bytes": 4096}, "arena: 2048 bytes here, 4096 bytes there"),
+    ):
+        assert told(here, here | changed)[0] == text
+    extra = {"ops": [*here["ops"], {"name": "exp", "params": {}, "where": ["a.py", 3]}]}
+    assert told(here, here | extra) == ["operation 2: exp at a.py:3 there only"]
+
+
+def test_programs_without_arguments_of_their_own_are_told_apart_by_inputs() -> None:
+    here = program(signature=[])
+    there = here | {"inputs": ["64(B) float32", "3 float32"]}
+    assert told(here, there) == [
+        "input 1: 128(B) float32 here, 64(B) float32 there",
+        "input 2: 3 float32 there only",
+    ]
+
+
+def test_launches_are_compared_where_all_else_is_the_same() -> None:
+    here = program(entry(MUL))
+    first, second = here["rows"]
+    for row, text in (
+        (second | {"arguments": [3]}, "launch 2 (sum): its sizes, addresses or numbers differ"),
+        (second | {"operations": "prod"}, "launch 2: sum here, prod there"),
+        (second | {"where": [["a.py", 1]]}, "launch 2 (sum): no line here, a.py:1 there"),
+    ):
+        assert told(here, here | {"rows": [first, row]}) == [text]
+
+
+def test_kernels_of_programs() -> None:
+    mul, add, tanh = map(entry, (MUL, ADD, TANH))
+    old = entry(MUL, numba="0.1")
+    numba = dict(mul.key.parts)["numba"]
+    assert told(program(mul), program(old), mul, old) == [f"kernels: Numba: {numba} here, 0.1 there"]
+    assert told(program(mul), program(old), mul) == ["kernels: keys that are not on disk"]
+    both = told(
+        program(mul, tanh), program(old, entry(TANH, numba="0.1")), mul, old, tanh, entry(TANH, numba="0.1")
+    )
+    assert both == [f"kernels: Numba: {numba} here, 0.1 there"]
+    replaced = "source of kernel 1 (mul_1 here, add_2 there)"
+    assert told(program(mul), program(add), mul, add) == [
+        f"{replaced}: line 3 is `b = 2` here and `b = 3` there"
+    ]
+    assert told(program(mul), program(add), mul) == [replaced]
+    assert told(program(mul), program(tanh), mul, tanh) == [
+        "source of kernel 1 (mul_1 here, tanh_3 there): line 4 is `its end` here and `c = 3` there"
+    ]
+    renamed = entry(source("mul_9", "a = 1", "b = 2"))
+    assert told(program(mul), program(renamed), mul, renamed) == [
+        "source of kernel 1 (mul_1 here, mul_9 there)"
+    ]
+    assert told(program(mul, add), program(mul)) == ["kernel 2 (add_2): here only"]
+    assert told(program(add), program(mul, add)) == ["kernel 1 (mul_1): there only"]
+
+
+def test_many_kernels_are_counted() -> None:
+    here = program(*(entry(source(f"k_{i}")) for i in range(12)))
+    found = told(here, program(*(entry(source(f"l_{i}")) for i in range(12))))
+    assert found[:2] == [
+        "source of kernel 1 (k_0 here, l_0 there)", "source of kernel 2 (k_1 here, l_1 there)"
+    ]  # fmt: skip
+    assert found[8:] == ["4 more kernels differ"]
+
+
+def test_every_part_of_a_key_has_words() -> None:
+    for name, other, text in (
+        ("kind", "function", "kind: kernel here, function there"),
+        ("source", "x", None),
+        ("format", "2", "format of entries: 1 here, 2 there"),
+        ("tracejit", "b" * 64, "tracejit's own kernels: aaaaaaaaaaaa here, bbbbbbbbbbbb there"),
+        ("numba", "0.62.0", "Numba: 0.61.0 here, 0.62.0 there"),
+        ("llvmlite", "0.45", "llvmlite: 0.44 here, 0.45 there"),
+        ("numpy", "2.2", "NumPy: 2.1 here, 2.2 there"),
+        ("python", "cpython-313", "Python: cpython-311 here, cpython-313 there"),
+        ("system", "mac", "system: linux here, mac there"),
+        ("cpu", "znver4", "CPU: znver3 here, znver4 there"),
+        ("cpu features", "+avx,+sse,+avx512f", "CPU features: avx512f there only"),
+        ("cpu features", "+avx512f", "CPU features: avx, sse here only and avx512f there only"),
+        ("cpu features", "+sse,+avx,-sse4a", None),
+        ("phase of the moon", "full", "phase of the moon: full there only"),
+    ):
+        assert list(map(str, of_keys(PARTS, PARTS | {name: other}))) == ([text] if text else []), name
+
+
+def test_the_words_know_every_part() -> None:
+    assert list(dict(entry(MUL).key.parts)) == list(PARTS)
+
+
+def test_this_process_cannot_tell_what_its_code_depends_on(capsys, root, monkeypatch) -> None:
+    keep(root, entry(MUL))
+    monkeypatch.setattr("tracejit.backend.key.key_of", lambda kind, text: None)
+    process = cache.why(entry(MUL).key.name).process
+    assert process is not None
+    assert process.found == 0
+    assert len(process.differences) == len(PARTS) - 1
+
+
+def test_why_imports_no_compiler(root) -> None:
+    key, _ = keep(root, program(entry(MUL)), entry(MUL))
+    code = (
+        f"import sys; from tracejit import cli, config; config.settings.cache_dir = {str(root)!r}; "
+        f"code = cli.main(['cache', 'why', {key!r}]); "
+        "print([m for m in ('numba', 'scipy') if m in sys.modules], file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "[]\n"
+    assert "this process finds 1 of 1 kernel" in done.stdout
