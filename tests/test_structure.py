@@ -59,6 +59,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("options", "variants"),
     ("report",),
     ("accelerate",),
+    ("doctor",),
     ("__init__",),
     ("commands",),
     ("cli",),
@@ -77,6 +78,7 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("backend.objects", "llvmlite"): "loads object code; at the top of the file",
     ("backend.key", "llvmlite"): "its version; at the top of the file",
     ("backend.cpu", "scipy"): "addresses of BLAS routines, when a program has some",
+    ("doctor.facts", "scipy"): "which BLAS it has",
 }
 LATE = ("numba", "scipy", "llvmlite")
 

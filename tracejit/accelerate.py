@@ -23,10 +23,11 @@ from tracejit.options import NAMES, Options
 from tracejit.recording import record
 from tracejit.report import Explanation, Miss, explain_hit, explain_miss, report_of
 from tracejit.signature import Call, Key, read
-from tracejit.stats import Stats, Tally, count_of, ms
+from tracejit.stats import Stats, Tally, ms
 from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
 from tracejit.varying import Needed, Varying
+from tracejit.words import count
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
@@ -380,7 +381,7 @@ class AcceleratedFunction(Options):
             self._tally.outcomes[miss.outcome] += 1
             self._evict()
             churning = self._varying.churning(call, self._max_variants, self._calls - self._misses)
-        self._log_miss(miss, f" {count_of(made.length, 'operation')} in {ms(record_ns)}.")
+        self._log_miss(miss, f" {count(made.length, 'operation')} in {ms(record_ns)}.")
         if finding.notice is not None:
             self._tell(finding.notice)
         if churning is not None:
@@ -535,14 +536,17 @@ def _untraced(leaves: list[Any]) -> list[Any]:
 
 
 @overload
-def dlaccelerate(function: Callable[..., Any], /) -> AcceleratedFunction: ...
+def dlaccelerate(
+    function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
+    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+) -> Callable[[Callable[..., Any]], AcceleratedFunction]: ...  # fmt: skip
 
 
 @overload
 def dlaccelerate(
-    function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
-    enabled: bool = True,
-) -> Callable[[Callable[..., Any]], AcceleratedFunction]: ...  # fmt: skip
+    function: Callable[..., Any], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
+    enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+) -> AcceleratedFunction: ...  # fmt: skip
 
 
 def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

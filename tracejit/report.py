@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from tracejit.explain import describe, why_missed
 from tracejit.ir import Where
 from tracejit.signature import Key
-from tracejit.stats import count_of
 from tracejit.trace import Refusal, describe_location
 from tracejit.variants import Entry
+from tracejit.words import count
 
 
 @dataclass(slots=True)
@@ -110,17 +110,17 @@ def _lines(key: KeyReport) -> list[str]:
     """Return what is to be said of a key besides its arguments."""
     if key.refusal is None and not key.replaced and not any(variant.guards for variant in key.variants):
         return []
-    counts = f"{count_of(key.calls, 'call')}, {key.confirmations} confirmed, {count_of(key.audits, 'audit')}"
+    counts = f"{count(key.calls, 'call')}, {key.confirmations} confirmed, {count(key.audits, 'audit')}"
     if key.replaced:
         counts += f", {key.replaced} replaced"
     if key.refusal is not None:
         place = describe_location(key.refusal.where)
         reason = f"{key.refusal.reason} at {place}; {key.refusal.remedy}"
         return [f"  {key.arguments}: runs uncompiled ({counts}): {reason}."]
-    lines = [f"  {key.arguments}: {count_of(len(key.variants), 'trace')} ({counts})"]
+    lines = [f"  {key.arguments}: {count(len(key.variants), 'trace')} ({counts})"]
     for number, variant in enumerate(key.variants, 1):
         state = "" if variant.replayable else ", to be confirmed"
-        lines.append(f"    trace {number}, {count_of(variant.operations, 'operation')}{state}")
+        lines.append(f"    trace {number}, {count(variant.operations, 'operation')}{state}")
         lines += [f"      {guard.text}" for guard in variant.guards]
     return lines
 

@@ -14,6 +14,7 @@ from tracejit.ir import Where
 from tracejit.locks import new_lock
 from tracejit.program import Prepared, Program
 from tracejit.signature import Key
+from tracejit.words import count, size
 
 REASONS = ("signature", "evicted", "guard", "unconfirmed", "audit", "refused")
 """Why a call is no hit."""
@@ -73,7 +74,7 @@ class Stats:
 
     def __repr__(self) -> str:
         share = f" ({100 * self.hits / self.calls:.1f} %)" if self.calls else ""
-        misses = ", ".join(f"{count} {reason}" for reason, count in self.misses.items() if count)
+        misses = ", ".join(f"{number} {reason}" for reason, number in self.misses.items() if number)
         return (
             "Stats with properties:\n\n"
             f"      calls: {self.calls}\n"
@@ -83,9 +84,9 @@ class Stats:
             f"       keys: {self.keys}, {self.evicted} evicted\n"
             f"     traces: {self.traces} recorded in {ms(self.record_ns)}; {self.confirmed} confirmed, "
             f"{self.audited} audited, {self.replaced} replaced, {self.refused} refused; {self.kept} kept with "
-            f"{count_of(self.guards, 'guard')}\n"
-            f"   programs: {self.programs} built in {ms(self.build_ns)}; {count_of(self.launches, 'launch')}, "
-            f"arenas of {self.arena_bytes} bytes\n"
+            f"{count(self.guards, 'guard')}\n"
+            f"   programs: {self.programs} built in {ms(self.build_ns)}; {count(self.launches, 'launch')}, "
+            f"arenas of {size(self.arena_bytes)}\n"
             f"    kernels: {self.kernels}; {self.compiled} compiled in {ms(self.compile_ns)}, {self.loaded} loaded in "
             f"{ms(self.load_ns)}"
         )
@@ -186,11 +187,11 @@ class Share(NamedTuple):
         """Take in that the program was built, and say so."""
         self.tally.took(build_ns=build_ns)
         if logs.enabled(logs.INFO):
-            launches, kernels = count_of(program.launches, "launch"), count_of(len(program.kernels), "kernel")
+            launches, kernels = count(program.launches, "launch"), count(len(program.kernels), "kernel")
             self._write(
                 "build",
                 f"built the {self.part}program for {{}} in {ms(build_ns)}: {launches} of {kernels}, an arena of "
-                f"{program.arena_bytes} bytes.",
+                f"{size(program.arena_bytes)}.",
             )
 
     def prepared(self, program: Program, found: Prepared) -> None:
@@ -204,7 +205,7 @@ class Share(NamedTuple):
                 f"{loaded} loaded from disk in {ms(found.load_ns)}" if found.loaded else "",
                 f"{len(names) - compiled - loaded} at hand" if len(names) > compiled + loaded else "",
             ]
-            kernels = count_of(len(names), "kernel")
+            kernels = count(len(names), "kernel")
             self._write(
                 "kernels", f"{kernels} of the {self.part}program for {{}}: {', '.join(filter(None, parts))}."
             )
@@ -227,9 +228,3 @@ def defined_at(function: Any) -> Where:
 def ms(nanoseconds: int) -> str:
     """Return a time in words."""
     return f"{nanoseconds / 1e6:.1f} ms"
-
-
-def count_of(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    plural = "es" if what.endswith("ch") else "s"
-    return f"{number} {what}{'' if number == 1 else plural}"

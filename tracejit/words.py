@@ -8,10 +8,10 @@ from collections.abc import Sequence
 def count(number: int, what: str) -> str:
     """Return a number of things in words.
 
-    >>> count(1, "program"), count(2, "entry")
-    ('1 program', '2 entries')
+    >>> count(1, "program"), count(2, "entry"), count(0, "launch")
+    ('1 program', '2 entries', '0 launches')
     """
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("ch") else f"{what}s"
     return f"{number} {what if number == 1 else many}"
 
 
