@@ -39,17 +39,24 @@ def program(function: str, *names: str) -> dict[str, Any]:
         "target": "cpu",
         "inputs": [f"{n}x3 float32" for n in range(1, 7)],
         "outputs": ["scalar float32"],
-        "kernels": [{"name": name, "entry": entry(name).key.name} for name in names],
+        "ops": [],
+        "kernels": [{"name": name, "entry": entry(name).key.name, "lines": []} for name in names],
         "rows": [
             {
+                "number": i,
                 "kernel": i,
                 "arguments": [1],
                 "operations": "mul, add",
+                "ops": [],
+                "purpose": "",
                 "where": [["/home/me/train.py", 7 + i]],
                 "part": [0, 1],
             }
             for i in range(len(names))
         ],
+        "pairs": [],
+        "memory": [],
+        "left_out": {},
         "row_count": len(names) + (function == "long"),
         "arena_bytes": 2048,
         "constant_bytes": 0,
@@ -270,32 +277,6 @@ def test_list_of_an_empty_cache(capsys, tmp_path, monkeypatch) -> None:
     assert run(capsys, "list") == (0, "", f"tracejit cache list: no programs in {tmp_path / 'none'}\n")
     assert data(capsys, "list") == (0, [])
     assert run(capsys, "list", "f")[0] == 1
-
-
-def test_show(capsys, root) -> None:
-    key = keys(root)["step"]
-    inputs = "".join(f"input     {n}x3 float32\n" for n in range(1, 7))
-    expected = (
-        f"{key}\nfunction  step\n{inputs}output    scalar float32\narena     2.0 KiB\n\n"
-        "   0  mul_1  mul, add  (/home/me/train.py:7)\n   1  add_2  mul, add  (/home/me/train.py:8)\n\n"
-        "# mul_1: 104 bytes, compiled in 40.0 ms\ndef mul_1(args):\n    o = write_f32(args[0], 0)\n\n"
-        "# add_2: 104 bytes, compiled in 40.0 ms\ndef add_2(args):\n    o = write_f32(args[0], 0)\n"
-    )
-    assert run(capsys, "show", "step") == (0, expected, "")
-    assert run(capsys, "show", key[:10]) == (0, expected, "")
-    code, found = data(capsys, "show", "step")
-    assert (code, found["key"], found["program"]["function"]) == (0, key, "step")
-    assert found["kernels"]["add_2"] == {
-        "key": {"kind": "kernel", "source": "add_2"}, "source": entry("add_2").source, "code_bytes": 104,
-        "compile_ns": 40_000_000,
-    }  # fmt: skip
-
-
-def test_show_says_what_is_missing(capsys, root) -> None:
-    Programs(str(root)).keep(program("long", "gone_4"), {"at": AT})
-    out = run(capsys, "show", "long")[1]
-    assert "   0  gone_4  mul, add  (/home/me/train.py:7)\n      and 1 more\n" in out
-    assert out.endswith("# gone_4: not on disk any more\n")
 
 
 def test_show_of_a_damaged_description(capsys, root) -> None:

@@ -28,7 +28,7 @@ PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
-    ("errors",),
+    ("annotate", "errors"),
     ("aval", "config", "locks", "policy", "tree", "upkeep", "words"),
     ("logs",),
     ("cache",),

@@ -56,7 +56,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
     """
     if not rows:
         return ""
-    rows = [header, *[[_printable(text) for text in row] for row in rows]]
+    rows = [header, *[[printable(text) for text in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     places = [str.rjust if name in numbers else str.ljust for name in header]
     return "\n".join(
@@ -67,6 +67,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
     )
 
 
-def _printable(text: str) -> str:
-    # A file in a shared folder may hold what a terminal takes for commands.
+def printable(text: str) -> str:
+    """Return a line of text without what a terminal would obey: a file in a shared folder may hold anything."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -275,6 +275,10 @@ class Lowered(NamedTuple):
         """Return what is in the object file, for the reader."""
         return str(_codegen().machine.emit_assembly(self._optimised()))
 
+    def optimised(self) -> str:
+        """Return LLVM's source after its optimisations, for the reader."""
+        return str(self._optimised())
+
     def _optimised(self) -> Any:
         module, *others = [llvm.parse_assembly(text) for text in self.texts]
         for other in others:

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program on disk (tracejit.backend.inventory) as text, in sections."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tracejit.annotate import annotated, short_names
+from tracejit.cache.entry import Entry
+from tracejit.words import milliseconds, printable, size, table
+
+_PARAMETER = 40  # characters of a parameter that are printed
+_OPERATIONS = 8  # of a launch, whose names are printed
+
+Program = Mapping[str, Any]
+
+
+class ProgramText:
+    """The sections of a program; each is a list of lines.
+
+    Args:
+        key: of the program.
+        program: its description.
+        kernels: the entries of its kernels that are on disk, by name.
+    """
+
+    def __init__(self, key: str, program: Program, kernels: Mapping[str, Entry]) -> None:
+        self.key = key
+        self.program = program
+        self.kernels = kernels
+        self.ops = {op["number"]: op for op in program["ops"]}
+        self.names = short_names(
+            dict.fromkeys(
+                file for each in (*program["ops"], *program["rows"]) for file, _ in _places(each["where"])
+            )
+        )
+
+    def where(self, where: Sequence[Any] | None) -> str:
+        """Return a line of the user's, with as much of the file's name as tells it from others."""
+        return "" if where is None else f"{self.names[where[0]]}:{where[1]}"
+
+    def head(self) -> list[str]:
+        """Return what the program is."""
+        program, defined = self.program, self.program["defined"]
+        arguments = ", ".join(f"{name}: {text}" for name, text in program["signature"])
+        lines = [
+            self.key,
+            f"function  {program['function']}",
+            *([f"defined   {defined[0]}:{defined[1]}"] if defined else []),
+            *([f"call      {arguments}"] if arguments else []),
+            *(f"input     {text}" for text in program["inputs"]),
+            *(f"output    {text}" for text in program["outputs"]),
+            *(f"file      {short}  {file}" for file, short in self.names.items()),
+            f"arena     {size(program['arena_bytes'])}",
+            f"constants {size(program['constant_bytes'])}",
+        ]
+        return list(map(printable, lines))
+
+    def operations(self) -> list[str]:
+        """Return the operations: what each makes of what, where it stands, and which launches compute it."""
+        rows = []
+        for op in self.program["ops"]:
+            params = [f"{name}={_short(text)}" for name, text in op["params"].items()]
+            made = [(value, f"{_shape(shape)} {dtype}") for value, shape, dtype in op["outputs"]]
+            rows.append(
+                (
+                    ", ".join(value for value, _ in made),
+                    f"{op['name']}({', '.join([*op['inputs'], *params])})",
+                    ", ".join(what for _, what in made),
+                    self.where(op["where"]),
+                    _ranges(op["rows"]) or "none: a view",
+                )
+            )
+        text = table(("value", "operation", "result", "where", "launches"), rows)
+        return ["operations", *_indented(text), *self.more("ops", "operations")]
+
+    def launches(self) -> list[str]:
+        """Return the launches: kernel, operations, lines, and why what one reads was made by another one."""
+        lines = ["launches"]
+        apart: dict[int, list[Any]] = {}
+        for pair in self.program["pairs"]:
+            apart.setdefault(pair["read"], []).append(pair)
+        for rows in self.together():
+            row = rows[0]
+            places = ", ".join(self.where(where) for where in row["where"])
+            numbers = _ranges([each["number"] for each in rows])
+            kernel = self.program["kernels"][row["kernel"]]["name"]
+            what = f"{kernel}  {self.fused(row)}{f'  ({places})' if places else ''}"
+            lines.append(printable(f"{numbers:>6}  {what}"))
+            for pair in apart.get(row["number"], ()):
+                value = f"{pair['value']} of " if pair["value"] else ""
+                lines.append(printable(f"        apart from {value}{pair['made']}: {pair['why']}"))
+        return [*lines, *self.more("rows", "launches")]
+
+    def together(self) -> Iterator[list[Any]]:
+        """Give the rows; those that are parts of one launch are together."""
+        rows: list[Any] = []
+        for row in self.program["rows"]:
+            if rows and row["part"][0] > 0 and all(row[name] == rows[0][name] for name in ("kernel", "ops")):
+                rows.append(row)
+            else:
+                if rows:
+                    yield rows
+                rows = [row]
+        if rows:
+            yield rows
+
+    def fused(self, row: Any) -> str:
+        """Return the operations that a launch computes, or what it is for."""
+        if row["purpose"]:
+            return str(row["purpose"])
+        values = [
+            f"{self.ops[op]['name']} {self.ops[op]['outputs'][0][0]}" if op in self.ops else f"op {op}"
+            for op in row["ops"]
+        ]
+        more = [f"{len(values) - _OPERATIONS} more"] if len(values) > _OPERATIONS else []
+        return ", ".join([*values[:_OPERATIONS], *more])
+
+    def memory(self) -> list[str]:
+        """Return all memory: where it is, what it holds, which operation writes it, from which launch to which."""
+        rows = [
+            (
+                each["kind"] if each["kind"] == "arena" else f"{each['kind']} {each['number']}",
+                str(each["offset"]),
+                str(each["bytes"]),
+                each["value"] or "scratch",
+                self.writer(each["op"]),
+                f"{each['first']}-{each['last']}" if each["first"] != each["last"] else str(each["first"]),
+            )
+            for each in self.program["memory"]
+        ]
+        header = ("place", "offset", "bytes", "value", "written by", "launches")
+        text = table(header, rows, numbers=("offset", "bytes"))
+        return ["memory", *_indented(text), *self.more("buffers", "buffers")]
+
+    def writer(self, op: int | None) -> str:
+        """Return the operation that writes a buffer."""
+        if op is None:
+            return ""
+        return f"{self.ops[op]['name']} {self.where(self.ops[op]['where'])}" if op in self.ops else f"op {op}"
+
+    def source(self, kernel: Any) -> list[str]:
+        """Return the emitted source of a kernel, with the lines that it comes from."""
+        entry = self.kernels.get(kernel["name"])
+        if entry is None:
+            return [f"# {printable(kernel['name'])}: not on disk any more"]
+        launched = [row["number"] for row in self.program["rows"] if self.of(row) == kernel["name"]]
+        lines = [
+            f"# {kernel['name']}: {size(len(entry.code))}, compiled in {milliseconds(entry.compile_ns)} ms, "
+            f"launched as {_ranges(launched)}"
+        ]
+        comments = dict(self.comments(kernel))
+        if not comments:
+            lines += [f"# {text}" for text in self.lines_of(launched[:1])]
+        elif len(launched) > 1:
+            lines.append(f"# Lines are those of launch {launched[0]}.")
+        return [*map(printable, lines), *map(printable, annotated(entry.source, comments).splitlines())]
+
+    def of(self, row: Any) -> str:
+        """Return the name of a row's kernel."""
+        return str(self.program["kernels"][row["kernel"]]["name"])
+
+    def comments(self, kernel: Any) -> Iterator[tuple[int, str]]:
+        """Give the operation that each line of a kernel comes from."""
+        for line, number in kernel["lines"]:
+            op = self.ops.get(number)
+            if op is not None:
+                yield line, f"{self.where(op['where'])} {op['name']}".lstrip()
+
+    def lines_of(self, launched: Sequence[int]) -> Iterator[str]:
+        """Give the operations of launches whose kernels have no lines of their own."""
+        for row in self.program["rows"]:
+            if row["number"] in launched:
+                for number in row["ops"]:
+                    if number in self.ops:
+                        op = self.ops[number]
+                        yield f"{self.where(op['where'])} {op['name']}".lstrip()
+
+    def more(self, name: str, what: str) -> list[str]:
+        """Return a line that says how many there are besides."""
+        left = self.program["left_out"].get(name, 0)
+        return [f"  and {left} more {what}, which are not written down"] if left else []
+
+
+def _places(where: Any) -> list[Any]:
+    """Return lines in a list, whether there are none, one or several."""
+    if where is None:
+        return []
+    return [where] if where and isinstance(where[0], str) else list(where)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _PARAMETER else f"{text[: _PARAMETER - 3]}..."
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers in words: neighbours as a range."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1] = [found[-1][0], number]
+        else:
+            found.append([number])
+    return ", ".join("-".join(map(str, each)) for each in found)
