@@ -22,6 +22,7 @@ TREE = {
     "RetraceError": ("TraceJitError", "RuntimeError"),
     "CodegenError": ("TraceJitError", "RuntimeError"),
     "CacheError": ("TraceJitError", "RuntimeError"),
+    "ExportError": ("TraceJitError", "RuntimeError"),
     "TraceJitWarning": ("UserWarning",),
     "OutputsDifferWarning": ("TraceJitWarning",),
     "NotAcceleratedWarning": ("TraceJitWarning",),

@@ -102,7 +102,7 @@ def matrix(rng: np.random.Generator) -> np.ndarray:
 
 
 def run_on(pool: Pool | None, program: Program, monkeypatch: pytest.MonkeyPatch) -> CpuExecutable:
-    monkeypatch.setattr(cpu, "pool", lambda: pool)
+    monkeypatch.setattr(cpu, "pool", lambda code: pool)
     return CpuExecutable(program)
 
 

@@ -402,4 +402,4 @@ def test_width_of_vectors(
 ) -> None:
     features = {"SIMD Extensions": {"baseline": baseline, "found": found}}
     monkeypatch.setattr(np, "show_config", lambda mode: features)
-    assert target.vector_bytes.__wrapped__() == width
+    assert target.of_this_machine.__wrapped__() == width

@@ -59,7 +59,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("options", "variants"),
     ("report",),
     ("accelerate",),
-    ("doctor",),
+    ("artefact", "doctor"),
     ("__init__",),
     ("commands",),
     ("cli",),

@@ -4,6 +4,8 @@
 from tracejit import cache, errors, testing, tree
 from tracejit.accelerate import AcceleratedFunction, clear_cache, dlaccelerate
 from tracejit.array import dlarray
+from tracejit.artefact.loaded import LoadedFunction, load
+from tracejit.artefact.writing import Exported, export
 from tracejit.errors import (
     ArgumentError,
     BoundsError,
@@ -13,6 +15,7 @@ from tracejit.errors import (
     CodegenError,
     DimsError,
     DTypeError,
+    ExportError,
     GradientError,
     NotAcceleratedWarning,
     OutputsDifferWarning,
@@ -209,8 +212,11 @@ __all__ = [
     "CodegenError",
     "DTypeError",
     "DimsError",
+    "ExportError",
+    "Exported",
     "Generator",
     "GradientError",
+    "LoadedFunction",
     "NotAcceleratedWarning",
     "OutputsDifferWarning",
     "RetraceError",
@@ -272,6 +278,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "export",
     "extractdata",
     "eye",
     "finddim",
@@ -298,6 +305,7 @@ __all__ = [
     "leakyrelu",
     "less",
     "less_equal",
+    "load",
     "log",
     "log1p",
     "log2",

@@ -8,7 +8,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final, overload
 
 from tracejit import generator, logs, policy, trace, tree
@@ -186,6 +186,19 @@ class AcceleratedFunction(Options):
         with self._lock:
             call = self._varying.taken_in(call, self._entries)
         return self._call(call, recorder)
+
+    def entries(self) -> list[Entry]:
+        """Return what is known of each key, for export()."""
+        with self._lock:
+            return list(self._entries.values())
+
+    def entry_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Entry | None:
+        """Return what is known of the key of a call, or None, for export()."""
+        if kwargs:
+            args, kwargs = self._normalised(args, kwargs)
+        call = read(self._name, (tuple(args), dict(kwargs)), self._leaf_name)
+        with self._lock:
+            return self._entries.get(self._varying.taken_in(call, self._entries).key)
 
     def source(self) -> str:
         """Return the emitted Python module of the trace that was used last.

@@ -10,7 +10,8 @@
     ├── GradientError (RuntimeError) a gradient was asked for that does not exist
     ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
     ├── CodegenError (RuntimeError)  emitted source could not be compiled: a defect of tracejit
-    └── CacheError (RuntimeError)    the cache was set up or used wrongly
+    ├── CacheError (RuntimeError)    the cache was set up or used wrongly
+    └── ExportError (RuntimeError)   a function cannot be exported, or an exported folder cannot be loaded
 
     TraceJitWarning (UserWarning)
     ├── OutputsDifferWarning         a check found that a replay gives something else than the function
@@ -61,6 +62,10 @@ class CodegenError(TraceJitError, RuntimeError):
 
 class CacheError(TraceJitError, RuntimeError):
     """A cache was set up or used wrongly."""
+
+
+class ExportError(TraceJitError, RuntimeError):
+    """A function cannot be exported as it is, or an exported folder cannot be loaded here."""
 
 
 class TraceJitWarning(UserWarning):

@@ -241,49 +241,54 @@ def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
 
 
 class Draws(State):
-    """What a trace reads, with the random numbers that it draws: their generators' states are its last inputs."""
+    """What a trace reads, with the random numbers that it draws: their generators' states are its last inputs.
+
+    Attributes:
+        reads: what it reads besides.
+        blocks: how many blocks it draws from each generator.
+    """
 
     fetches = accepts = True
 
     def __init__(self, reads: State, draws: Mapping[Generator, Draw]) -> None:
-        self._reads = reads
-        self._blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
+        self.reads = reads
+        self.blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
         self.changed = reads.changed
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, for which the generators have moved on, or None."""
-        return self._drawing(self._reads.fetch())
+        return self._drawing(self.reads.fetch())
 
     def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
         """Return what fetch() does, or None also if an array has another size, dtype or layout."""
-        return self._drawing(self._reads.fetch_checked())
+        return self._drawing(self.reads.fetch_checked())
 
     def fetch_within(self) -> tuple[Any, ...] | None:
         """Return what fetch_checked() does for a call inside an evaluation."""
-        return self._drawing(self._reads.fetch_within())
+        return self._drawing(self.reads.fetch_within())
 
     def _drawing(self, read: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if read is None:
             return None
-        before = [generator.advance(blocks) for generator, blocks in self._blocks]
-        _thread.own.pending = (self._blocks, before)
+        before = [generator.advance(blocks) for generator, blocks in self.blocks]
+        _thread.own.pending = (self.blocks, before)
         return (*read, *before)
 
     def failed(self) -> Any:
         """Return the first guard that does not hold now, or None."""
-        return self._reads.failed()
+        return self.reads.failed()
 
     def applies(self) -> bool:
         """Return whether fetch() would give arrays, without drawing."""
-        return self._reads.applies()
+        return self.reads.applies()
 
     def accepted(self) -> None:
         """Go on after a replay whose results are returned."""
         own = _thread.own
         own.accepted, own.pending = own.pending, None
-        self._reads.accepted()
+        self.reads.accepted()
 
     def drawn(self) -> Mapping[Generator, np.ndarray]:
         """Return the states that this thread's last accepted replay began with."""
@@ -293,7 +298,7 @@ class Draws(State):
 
     def guards(self) -> list[Any]:
         """Return what is compared at each call."""
-        return self._reads.guards()
+        return self.reads.guards()
 
 
 def _take_back() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from tracejit import config, pipeline
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
+from tracejit.codegen.target import written_for
 from tracejit.description import Description, Stages, describe
 from tracejit.guards import GuardFailed
 from tracejit.ir import Graph
@@ -66,6 +67,11 @@ class Replay:
                     if self._share is not None:
                         self._share.built(self._program, self.build_ns)
         return self._program
+
+    def program_for(self, vector_bytes: int) -> Program:
+        """Return the program with kernels that are written for vectors of another size."""
+        with collector_paused(), written_for(vector_bytes):
+            return pipeline.build(self.graph, self._layouts)._replace(guard=self.guard)
 
     @property
     def is_built(self) -> bool:

@@ -20,45 +20,28 @@ from tracejit.state import NOTHING, State
 from tracejit.stats import Tally
 
 
-class Trace:
-    """One recording: its graph, and how outputs are put together again.
+class Replayable:
+    """What a call is replayed by: how arguments are checked, and how the result is put together again.
 
     Args:
-        graph: what was recorded; if there are guards, its last output says whether all of them hold.
-        results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
+        results: for each leaf of the result an ArrayLeaf (the next output of the program), or the constant itself.
         treedef: of the result.
-        tally: of the function, whose name heads emitted modules.
         key: of the call.
-        guards: what array values decided.
-        state: what was read besides arguments.
-        refusal: why this cannot be replayed, or None.
-        length: nodes of the graph that were recorded; the rest computes the guards.
+        state: what is read besides arguments.
+        guard: the number of the output that says whether the others count, if there is one.
     """
 
+    replay: Any  # runs the program: a Replay, or something like it
+
     def __init__(
-        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, tally: Tally, key: Key,
-        guards: Sequence[Guard] = (), state: State = NOTHING, refusal: trace.Refusal | None = None,
-        length: int | None = None,
-    ) -> None:  # fmt: skip
-        self.graph = graph
+        self, results: list[Any], treedef: tree.TreeDef, key: Key, state: State, guard: int | None
+    ) -> None:
         self.results = results
         self.treedef = treedef
         self.key = key
-        self.guards = guards
         self.state = state
-        self.refusal = refusal
-        self.length = len(graph.nodes) if length is None else length
-        self.agreed = 0  # later recordings that were like this one
-        self.replayed = False
-        self._guard = len(graph.outputs) - 1 if guards else None
-        self._title = tally.name
-        self._share = tally.of(key)
-        self.replay = Replay(
-            graph, self._title, [*layouts(key), *state.layouts], guard=self._guard, share=self._share
-        )
-        self._op: tuple[Op, list[Replay]] | None = None
+        self._guard = guard
         self._path: Callable[[Any], Any] | None = None
-        self._lock = new_lock()
 
     def assemble(self, arrays: list[Any]) -> Any:
         """Return the function's result, given the arrays among its leaves."""
@@ -93,24 +76,6 @@ class Trace:
         ]
         return self.assemble(arrays)
 
-    def run_within(self, arrays: list[dlarray]) -> Any:
-        """Return the result as run() does, computed by one op of the evaluation around the call."""
-        read = self.state.fetch_within()
-        if read is None:
-            return MISS
-        with self._lock:
-            if self._op is None:
-                formats = [*self.formats, *([] if self._guard is None else [None])]
-                self._op = call_op(self._title, self.graph, formats, self._guard, self._share)
-        try:
-            outputs = trace.apply_op(
-                self._op[0], [*arrays, *[x if type(x) is dlarray else trace.wrap(x) for x in read]], {}
-            )
-        except GuardFailed:
-            return MISS
-        self.state.accepted()
-        return self.assemble(list(outputs[: len(self.formats)]))
-
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
@@ -131,6 +96,60 @@ class Trace:
             self.key, outputs, self.results, self.treedef, _kind_of_output, launch,
             self.state, guarded, recycler,
         )  # fmt: skip
+
+
+class Trace(Replayable):
+    """One recording: its graph, and how outputs are put together again.
+
+    Args:
+        graph: what was recorded; if there are guards, its last output says whether all of them hold.
+        results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
+        treedef: of the result.
+        tally: of the function, whose name heads emitted modules.
+        key: of the call.
+        guards: what array values decided.
+        state: what was read besides arguments.
+        refusal: why this cannot be replayed, or None.
+        length: nodes of the graph that were recorded; the rest computes the guards.
+    """
+
+    def __init__(
+        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, tally: Tally, key: Key,
+        guards: Sequence[Guard] = (), state: State = NOTHING, refusal: trace.Refusal | None = None,
+        length: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(results, treedef, key, state, len(graph.outputs) - 1 if guards else None)
+        self.graph = graph
+        self.guards = guards
+        self.refusal = refusal
+        self.length = len(graph.nodes) if length is None else length
+        self.agreed = 0  # later recordings that were like this one
+        self.replayed = False
+        self._title = tally.name
+        self._share = tally.of(key)
+        self.replay: Replay = Replay(
+            graph, self._title, [*layouts(key), *state.layouts], guard=self._guard, share=self._share
+        )
+        self._op: tuple[Op, list[Replay]] | None = None
+        self._lock = new_lock()
+
+    def run_within(self, arrays: list[dlarray]) -> Any:
+        """Return the result as run() does, computed by one op of the evaluation around the call."""
+        read = self.state.fetch_within()
+        if read is None:
+            return MISS
+        with self._lock:
+            if self._op is None:
+                formats = [*self.formats, *([] if self._guard is None else [None])]
+                self._op = call_op(self._title, self.graph, formats, self._guard, self._share)
+        try:
+            outputs = trace.apply_op(
+                self._op[0], [*arrays, *[x if type(x) is dlarray else trace.wrap(x) for x in read]], {}
+            )
+        except GuardFailed:
+            return MISS
+        self.state.accepted()
+        return self.assemble(list(outputs[: len(self.formats)]))
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""

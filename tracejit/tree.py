@@ -196,18 +196,20 @@ def _steps(structure: Structure) -> list[str]:
     return [f".{name}" for name in names]
 
 
-def difference(first: TreeDef, second: TreeDef, root: str) -> str | None:
-    """Return where and how two treedefs first differ, or None if they are equal."""
+def difference(
+    first: TreeDef, second: TreeDef, root: str, one: str = "one", other: str = "the other"
+) -> str | None:
+    """Return where and how two treedefs first differ, or None if they are equal; `one` and `other` name them."""
 
     def walk(a: Structure, b: Structure, path: str) -> str | None:
         if a == b:
             return None
         if a is LEAF or b is LEAF or a[0] is not b[0]:
-            return f"{path} is {_kind(a)} in one and {_kind(b)} in the other"
+            return f"{path} is {_kind(a)} in {one} and {_kind(b)} in {other}"
         if a[1] != b[1]:
-            return f"{path} has the keys {list(a[1])} in one and {list(b[1])} in the other"
+            return f"{path} has the keys {list(a[1])} in {one} and {list(b[1])} in {other}"
         if len(a[2]) != len(b[2]):
-            return f"{path} has {len(a[2])} elements in one and {len(b[2])} in the other"
+            return f"{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
         places = (walk(x, y, path + step) for x, y, step in zip(a[2], b[2], _steps(a), strict=True))
         return next(place for place in places if place is not None)
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tracejit import logs
 from tracejit.backend.key import key_of
@@ -25,6 +25,19 @@ from tracejit.program import Kernel, Prepared
 from tracejit.upkeep import collector_paused
 
 _SWITCH_S = 2e-4
+
+
+class Code(Protocol):
+    """Code by name: of this process (Compiled), or of an exported folder."""
+
+    def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
+        """See to it that kernels and functions are at hand; return what had to be done for that."""
+
+    def address(self, kernel: Kernel) -> int:
+        """Return the address of a kernel."""
+
+    def function(self, name: str) -> int:
+        """Return the address of the executor, or of a function of its threads."""
 
 
 class _Wanted(NamedTuple):

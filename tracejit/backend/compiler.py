@@ -38,7 +38,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.backend import handwritten
-from tracejit.backend.objects import host, target_machine
+from tracejit.backend.objects import Cpu, host, target_machine
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, executor, lanes, pointers, scalar, threads, vectors
@@ -144,12 +144,12 @@ class _Codegen(codegen.CPUCodegen):
         module.data_layout = self._data_layout or ""
         return module
 
-    def module_passes(self) -> tuple[Any, Any]:
-        """Return LLVM's optimisations, and what runs them."""
+    def module_passes(self, machine: Any) -> tuple[Any, Any]:
+        """Return LLVM's optimisations for a machine, and what runs them."""
         options = llvm.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
         options.slp_vectorization = False
-        builder = llvm.create_pass_builder(self.machine, options)
+        builder = llvm.create_pass_builder(machine, options)
         return builder.getModulePassManager(), builder
 
 
@@ -264,22 +264,27 @@ class Lowered(NamedTuple):
     texts: tuple[str, ...]
     declares: frozenset[str]
 
-    def object_code(self) -> tuple[bytes, tuple[str, ...]]:
-        """Return the kernel as an object file that shows nothing but `symbol`, and what it takes from the process."""
-        module = self._optimised()
+    def object_code(self, cpu: Cpu | None = None) -> tuple[bytes, tuple[str, ...]]:
+        """Return the kernel as an object file that shows nothing but `symbol`, and what it takes from the process.
+
+        It is for the CPU of this process, or for another `cpu`.
+        """
+        machine = _codegen().machine if cpu is None else target_machine(cpu)
+        module = self._optimised(machine)
         functions = module.functions if self.declares else ()
         needs = [each.name for each in functions if each.is_declaration and each.name in self.declares]
-        return bytes(_codegen().machine.emit_object(module)), tuple(needs)
+        return bytes(machine.emit_object(module)), tuple(needs)
 
     def assembly(self) -> str:
         """Return what is in the object file, for the reader."""
-        return str(_codegen().machine.emit_assembly(self._optimised()))
+        machine = _codegen().machine
+        return str(machine.emit_assembly(self._optimised(machine)))
 
     def optimised(self) -> str:
         """Return LLVM's source after its optimisations, for the reader."""
-        return str(self._optimised())
+        return str(self._optimised(_codegen().machine))
 
-    def _optimised(self) -> Any:
+    def _optimised(self, machine: Any) -> Any:
         module, *others = [llvm.parse_assembly(text) for text in self.texts]
         for other in others:
             module.link_in(other)
@@ -291,7 +296,7 @@ class Lowered(NamedTuple):
                     and not value.name.startswith("llvm.")
                 ):
                     value.linkage = llvm.Linkage.internal
-        passes, builder = _codegen().module_passes()
+        passes, builder = _codegen().module_passes(machine)
         passes.run(module, builder)
         return module
 

@@ -17,7 +17,7 @@ from tracejit import config
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval
 from tracejit.backend import memory
-from tracejit.backend.compiled import compiled
+from tracejit.backend.compiled import Code, compiled
 from tracejit.backend.pool import FUNCTIONS, is_wanted, pool
 from tracejit.errors import CodegenError
 from tracejit.kernels import state as words
@@ -31,11 +31,10 @@ Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
 Refill = Callable[[tuple[np.ndarray, ...], list[np.ndarray], list[dlarray]], int]
 
 
-@cache
-def _executor() -> Callable[..., int]:
+def _executor(code: Code) -> Callable[..., int]:
     """Return the compiled executor as a C function."""
     memory.check_layout()
-    return _EXECUTOR_TYPE(compiled.function("run"))
+    return _EXECUTOR_TYPE(code.function("run"))
 
 
 @cache
@@ -81,7 +80,7 @@ class _Instance:
 
 def _launch(state: np.ndarray, table: "_Table", arena_bytes: int) -> Callable[..., int]:
     """Return what runs a program, on (inputs, outputs) or, where it looks after results, (inputs, outputs, results)."""
-    run = _executor()
+    run = _executor(table.code)
     free: list[_Instance] = []
 
     def launch(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], results: Any = None) -> int:
@@ -102,11 +101,13 @@ class CpuExecutable:
     prepared        what had to be done until its kernels were at hand
     """
 
-    def __init__(self, program: Program, layouts: Sequence[Layout | None] = ()) -> None:
+    def __init__(
+        self, program: Program, layouts: Sequence[Layout | None] = (), code: Code = compiled
+    ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        self.prepared = compiled.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
-        table = _Table(program)
+        self.prepared = code.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
+        table = _Table(program, code)
         checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
@@ -117,7 +118,7 @@ class CpuExecutable:
         state[words.CHECK_COUNT] = len(program.inputs)
         state[words.ARRAY_TYPE] = id(np.ndarray)
         state[words.FLUSH] = config.settings.flush_denormals
-        workers = pool() if in_parts else None
+        workers = pool(code) if in_parts else None
         if workers is not None:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts
@@ -185,16 +186,17 @@ class CpuExecutable:
 
 
 class _Table:
-    """A program as tables of words, apart from what differs between calls."""
+    """A program as tables of words, apart from what differs between calls, and the code that they point to."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, code: Code) -> None:
+        self.code = code
         arguments: list[int] = []
         rows: list[int] = []
         patches: list[int] = []
         arena_slots: list[int] = []
         for row in program.rows:
             together = row.parts if row.part == 0 else 1
-            rows += (compiled.address(row.kernel), len(arguments), together)
+            rows += (code.address(row.kernel), len(arguments), together)
             for argument in row.arguments:
                 word = 0
                 if isinstance(argument, Pointer):

@@ -19,15 +19,19 @@ from tracejit.cache.entry import FORMAT, Key
 _VERSION = re.compile(r'"version": "([^"]+)"')  # as Numba's releases say it
 
 
-def key_of(kind: str, text: str) -> Key | None:
+def key_of(kind: str, text: str, cpu: objects.Cpu | None = None) -> Key | None:
     """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/.
 
-    None if it cannot be known what the code depends on, as where no source files are installed.
+    It is compiled for the CPU of this process, or for another `cpu`. None if it cannot be known what the code depends
+    on, as where no source files are installed.
     """
     try:
         surroundings = _surroundings()
     except (OSError, ImportError):
         return None
+    if cpu is not None:
+        changed = {"cpu": cpu.name, "cpu features": cpu.features}
+        surroundings = tuple([(name, changed.get(name, value)) for name, value in surroundings])
     return Key((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *surroundings))
 
 

@@ -13,6 +13,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels import state as words
 
 
+@cache
 def check_layout() -> None:
     """Check that objects are laid out as the executor reads them.
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
@@ -17,13 +17,21 @@ _MAGIC = b"\x7fELF" if sys.platform == "linux" else b""  # what object files beg
 _lock = threading.Lock()
 
 
-def load(symbol: str, code: bytes, needs: Iterable[str] = ()) -> int:
-    """Return the address of the function `symbol` of an object file, which stays loaded.
+class Cpu(NamedTuple):
+    """A kind of CPU as LLVM names it, and what code may use beyond what its name says."""
+
+    name: str
+    features: str
+
+
+def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None) -> int:
+    """Return the address of the function `symbol` of an object file, which stays loaded as long as its engine.
 
     Args:
         symbol: its name.
         code: the object file.
         needs: names that it takes from the process.
+        engine: what new_engine() gave; without it, one that lasts as long as the process.
 
     Raises:
         CodegenError: if the object file cannot be loaded here.
@@ -35,7 +43,7 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = ()) -> int:
     if missing:
         raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
     with _lock:
-        engine = _engine()
+        engine = _engine() if engine is None else engine
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return int(engine.get_function_address(symbol))
@@ -64,14 +72,23 @@ def host() -> tuple[str, str, str]:
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
 
-def target_machine() -> Any:
-    """Return a new target machine of LLVM, for the CPU of this process and nothing less."""
+def target_machine(cpu: Cpu | None = None) -> Any:
+    """Return a new target machine of LLVM: for a CPU, or for that of this process and nothing less."""
     triple, name, features = host()
+    if cpu is not None:
+        name, features = cpu
     # Addresses are known when code is loaded.
     relocation = "static" if triple.startswith("x86") else "default"
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=name, features=features, opt=3, reloc=relocation, codemodel="jitdefault", jit=True
     )
+
+
+def new_engine() -> Any:
+    """Return an engine of LLVM: memory for object code that goes with it, and names that others do not see."""
+    with _lock:
+        host()  # LLVM is set up
+        return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
 
 @cache

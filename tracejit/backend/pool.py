@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import config
-from tracejit.backend.compiled import compiled
+from tracejit.backend.compiled import Code, compiled
 from tracejit.kernels import state
 
 FUNCTIONS = ("run_parts", "work")
@@ -21,13 +21,14 @@ _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class Pool:
     """Workers, one thread less than `size`, and the words through which they get work (kernels/threads.py)."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, code: Code = compiled) -> None:
+        self._code = code  # which may end with its last user
         self._memory = np.zeros(state.POOL_WORDS + 8, np.intp)
         lines = -(-self._memory.ctypes.data // 64) * 64
         self.words = self._memory[(lines - self._memory.ctypes.data) // 8 :][: state.POOL_WORDS]
-        self.run_parts = compiled.function("run_parts")
+        self.run_parts = code.function("run_parts")
         self._initialise()
-        work = _WORK(compiled.function("work"))
+        work = _WORK(code.function("work"))
         self._threads = [
             threading.Thread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
             for i in range(1, size)
@@ -75,12 +76,12 @@ _lock = threading.Lock()
 _pool: Pool | None = None
 
 
-def pool() -> Pool | None:
-    """Return the pool of this process, made at the first call, or None if one thread is to do all the work."""
+def pool(code: Code = compiled) -> Pool | None:
+    """Return the pool of this process, made of `code` at first, or None if one thread is to do all the work."""
     global _pool
     with _lock:
         if _pool is None and is_wanted():
-            _pool = Pool(config.settings.threads)
+            _pool = Pool(config.settings.threads, code)
             atexit.register(_pool.stop)
             os.register_at_fork(after_in_child=_pool.forget_workers)
         return _pool

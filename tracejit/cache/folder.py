@@ -44,15 +44,28 @@ class File(NamedTuple):
 
 
 class Folder:
-    """The folder `name` in the folder `root`, both made when something is written."""
+    """The folder `name` in the folder `root`, both made when something is written.
 
-    def __init__(self, root: str, name: str, shared: bool = False) -> None:
+    Args:
+        root: the outermost folder that is checked.
+        name: of a folder in it, or of one in that and so on, with slashes between; "" for `root` itself.
+        shared: the folder belongs to a group that trusts each other.
+        of_root: the administrator may own it too, who can do everything anyway.
+    """
+
+    def __init__(self, root: str, name: str, shared: bool = False, of_root: bool = False) -> None:
         self.root = root
         self.name = name
         self._shared = shared
+        self._owners = {os.geteuid(), *([0] if of_root else [])} if hasattr(os, "geteuid") else set()
 
-    def read(self, name: str, use: bool = True) -> bytes | None:
+    def read(self, name: str, use: bool = True, most: int = LARGEST) -> bytes | None:
         """Return the content of a file, None if there is none; it counts as used now, unless that is not meant.
+
+        Args:
+            name: of the file.
+            use: whether this is a use of it.
+            most: bytes; a larger file is not to be used.
 
         Raises:
             RefusedError: if the folder is not to be used.
@@ -60,7 +73,7 @@ class Folder:
             OSError: if the file cannot be read.
         """
         with self._opened(make=False) as folder:
-            return None if folder is None else self._content(folder, name, use)
+            return None if folder is None else self._content(folder, name, use, most=most)
 
     def contents(self, names: Iterable[str], line: bool = False) -> Iterator[bytes | None]:
         """Give the content of each of the files, or its first line; None for one that is missing or not to be used.
@@ -79,14 +92,16 @@ class Folder:
                         content = self._content(folder, name, False, line)
                 yield content
 
-    def _content(self, folder: int, name: str, use: bool, line: bool = False) -> bytes | None:
+    def _content(
+        self, folder: int, name: str, use: bool, line: bool = False, most: int = LARGEST
+    ) -> bytes | None:
         try:
             file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except FileNotFoundError:
             return None
         try:
             size = self._checked_file(file, name).st_size
-            if size > LARGEST:
+            if size > most:
                 raise CacheError(f"the file {name} is too large to be an entry")
             if use:
                 with suppress(OSError):  # a folder may be read-only
@@ -96,7 +111,7 @@ class Folder:
                 content += part
                 if line and b"\n" in part:
                     return content.partition(b"\n")[0]
-                if len(content) > (_LONGEST_LINE if line else LARGEST):
+                if len(content) > (_LONGEST_LINE if line else most):
                     raise CacheError(f"the file {name} is too large to be an entry")
             return content
         finally:
@@ -181,7 +196,7 @@ class Folder:
             raise RefusedError("this system cannot open files relative to a folder")
         descriptors: list[int] = []
         try:
-            for path in (self.root, self.name):
+            for path in (self.root, *filter(None, self.name.split("/"))):
                 parent = descriptors[-1] if descriptors else None
                 try:
                     descriptors.append(self._open(path, parent))
@@ -231,7 +246,7 @@ class Folder:
             raise RefusedError(f"{what} is not {kind}")
         if self._shared:
             return
-        if status.st_uid != os.geteuid():
+        if status.st_uid not in self._owners:
             raise RefusedError(f"{what} belongs to another user (number {status.st_uid})")
         if status.st_mode & _OTHERS_WRITE:
             raise RefusedError(f"other users may write to {what} (mode {stat.S_IMODE(status.st_mode):o})")

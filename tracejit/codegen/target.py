@@ -1,17 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the code generator knows of the CPU."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 
 
-@cache
+class _Thread(threading.local):
+    written_for: int | None = None
+
+
+_thread = _Thread()
+
+
 def vector_bytes() -> int:
-    """Return the size of the vectors that kernels for this machine are written with: 64, 32 or 16 bytes."""
+    """Return the size of the vectors that kernels are written with: 64, 32 or 16 bytes."""
+    return _thread.written_for or of_this_machine()
+
+
+@cache
+def of_this_machine() -> int:
+    """Return the size of the vectors of this machine."""
     # NumPy knows, and unlike Numba it is loaded already. Its names for groups of features changed with 2.4.
     known = np.show_config(mode="dicts")["SIMD Extensions"]
     features = {*known["baseline"], *known["found"]}
     if features & {"X86_V4", "AVX512_SKX"}:
         return 64
     return 32 if "X86_V3" in features or {"AVX2", "FMA3"} <= features else 16
+
+
+@contextmanager
+def written_for(vector_bytes: int) -> Iterator[None]:
+    """Let this thread write kernels for vectors of another size while the block runs."""
+    before, _thread.written_for = _thread.written_for, vector_bytes
+    try:
+        yield
+    finally:
+        _thread.written_for = before

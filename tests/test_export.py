@@ -1,0 +1,692 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""export() and load(): what is loaded gives what the accelerated function gave, and what cannot be is refused."""
+
+import copy
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
+from tracejit.backend.ahead import LEVELS, runs_here
+
+HERE = [level for level in LEVELS if runs_here(level)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "function.tj")
+
+
+def exported(function: Any, path: str, *calls: Any, **options: Any) -> tj.LoadedFunction:
+    """Return a function that was exported after each of some calls was replayed, and loaded."""
+    for args in calls:
+        for _ in range(3):
+            function(*args)
+    tj.export(function, path, **options)
+    return tj.load(path)
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Return whether two results are the same to the bit, with labels, classes and the order of keys."""
+    mine, theirs = tree.flatten(found), tree.flatten(expected)
+    if mine[1] != theirs[1] or mine[1].orders != theirs[1].orders:
+        return False
+    return all(
+        type(a) is type(b)
+        and getattr(a, "format", None) == getattr(b, "format", None)
+        and np.asarray(a).dtype == np.asarray(b).dtype
+        and np.asarray(a).tobytes() == np.asarray(b).tobytes()
+        for a, b in zip(mine[0], theirs[0], strict=True)
+    )
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class State:
+    weights: Any
+    steps: int
+
+
+def containers(tensors: dict, state: Pair, rest: list) -> Any:
+    x = tensors["x"] * 2 + tensors["a"]["y"]
+    more = OrderedDict([("z", x.sum()), ("a", None), (3, "text")])
+    return Pair(x, [more, State(rest[0] + state.first, 7)]), (True, 2.5, b"\0", np.arange(3), np.float32(0.1))
+
+
+CALLS: list[tuple[Any, tuple[Any, ...]]] = [
+    (lambda x: x * 2, (np.arange(6.0),)),
+    (lambda x: x.sum(), (tj.dlarray(np.ones((2, 3), np.float32), "BC"),)),
+    (lambda x: tj.dlgradient((x**3).sum(), x), (tj.dlarray(np.arange(4.0), "C"),)),
+    (lambda x, y: x @ y, (np.ones((5, 4)), np.ones((4, 3)))),
+    (lambda x: (x.T + 1, x[::2]), (np.asfortranarray(np.arange(12.0).reshape(3, 4))[:, ::2],)),
+    (lambda x: x[::-1] * 2, (np.arange(10.0)[::-3],)),
+    (lambda x: x + 1, (np.zeros((0, 3)),)),
+    (lambda x: (x, x), (np.ones(2, bool),)),
+    (lambda x, i: x[i], (np.arange(5), np.array([1, -1]))),
+    (lambda: tj.zeros(3), ()),
+    (lambda x: ("nothing computed", 1), (np.ones(1),)),
+    (lambda x, power: x**power, (np.arange(3.0), 2)),
+    (lambda x, **options: x * options["scale"], (np.arange(3.0),)),
+    (
+        containers,
+        ({"x": np.ones(2), "a": {"y": np.arange(2.0)}}, Pair(np.ones(3), None), [tj.dlarray(np.arange(3.0))]),
+    ),
+    (
+        lambda a, b, c, d, e, f, g: a * b * np.float32(c) if d and e is None else a,
+        (np.ones(2), -0.0, np.float32(3), True, None, "text", (1, b"x", np.int8(3), 1j, np.dtype(">f4"))),
+    ),
+    (lambda x, kind, nan: tj.cast(x, kind), (np.ones(2), np.float32, float("nan"))),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CALLS)
+def test_a_loaded_function_gives_the_same(function: Any, args: Any, path: str) -> None:
+    step = tj.dlaccelerate(function)
+    kwargs = {"scale": 3.0} if "options" in inspect.signature(function).parameters else {}
+    made = tj.export(step, path, args=args, kwargs=kwargs)
+    loaded = tj.load(path)
+    assert (made.path, made.sha256, made.traces, made.cpus) == (path, loaded.sha256, 1, ("host",))
+    expected = step(*args, **kwargs)
+    for _ in range(4):  # the general way, then call paths
+        assert same(loaded(*args, **kwargs), expected)
+
+
+def test_arguments_by_name(path: str) -> None:
+    @tj.dlaccelerate
+    def power(x: Any, /, exponent: Any, *rest: Any, scale: float = 1.0) -> Any:
+        return x**exponent * scale
+
+    x = np.arange(3.0)
+    for _ in range(3):
+        power(x, 2, scale=3.0)
+    tj.export(power, path)
+    loaded = tj.load(path)
+    for _ in range(3):
+        assert loaded(x, exponent=2, scale=3.0).tolist() == [0.0, 3.0, 12.0]
+    assert str(inspect.signature(loaded)) == "(x, /, exponent, *rest, scale=1.0)"
+    with pytest.raises(TypeError, match="missing a required argument: 'exponent'"):
+        loaded(x, scale=3.0)
+
+
+def test_numbers_that_vary_are_inputs(path: str) -> None:
+    @tj.dlaccelerate
+    def decayed(x: Any, rate: float, n: int) -> Any:
+        return x * rate / n, n + 1, rate * 2
+
+    x = np.ones(2)
+    calls = [(x, 0.5, n) for n in range(1, 4)] + [(x, 0.5 + n, 9) for n in range(4)]
+    loaded = exported(decayed, path, *calls)
+    for rate, n in ((0.5, 77), (3.25, 10**9), (0.5, 1), (float("inf"), 9)):
+        for _ in range(2):
+            y, after, twice = loaded(x, rate, n)
+            assert (y.tolist(), after, twice) == ([rate / n] * 2, n + 1, rate * 2)
+            assert (type(after), type(twice)) == (int, float)
+    for wrong in ((x, 1, 9), (x, 0.5, 9.0)):
+        with pytest.raises(
+            ArgumentError, match=r"^decayed: (rate|n) is (1|9\.0), expected an? (float|int) that varies\. "
+        ):
+            loaded(*wrong)
+    with pytest.raises(ArgumentError, match=r"n is 9223372036854775808, expected an int that varies"):
+        loaded(x, 0.5, 1 << 63)
+
+
+@tj.dlaccelerate
+def magnitude(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+def test_guards_choose_among_traces(path: str) -> None:
+    a = np.ones(2)
+    tj.clear_cache(magnitude)
+    loaded = exported(magnitude, path, (a,), (-a,))
+    for sign in (1, -1, -1, 1, -1):
+        assert loaded(sign * a).tolist() == [1.0, 1.0]
+    assert [len(each.guards) for each in loaded.signature] == [1, 1]
+    assert str(loaded.signature[0]).startswith("(x: 2 float64) -> 2 float64, if bool() at ")
+
+
+def test_what_no_trace_decided_is_refused(path: str) -> None:
+    tj.clear_cache(magnitude)
+    loaded = exported(magnitude, path, (np.ones(2),))
+    assert loaded(np.ones(2)).tolist() == [1.0, 1.0]
+    for _ in range(2):
+        with pytest.raises(
+            RetraceError,
+            match=r"^magnitude: the values of the arguments decide something else than in each trace that was "
+            r"exported: "
+            r"bool\(\) at .*test_export.py:\d+ is True\. It was exported with 1 trace \(\.signature\) and "
+            r"records no others\. "
+            r"Call the function that it was made of with such arguments, and export it again\.$",
+        ):
+            loaded(-np.ones(2))
+    assert loaded(np.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_random_numbers_come_from_the_default_generator(path: str) -> None:
+    @tj.dlaccelerate
+    def noisy(x: Any) -> Any:
+        return x + tj.rand(3)
+
+    loaded = exported(noisy, path, (np.zeros(3),))
+    with tj.rng(5):
+        expected = [noisy(np.zeros(3)).tolist() for _ in range(4)]
+    with tj.rng(5):
+        assert [loaded(np.zeros(3)).tolist() for _ in range(4)] == expected
+    assert loaded.signature[0].draws
+
+
+def test_an_index_out_of_range_is_noticed(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(lambda x, i: x[i]), path, (np.arange(3), np.array([1])))
+    for _ in range(2):
+        assert loaded(np.arange(3), np.array([-1])).tolist() == [2]
+        with pytest.raises(tj.BoundsError, match="an index is out of range in a replay of take"):
+            loaded(np.arange(3), np.array([3]))
+
+
+class Model:
+    def __init__(self) -> None:
+        self.weights = np.arange(24.0).reshape(4, 6)
+        self.rate = 0.5
+
+    @tj.dlaccelerate
+    def forward(self, x: Any) -> Any:
+        """Compute the model."""
+        return x @ self.weights[:, ::2] * self.rate + self.weights.T[1]
+
+
+def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
+    model, x = Model(), np.ones(4)
+    model.forward(x)
+    with pytest.raises(
+        ExportError,
+        match=r"^export: Model.forward, for x: 4 float64: it reads arrays around its arguments: (a view of "
+        r")?self.weights.*\. "
+        r"Pass them as arguments, or keep what is in them now as constants: export\(\.\.\., "
+        r"captured=\"constants\"\)\.$",
+    ):
+        tj.export(model.forward, path, args=(x,))
+    assert not os.path.exists(path)
+    expected = model.forward(x)
+    made = tj.export(model.forward, path, args=(x,), captured="constants")
+    assert ("self.rate", "0.5") in made.constants
+    loaded = tj.load(path)
+    model.weights[:] = 0
+    model.rate = 3.0
+    for _ in range(3):
+        assert same(loaded(x), expected)
+    assert loaded.__doc__ == "Compute the model."
+    assert ("self.rate", "0.5") in loaded.signature[0].constants
+    assert str(inspect.signature(loaded)) == "(x)"
+
+
+def test_what_numpy_reads_of_an_array_is_captured_too(path: str) -> None:
+    weights = np.ones(3)
+    scaled = tj.dlaccelerate(lambda x: x * float(np.sum(weights)))
+    with pytest.raises(ExportError, match="it reads arrays around its arguments: closure weights"):
+        tj.export(scaled, path, args=(np.ones(2),))
+    tj.export(scaled, path, args=(np.ones(2),), captured="constants")
+    assert tj.load(path)(np.ones(2)).tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("cpu", HERE)
+def test_code_for_a_level_of_cpus(cpu: str, path: str) -> None:
+    rng = np.random.default_rng(0)
+    args = (
+        rng.standard_normal((33, 20)).astype(np.float32),
+        rng.standard_normal((20, 17)).astype(np.float32),
+    )
+
+    @tj.dlaccelerate
+    def step(x: Any, w: Any) -> Any:
+        y = tj.softmax(tj.tanh(x @ w), axis=1)
+        return y, tj.dlgradient((y * y).sum(), w) if False else y.sum(axis=0)
+
+    made = tj.export(step, path, args=args, cpus=cpu)
+    assert made.cpus == (cpu,)
+    loaded = tj.load(path)
+    assert loaded.cpu == cpu
+    for found, expected in zip(loaded(*args), step(*args), strict=True):
+        np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=2e-5)
+
+
+def test_the_best_code_is_used(path: str) -> None:
+    double = tj.dlaccelerate(lambda x: x * 2)
+    cpus = ("x86-64", *HERE[-1:], "host")
+    tj.export(double, path, args=(np.ones(3),), cpus=cpus)
+    assert tj.load(path).cpu == "host"
+    assert tj.load(path, cpu="x86-64").cpu == "x86-64"
+    with pytest.raises(
+        ExportError,
+        match=rf"^load: {path} has no object code 'x86-64-v2' for this machine \(x86_64 linux, \w+\); it has code for "
+        r"x86_64 linux: x86-64, x86-64-v\d, host \(\w+\)\. Export the function here, or with cpus= that this "
+        r"machine has\.$",
+    ):
+        tj.load(path, cpu="x86-64-v2")
+
+
+def test_what_a_loaded_function_says_of_itself(path: str) -> None:
+    def doubled(x: Any) -> Any:
+        """Twice x."""
+        return 2 * x
+
+    loaded = exported(tj.dlaccelerate(doubled), path, (np.ones((2, 3), np.float32),))
+    assert repr(loaded) == (
+        "LoadedFunction with properties:\n\n"
+        "   function: test_export.test_what_a_loaded_function_says_of_itself.<locals>.doubled\n"
+        f"       path: {path}\n"
+        "        cpu: host\n"
+        "  signature: (x: 2x3 float32) -> 2x3 float32\n"
+        f"     sha256: {loaded.sha256}"
+    )
+    assert (loaded.__doc__, loaded.__module__) == ("Twice x.", "test_export")
+    assert loaded.__name__.endswith("doubled")
+    (signature,) = loaded.signature
+    assert (signature.inputs, signature.outputs) == ("x: 2x3 float32", ("2x3 float32",))
+    assert (signature.guards, signature.constants, signature.draws) == ((), (), False)
+    text = Path(path, "programs", f"vectors-{_vectors(path)}", "trace-0.py").read_text()
+    assert loaded.source() == text
+    assert "def forward(memory):" in text
+    assert "test_export.py" in text
+
+
+def _vectors(path: str) -> int:
+    return int(json.loads(Path(path, "manifest.json").read_text())["cpus"][0]["vector_bytes"])
+
+
+def test_copies_and_pickles(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(lambda x: 2 * x), path, (np.ones(3),))
+    assert copy.copy(loaded) is copy.deepcopy(loaded) is loaded
+    again = pickle.loads(pickle.dumps(loaded))
+    assert again.sha256 == loaded.sha256
+    assert again(np.ones(3)).tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ((np.ones((5, 3)), {"w": np.ones(3)}, "a"), "x is 5x3 float64, expected 4x3 float64."),
+        ((np.ones((4, 3), np.float32), {"w": np.ones(3)}, "a"), "x is 4x3 float32, expected 4x3 float64."),
+        (
+            (tj.dlarray(np.ones((4, 3)), "BC"), {"w": np.ones(3)}, "a"),
+            "x is 4(B) x 3(C) float64, expected 4x3 float64.",
+        ),
+        (
+            (np.ones((3, 4)).T, {"w": np.ones(3)}, "b"),
+            "x is 4x3 float64 with strides (1, 4), expected 4x3 float64; kind is 'b', expected 'a'.",
+        ),
+        ((np.ones((4, 3)), {"w": 3}, "a"), "params['w'] is 3, expected 3 float64."),
+        (
+            (np.ones((4, 3)), {}, "a"),
+            "the containers of the arguments are others: expected: params['w'].",
+        ),
+        (
+            (np.ones((4, 3)), {"w": np.ones(3), "b": 1}, "a", 4),
+            "the containers of the arguments are others: not expected: argument 4, params['b'].",
+        ),
+        (
+            (np.ones((4, 3)), OrderedDict(w=np.ones(3)), "a"),
+            "the containers of the arguments are others: (args, kwargs)[0][1] is a dict in what was exported and a "
+            "OrderedDict in this call.",
+        ),
+    ],
+)
+def test_other_arguments_are_refused(args: Any, text: str, path: str) -> None:
+    @tj.dlaccelerate
+    def step(x: Any, params: Any, kind: str, *rest: Any) -> Any:
+        return x * params["w"]
+
+    loaded = exported(step, path, (np.ones((4, 3)), {"w": np.ones(3)}, "a"))
+    name = "test_other_arguments_are_refused.<locals>.step"
+    for _ in range(2):
+        with pytest.raises(ArgumentError) as caught:
+            loaded(*args)
+        assert str(caught.value) == (
+            f"{name}: {text} It was exported with 1 trace (.signature) and records no others. Call the "
+            f"function that it "
+            "was made of with such arguments, and export it again."
+        )
+        loaded(np.ones((4, 3)), {"w": np.ones(3)}, "a")
+
+
+def test_the_order_of_keys_counts(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(lambda p: p["a"] + p["b"]), path, ({"b": np.ones(2), "a": np.ones(2)},))
+    assert loaded({"b": np.ones(2), "a": np.ones(2)}).tolist() == [2.0, 2.0]
+    with pytest.raises(
+        ArgumentError, match="the keys of a dict are in another order than in what was exported"
+    ):
+        loaded({"a": np.ones(2), "b": np.ones(2)})
+
+
+def test_a_loaded_function_is_no_part_of_an_evaluation(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(lambda x: x * 2), path, (np.ones(2),))
+    with pytest.raises(
+        TraceError, match=r"was loaded and has no derivative: x is an array of an evaluation that goes on"
+    ):
+        tj.dlfeval(loaded, np.ones(2))
+    with pytest.raises(
+        TraceError, match="was loaded and cannot be recorded, as a call inside an accelerated function"
+    ):
+        tj.dlaccelerate(lambda x: loaded(np.ones(2)))(np.ones(2))
+    # Beside a trace it is as any function of arrays.
+    x = tj.dlarray(np.ones(2))
+    assert tj.dlfeval(lambda y: y * loaded(x), np.full(2, 3.0)).tolist() == [6.0, 6.0]
+
+
+def test_threads_call_at_once(path: str) -> None:
+    def step(x: Any) -> Any:
+        return tj.tanh(x) @ x.T, x.sum(axis=0)
+
+    x = np.random.default_rng(0).standard_normal((300, 300))
+    accelerated = tj.dlaccelerate(step)
+    loaded = exported(accelerated, path, (x,))
+    expected = accelerated(x)
+    wrong: list[Any] = []
+
+    def run() -> None:
+        wrong.extend(1 for _ in range(20) if not same(loaded(x), expected))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# What cannot be exported.
+
+
+def generator() -> Any:
+    own = tj.Generator(1)
+    return lambda x: x + tj.rand(3, generator=own)
+
+
+class Plain:
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plain)
+
+
+def local_class() -> Any:
+    class Local(NamedTuple):
+        x: Any
+
+    return Local
+
+
+REFUSED = [
+    (generator(), (np.ones(3),), "it draws random numbers from <Generator with seed 1>, which the function "
+                                 "that is loaded"),
+    (lambda x, f: f(x), (np.ones(3), tj.exp), "f is a builtins.function, which is known by what it is in this "
+                                              "process only"),
+    (lambda x, f: x, (np.ones(3), Plain()), "f is a test_export.Plain, which is known by what it is in this "
+                                            "process only"),
+    (lambda x: (x, tj.exp), (np.ones(3),), r"the result\[1\] is a builtins.function, which is known by"),
+    (lambda x: (local_class()(x),)[0], (np.ones(3),), "the result holds a local_class.<locals>.Local, a class that "
+                                                "is made in a"),
+    (lambda p: p.x, (local_class()(np.ones(3)),), "the arguments hold a local_class.<locals>.Local, a class "
+                                                  "that is made"),
+    (lambda p: p[Plain()], ({Plain(): np.ones(3)},), "the arguments hold a test_export.Plain, which is known "
+                                                     "by what it is"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "args", "text"), REFUSED)
+def test_what_is_known_by_identity_is_refused(function: Any, args: Any, text: str, path: str) -> None:
+    step = tj.dlaccelerate(function, confirm=0)
+    with pytest.raises(ExportError, match=text):
+        tj.export(step, path, args=args)
+    assert not os.path.exists(path)
+
+
+def test_what_has_no_trace_is_refused(path: str) -> None:
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    none = (
+        r"<lambda> has no traces\. Call it with arguments as those that it is to take, 2 times, or give "
+        r"them: export\("
+    )
+    with pytest.raises(ExportError, match=none):
+        tj.export(double, path)
+    double(np.ones(3))
+    with pytest.raises(
+        ExportError,
+        match=r"for x: 3 float64: a trace has not been confirmed by a second recording\. Call it with the "
+        r"same values again, "
+        r"or set confirm = 0\. Or export one signature only: export\(function, path, args=\(\.\.\.\)\)\.$",
+    ):
+        tj.export(double, path)
+    tj.export(double, path, args=(np.ones(4),))  # that one only
+    assert [each.inputs for each in tj.load(path).signature] == ["x: 4 float64"]
+    double.confirm = 0
+    tj.export(double, path, replace=True)
+    assert [each.inputs for each in tj.load(path).signature] == ["x: 3 float64", "x: 4 float64"]
+
+
+def test_what_runs_uncompiled_is_refused(path: str) -> None:
+    draw = np.random.default_rng(0)
+    noisy = tj.dlaccelerate(lambda x: x + draw.normal())
+    text = (
+        r"for x: 1 float64: it runs uncompiled, because two recordings differ: .* at "
+        r".*test_export.py:\d+\. Or export one"
+    )
+    with pytest.warns(tj.NotAcceleratedWarning), pytest.raises(ExportError, match=text):
+        tj.export(noisy, path, args=(np.ones(1),))
+
+
+def test_a_trace_that_does_not_apply_any_more_is_refused(path: str) -> None:
+    rate = 0.5
+    scaled = tj.dlaccelerate(lambda x: x * rate)
+    for _ in range(2):
+        scaled(np.ones(1))
+    rate = 2.0
+    text = r"its trace does not apply any more, because closure rate is no longer 0\.5\. Call it again\. Or export one"
+    with pytest.raises(ExportError, match=text):
+        tj.export(scaled, path)
+    made = tj.export(scaled, path, args=(np.ones(1),))
+    assert made.constants == (("closure rate", "2.0"),)
+    assert tj.load(path)(np.ones(1)).tolist() == [2.0]
+
+
+def test_calls_that_are_never_replayed_are_refused(path: str) -> None:
+    rates = iter(range(100))
+    state = Model()
+
+    @tj.dlaccelerate
+    def step(x: Any) -> Any:
+        return x * state.rate
+
+    class Moving:
+        def __call__(self) -> None: ...
+
+    def moving(x: Any) -> Any:
+        return step(x)
+
+    original = step.__class__.__call__
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        state.rate = float(next(rates))
+        return original(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tj.AcceleratedFunction, "__call__", call)
+        with pytest.raises(
+            ExportError, match=r"^export: calls with these arguments are not replayed\. .*step: miss\."
+        ):
+            tj.export(step, path, args=(np.ones(1),))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"cpus": "x86-64-v9"}, r"export: cpus: expected 'host', 'x86-64-v4', .*, not 'x86-64-v9'\."),
+        ({"cpus": ()}, r"export: cpus: expected one or more different names, not \(\)\."),
+        ({"cpus": ("host", "host")}, r"export: cpus: expected one or more different names"),
+        ({"captured": "yes"}, r"export: captured: expected one of \('refuse', 'constants'\), not 'yes'\."),
+    ],
+)
+def test_wrong_options(options: Any, text: str, path: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        tj.export(magnitude, path, **options)
+
+
+def test_wrong_places(path: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"^export: expected an accelerated function, not function\.$"):
+        tj.export(generator, path)  # type: ignore[arg-type]
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    with pytest.raises(
+        ExportError, match=r"^export: a function cannot be exported inside an evaluation; call export\(\) out"
+    ):
+        tj.dlfeval(lambda x: tj.export(double, path, args=(np.ones(3),)), np.ones(3))
+    tj.export(double, path, args=(np.ones(3),))
+    with pytest.raises(
+        ExportError, match=r"function.tj is there already; give another path, or replace=True\.$"
+    ):
+        tj.export(double, path)
+    with pytest.raises(
+        ExportError, match=r"is no exported folder, and is not replaced; give another path\.$"
+    ):
+        tj.export(double, str(tmp_path), replace=True)
+    os.symlink(path, tmp_path / "link")
+    with pytest.raises(ExportError, match=r"is no exported folder, and is not replaced"):
+        tj.export(double, str(tmp_path / "link"), replace=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match=r"file/x.tj cannot be written \(Not a directory\)\.$"):
+        tj.export(double, str(tmp_path / "file" / "x.tj"))
+    assert sorted(os.listdir(tmp_path)) == ["file", "function.tj", "link"]
+    before = tj.load(path).sha256
+    tj.export(double, path, args=(np.ones(4),), replace=True)
+    assert tj.load(path).sha256 != before
+    assert sorted(os.listdir(tmp_path)) == ["file", "function.tj", "link"]
+
+
+def test_the_same_export_has_the_same_bytes(tmp_path: Path) -> None:
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    one, two = (tj.export(double, tmp_path / name, args=(np.ones(3),)) for name in ("one", "two"))
+    assert one.sha256 == two.sha256
+
+
+def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracejit.artefact import writing
+
+    monkeypatch.setattr(writing, "system", lambda: "aarch64 linux")
+    with pytest.raises(
+        ExportError, match=r'object code for x86-64-v3 cannot be made on aarch64 linux; use cpus="host"\.$'
+    ):
+        tj.export(magnitude, path, cpus="x86-64-v3")
+
+
+def test_without_sources_nothing_is_exported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracejit.artefact import writing
+
+    monkeypatch.setattr(writing, "executor_hash", lambda: None)
+    with pytest.raises(
+        ExportError,
+        match=r"^export: the sources of tracejit's kernels are not there, .* Install tracejit with",
+    ):
+        tj.export(tj.dlaccelerate(lambda x: 2 * x), path, args=(np.ones(3),))
+
+
+# A new process.
+
+COLD = """
+import json, sys
+sys.modules["numba"] = None  # importing it fails
+import numpy as np
+import tracejit as tj
+step = tj.load(sys.argv[1])
+x = np.random.default_rng(0).standard_normal((300, 300))
+results = [step(x) for _ in range(3)]
+print(json.dumps({
+    "imported": [name for name in ("numba.core", "scipy") if name in sys.modules],
+    "results": [[np.asarray(each).tobytes().hex() for each in result] for result in results],
+    "threads": sum(thread.name.startswith("tracejit worker") for thread in __import__("threading").enumerate()),
+}))
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_process_without_numba(threads: int, path: str, tmp_path: Path) -> None:
+    @tj.dlaccelerate
+    def step(x: Any) -> Any:
+        return tj.tanh(x) @ x.T, x.sum(axis=0), tj.exp(x)
+
+    x = np.random.default_rng(0).standard_normal((300, 300))
+    tj.export(step, path, args=(x,))
+    environment = os.environ | {
+        "TRACEJIT_THREADS": str(threads), "TRACEJIT_CACHE_DIR": str(tmp_path / "cache"),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", COLD, path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    expected = [np.asarray(each).tobytes().hex() for each in step(x)]
+    assert found == {"imported": [], "results": [expected] * 3, "threads": threads - 1}
+    assert not (tmp_path / "cache").exists()
+
+
+def test_denormals_are_as_the_process_has_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = exported(tj.dlaccelerate(lambda x: x * 0.5), path, (np.ones(8),))
+    tiny = np.full(8, np.finfo(np.float64).smallest_normal)
+    assert loaded(tiny).tolist() == [0.0] * 8
+    monkeypatch.setattr(config.settings, "flush_denormals", False)
+    assert tj.load(path)(tiny).tolist() == (tiny / 2).tolist()
+
+
+def test_classes_are_imported_or_given(path: str) -> None:
+    step = tj.dlaccelerate(lambda pair: Pair(pair.second, State(pair.first, 3)))
+    args = (Pair(np.ones(2), np.zeros(2)),)
+    tj.export(step, path, args=args)
+    module = sys.modules.pop(__name__)
+    try:
+        assert same(tj.load(path, classes={"Pair": Pair, f"{__name__}:State": State})(*args), step(*args))
+    finally:
+        sys.modules[__name__] = module
+    assert same(tj.load(path)(*args), step(*args))
+
+    class Other(NamedTuple):
+        first: Any
+
+    with pytest.raises(
+        ExportError, match=r"^load: Pair has the fields first, second in what was exported, but first here\.$"
+    ):
+        tj.load(path, classes={"Pair": Other})
+    with pytest.raises(
+        ExportError, match="first, second in what was exported, but is no named tuple or dataclass here"
+    ):
+        tj.load(path, classes={"Pair": int})
+
+
+def test_a_class_that_is_not_there(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pair, "__module__", "no_such_module")
+    step = tj.dlaccelerate(lambda pair: pair.first * 2)
+    tj.export(step, path, args=(Pair(np.ones(2), None),))
+    with pytest.raises(
+        ExportError,
+        match=r"^load: the arguments or results have instances of Pair of the module no_such_module, which is "
+        r"not there\. "
+        r'Make it importable, or give the class: load\(path, classes=\{"Pair": \.\.\.\}\)\.$',
+    ):
+        tj.load(path)

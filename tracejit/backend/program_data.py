@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program as data that JSON can hold, and back.
+
+Note [programs as data]
+What is read back is what was written, to the bit. It is also checked: each kernel, place and size that a row names
+exists, and each address lies in the memory that it belongs to. How far a kernel walks from there, its code decides; so
+a program is as trusted as the code that it comes with.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
+from tracejit.codegen.nest import NAME, named
+from tracejit.errors import CodegenError, TraceJitError
+from tracejit.ops import Layout
+from tracejit.passes.plan import ALIGNMENT, Place
+from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
+
+MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
+_MOST_AXES = 64
+_WORD = 1 << 63
+_PLACES = ("input", "output", "constant", "arena")
+_SYMBOLS = ("sgemm", "dgemm")
+_FAULT = Aval((), None, np.dtype(np.int64))
+
+
+def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
+    """Return a program as data.
+
+    Args:
+        program: what was built.
+        constants: names under which its constants are kept.
+    """
+    kernels = program.kernels
+    numbers = {kernel: i for i, kernel in enumerate(kernels)}
+    return {
+        "inputs": [_aval(aval) for aval in program.inputs],
+        "outputs": [_aval(aval) for aval in program.outputs],
+        "constants": list(constants),
+        "arena_bytes": program.arena_bytes,
+        "checked": list(program.checked),
+        "guard": program.guard,
+        "kernels": [{"name": kernel.name, "text": kernel.text} for kernel in kernels],
+        "rows": [
+            {
+                "kernel": numbers[row.kernel],
+                "arguments": [_argument(argument) for argument in row.arguments],
+                "operations": row.note,
+                "where": [list(where) for where in row.where if where],
+                "part": [row.part, row.parts],
+            }
+            for row in program.rows
+        ],
+    }
+
+
+def _aval(aval: Aval) -> list[Any]:
+    return [list(aval.shape), aval.format, str(aval.dtype)]
+
+
+def _argument(argument: Argument) -> Any:
+    if isinstance(argument, Pointer):
+        place = argument.place
+        return [place.kind, place.number, place.offset, argument.offset_bytes, str(argument.dtype)]
+    if isinstance(argument, Number):
+        return ["number", str(argument.dtype), np.asarray(argument.value, argument.dtype).tobytes().hex()]
+    if isinstance(argument, Symbol):
+        return ["symbol", argument.name]
+    return argument
+
+
+def decoded(data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[Layout | None] = ()) -> Program:
+    """Return the program in `data`.
+
+    Args:
+        data: what encoded() returned.
+        constants: arrays by the names of constants.
+        layouts: where the elements of each input lie, None or absent for contiguous ones.
+
+    Raises:
+        CodegenError: if something in it does not fit.
+    """
+    try:
+        return _Reader(data, constants, layouts).program()
+    except CodegenError:
+        raise
+    except (
+        TraceJitError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise CodegenError(
+            f"a program is not what was written ({type(error).__name__}: {error!s:.80})"
+        ) from error
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise CodegenError(f"a program is not what was written: {what}")
+
+
+def whole(value: Any, least: int, most: int, what: str) -> int:
+    """Return an integer from `least` to `most`.
+
+    Raises:
+        CodegenError: if it is something else; `what` names it.
+    """
+    _check(type(value) is int and least <= value <= most, f"{what} is {value!r:.40}")
+    return value  # type: ignore[no-any-return]
+
+
+def aval_of(data: Any, what: str) -> Aval:
+    """Return size, format and dtype in `data`.
+
+    Raises:
+        CodegenError: if they are not; `what` names them.
+    """
+    shape, format, dtype = data
+    _check(isinstance(shape, list) and len(shape) <= _MOST_AXES, f"the shape of {what} is {shape!r:.40}")
+    sizes = tuple([whole(size, 0, MOST_BYTES, f"a size of {what}") for size in shape])
+    found = Aval(sizes, check_format(what, format, len(sizes)), dtype_of(dtype, what))
+    _check(found.size * found.dtype.itemsize <= MOST_BYTES, f"{what} has {found.size} elements")
+    return found
+
+
+def dtype_of(name: Any, what: str) -> np.dtype:
+    """Return the supported dtype of a name.
+
+    Raises:
+        CodegenError: if there is none; `what` names what it is of.
+    """
+    found = next((dtype for dtype in SUPPORTED_DTYPES if str(dtype) == name), None)
+    _check(found is not None, f"the dtype of {what} is {name!r:.40}")
+    return found  # type: ignore[return-value]
+
+
+class _Reader:
+    def __init__(
+        self, data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[Layout | None]
+    ) -> None:
+        self.data = data
+        self.inputs = [aval_of(each, f"input {i}") for i, each in enumerate(data["inputs"])]
+        self.outputs = [aval_of(each, f"output {i}") for i, each in enumerate(data["outputs"])]
+        self.constants = [constants[name] for name in data["constants"]]
+        self.arena_bytes = whole(data["arena_bytes"], 0, MOST_BYTES, "the size of the arena")
+        self.checked = tuple([_text(name, "a checked operation") for name in data["checked"]])
+        self.kernels = [self.kernel(each) for each in data["kernels"]]
+        _check(len(set(self.kernels)) == len(self.kernels), "two kernels are the same")
+        _check(len(layouts) <= len(self.inputs), f"it has {len(self.inputs)} inputs, not {len(layouts)}")
+        self.places: dict[str, list[tuple[int, int, np.dtype]]] = {
+            "input": [
+                (*_reach(aval, layouts[i] if i < len(layouts) else None), aval.dtype)
+                for i, aval in enumerate(self.inputs)
+            ],
+            "output": [
+                (*_reach(aval), aval.dtype) for aval in (*self.outputs, *([_FAULT] if self.checked else []))
+            ],
+            "constant": [(0, array.nbytes, array.dtype) for array in self.constants],
+        }
+
+    def program(self) -> Program:
+        guard = self.data["guard"]
+        if guard is not None:
+            whole(guard, 0, len(self.outputs) - 1, "the number of the guard")
+            aval = self.outputs[guard]
+            _check(aval.shape == () and aval.dtype.kind == "b", f"the guard is {aval}")
+        rows = [self.row(each, i) for i, each in enumerate(self.data["rows"])]
+        part, parts = 0, 1
+        for i, row in enumerate(rows):  # the parts of a launch follow each other
+            follows = row.part == part and (
+                part == 0 or (row.parts == parts and row.kernel == rows[i - 1].kernel)
+            )
+            _check(follows, f"row {i} is part {row.part} of {row.parts}")
+            parts = row.parts
+            part = (part + 1) % parts
+        _check(part == 0, "the last launch lacks parts")
+        return Program(rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard)
+
+    def kernel(self, data: Any) -> Kernel:
+        name, text = _text(data["name"], "the name of a kernel"), _text(data["text"], "the text of a kernel")
+        _check(is_kernel(name, text), f"the text of kernel {name:.40} is another")
+        return Kernel(name, text)
+
+    def row(self, data: Any, number: int) -> Row:
+        kernel = self.kernels[whole(data["kernel"], 0, len(self.kernels) - 1, f"the kernel of row {number}")]
+        part, parts = data["part"]
+        whole(parts, 1, _WORD - 1, f"the parts of row {number}")
+        return Row(
+            kernel,
+            tuple([self.argument(each, number) for each in data["arguments"]]),
+            _text(data["operations"], f"what row {number} does"),
+            tuple([(_text(file, "a file"), whole(line, 0, _WORD, "a line")) for file, line in data["where"]]),
+            whole(part, 0, parts - 1, f"the part of row {number}"),
+            parts,
+        )
+
+    def argument(self, data: Any, row: int) -> Argument:
+        if not isinstance(data, list):
+            return whole(data, -_WORD, _WORD - 1, f"a number of row {row}")
+        kind = data[0]
+        if kind == "symbol":
+            _, name = data
+            _check(name in _SYMBOLS, f"row {row} calls {name!r:.40}")
+            return Symbol(name)
+        if kind == "number":
+            _, dtype_name, digits = data
+            dtype = dtype_of(dtype_name, f"a number of row {row}")
+            content = bytes.fromhex(digits)
+            _check(len(content) == dtype.itemsize, f"a number of row {row} has {len(content)} bytes")
+            return Number(np.frombuffer(content, dtype)[0], dtype)
+        kind, place, start, offset, dtype_name = data
+        what = f"a place of row {row}"
+        _check(kind in _PLACES, f"{what} is {kind!r:.40}")
+        dtype = dtype_of(dtype_name, what)
+        start = whole(start, 0, MOST_BYTES, what)
+        offset = whole(offset, -MOST_BYTES, MOST_BYTES, what)
+        if kind == "arena":
+            whole(place, 0, 0, what)
+            _check(start % ALIGNMENT == 0, f"{what} begins at {start} of the arena")
+            low, high = 0, self.arena_bytes
+        else:
+            known = self.places[kind]
+            low, high, own = known[whole(place, 0, len(known) - 1, f"the {kind} of row {row}")]
+            _check(
+                start == 0 and dtype == own, f"{what} is {dtype} at {start} of {kind} {place}, which is {own}"
+            )
+        at = start + offset
+        _check(
+            low <= at <= high and offset % dtype.itemsize == 0,
+            f"{what} is byte {at} of {low} to {high} ({kind})",
+        )
+        return Pointer(Place(kind, place, start), offset, dtype)
+
+
+def is_kernel(name: str, text: str) -> bool:
+    """Return whether a kernel's name is the hash of its text."""
+    return named(text.replace(name, NAME), name.rpartition("_")[0]).name == name
+
+
+def _reach(aval: Aval, layout: Layout | None = None) -> tuple[int, int]:
+    """Return the first byte of an array, counted from its first element, and the one after its last."""
+    if layout is None:
+        return 0, aval.size * aval.dtype.itemsize
+    steps = [(size - 1) * stride for size, stride in zip(layout.shape, layout.strides, strict=True)]
+    low, high = (sum(sign * max(0, sign * step) for step in steps) for sign in (-1, 1))
+    return low * aval.dtype.itemsize, (high + 1) * aval.dtype.itemsize
+
+
+def _text(value: Any, what: str) -> str:
+    _check(isinstance(value, str), f"{what} is {value!r:.40}")
+    return value  # type: ignore[no-any-return]
