@@ -45,7 +45,7 @@ def same(found: Any, expected: Any) -> bool:
         return False
     return all(
         type(a) is type(b)
-        and getattr(a, "format", None) == getattr(b, "format", None)
+        and (type(a) is not tj.dlarray or a.format == b.format)
         and np.asarray(a).dtype == np.asarray(b).dtype
         and np.asarray(a).tobytes() == np.asarray(b).tobytes()
         for a, b in zip(mine[0], theirs[0], strict=True)
@@ -139,7 +139,7 @@ def test_numbers_that_vary_are_inputs(path: str) -> None:
             assert (type(after), type(twice)) == (int, float)
     for wrong in ((x, 1, 9), (x, 0.5, 9.0)):
         with pytest.raises(
-            ArgumentError, match=r"^decayed: (rate|n) is (1|9\.0), expected an? (float|int) that varies\. "
+            ArgumentError, match=r"decayed: (rate|n) is (1|9\.0), expected an? (float|int) that varies\. "
         ):
             loaded(*wrong)
     with pytest.raises(ArgumentError, match=r"n is 9223372036854775808, expected an int that varies"):
@@ -207,7 +207,7 @@ class Model:
     @tj.dlaccelerate
     def forward(self, x: Any) -> Any:
         """Compute the model."""
-        return x @ self.weights[:, ::2] * self.rate + self.weights.T[1]
+        return x @ self.weights[:, ::2] * self.rate + self.weights[1:, 0]
 
 
 def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
@@ -568,7 +568,7 @@ def test_wrong_places(path: str, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=r"is no exported folder, and is not replaced"):
         tj.export(double, str(tmp_path / "link"), replace=True)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ExportError, match=r"file/x.tj cannot be written \(Not a directory\)\.$"):
+    with pytest.raises(ExportError, match=r"file/x.tj cannot be written \(File exists\)\.$"):
         tj.export(double, str(tmp_path / "file" / "x.tj"))
     assert sorted(os.listdir(tmp_path)) == ["file", "function.tj", "link"]
     before = tj.load(path).sha256

@@ -222,6 +222,7 @@ class LoadedFunction:
     def _unlike(self, call: Call) -> str:
         """Return in what the arguments of a call differ from those of the trace that is nearest."""
         alike = [key for key in self._by_key if key.structure == call.key.structure]
+        alike.sort(key=lambda key: -sum(type(part) is NumberPart for part in key.parts))
         if not alike:
             return self._other_containers(call)
         names = self._names(call.key)

@@ -212,7 +212,7 @@ def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
             return
         kind, names, children = structure
         if kind in (dict, OrderedDict):
-            order = next(each)
+            order = next(each, ())
             if order is not None and (len(order) != len(names) or set(order) != set(names)):
                 raise ValueError("the order of the keys of a dict has other keys")
         for child in children:

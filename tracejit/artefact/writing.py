@@ -14,7 +14,6 @@ A trace whose state is no longer what it was, or that no second recording has co
 import inspect
 import json
 import os
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,6 +40,7 @@ CAPTURED = ("refuse", "constants")
 _CONTENT = "what is in "  # begins the names of guards that compare the elements of an array
 _MORE_CALLS = 4  # than confirmations, until a call with the same arguments has to be a replay
 _SHOWN = 5
+_VERSIONS = ("numba", "llvmlite", "numpy", "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +345,10 @@ class _Writer:
                 "export: the sources of tracejit's kernels are not there, so that nobody could tell whether the folder "
                 "fits where it is loaded. Install tracejit with its .py files."
             )
-        import llvmlite
+        from tracejit.backend.key import key_of
 
+        key = key_of("kernel", "")
+        made_with = () if key is None else key.parts
         try:
             signature = inspect.signature(self._function)
         except (TypeError, ValueError):
@@ -360,9 +362,7 @@ class _Writer:
             },
             "system": system(),
             "executor": executor,
-            "made_with": {
-                "python": platform.python_version(), "numpy": np.__version__, "llvmlite": llvmlite.__version__,
-            },
+            "made_with": {name: value for name, value in made_with if name in _VERSIONS},
             "cpus": self._cpus,
             "traces": self.traces,
         }  # fmt: skip

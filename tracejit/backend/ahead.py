@@ -4,8 +4,6 @@
 import time
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
-
 from tracejit.backend.key import key_of
 from tracejit.backend.objects import Cpu, host
 from tracejit.cache.entry import Entry, Key
@@ -35,10 +33,10 @@ def runs_here(level: str) -> bool:
     """Return whether the CPU of this process has all that a level asks for."""
     if not host()[0].startswith("x86_64"):
         return False
-    features = llvm.get_host_cpu_features()
+    features = set(host()[2].split(","))
     names = list(LEVELS)
     needed = [name for each in names[: names.index(level) + 1] for name in LEVELS[each].features]
-    return all(features.get(name, False) for name in needed)
+    return all(f"+{name}" in features for name in needed)
 
 
 def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> Entry:

@@ -232,10 +232,9 @@ class _Reader:
                 start == 0 and dtype == own, f"{what} is {dtype} at {start} of {kind} {place}, which is {own}"
             )
         at = start + offset
-        _check(
-            low <= at <= high and offset % dtype.itemsize == 0,
-            f"{what} is byte {at} of {low} to {high} ({kind})",
-        )
+        # What has no elements may be pointed to, but the arena is never empty where something lies in it.
+        inside = low <= at < high or (low == high == at and kind != "arena")
+        _check(inside and offset % dtype.itemsize == 0, f"{what} is byte {at} of {low} to {high} ({kind})")
         return Pointer(Place(kind, place, start), offset, dtype)
 
 
