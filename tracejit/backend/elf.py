@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The names in an object file: LLVM ends the process where one is missing that the file needs."""
+
+import struct
+from typing import NamedTuple
+
+from tracejit.errors import CodegenError
+
+_IDENTITY = b"\x7fELF\x02\x01\x01"  # 64 bits, the lowest byte first
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SYMBOLS, _FUNCTION, _GLOBAL = 2, 2, 1
+
+
+class Names(NamedTuple):
+    """The functions that others may call, and the names that are taken from the process."""
+
+    functions: frozenset[str]
+    missing: frozenset[str]
+
+
+def names(code: bytes) -> Names:
+    """Return the names in an object file of this kind of machine.
+
+    Raises:
+        CodegenError: if it is none.
+    """
+    try:
+        if not code.startswith(_IDENTITY):
+            raise ValueError("another kind of file")
+        _, _, _, _, _, _, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
+        if size != _SECTION.size:
+            raise ValueError("sections of another size")
+        sections = [_SECTION.unpack_from(code, at + i * size) for i in range(count)]
+        functions, missing = set(), set()
+        for _, kind, _, _, start, length, link, _, _, _ in sections:
+            if kind != _SYMBOLS:
+                continue
+            _, _, _, _, first, extent, *_ = sections[link]
+            text = code[first : first + extent]
+            for name, info, _, section, _, _ in _SYMBOL.iter_unpack(code[start : start + length]):
+                if info >> 4 and name:  # not local
+                    found = text[name : text.index(b"\0", name)].decode()
+                    if section == 0:
+                        missing.add(found)
+                    elif info & 15 == _FUNCTION and info >> 4 == _GLOBAL:
+                        functions.add(found)
+    except (struct.error, ValueError, IndexError) as error:
+        raise CodegenError(f"it is no object file that can be loaded here ({error})") from None
+    return Names(frozenset(functions), frozenset(missing))
