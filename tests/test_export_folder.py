@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An exported folder that is damaged, planted or of something else is an error, and nothing of it runs."""
 
+import contextlib
 import hashlib
 import json
 import os
 import random
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ import pytest
 import tracejit as tj
 from tracejit import ExportError
 from tracejit.artefact import files
-from tracejit.artefact.code import ExportedCode
+from tracejit.artefact.code import ExportedCode, Object
+from tracejit.backend import elf
 from tracejit.backend.program_data import decoded, encoded
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
@@ -259,8 +262,8 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
         (lambda m: m["cpus"][0].update(cpu="another"), "has no object code for this machine"),
         (lambda m: m["cpus"][0].update(code={}), "there is no object code of "),
         (
-            lambda m: m["cpus"][0]["code"]["run"].update(needs=["no_such_function"]),
-            "there is no no_such_function",
+            lambda m: m["cpus"][0]["code"]["run"].update(symbol="run"),
+            "of run cannot be loaded: there is no function of",
         ),
     ],
 )
@@ -537,3 +540,57 @@ def test_places_of_strided_inputs() -> None:
 def test_code_that_nobody_has() -> None:
     with pytest.raises(CodegenError, match=r"^there is no object code of run$"):
         ExportedCode({}).function("run")
+
+
+@pytest.fixture(scope="module")
+def code(made: Path) -> bytes:
+    return (made / "code/host/run_parts.o").read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
+def test_names_in_object_code(code: bytes) -> None:
+    found = elf.names(code)
+    assert found.functions == {"tracejit_run_parts"}
+    assert {"pthread_mutex_lock", "sched_yield"} <= found.missing
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
+def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
+    assert code.count(b"\0sched_yield\0") == 1
+    other = code.replace(b"\0sched_yield\0", b"\0sched_YIELD\0")
+    with pytest.raises(
+        CodegenError,
+        match=r"^object code of tracejit_run_parts cannot be loaded: there is no "
+        r"sched_YIELD$",
+    ):
+        ExportedCode({"run_parts": Object("tracejit_run_parts", (), other)}).function("run_parts")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda code: b"", "another kind of file"),
+        (lambda code: b"MZ" + code[2:], "another kind of file"),
+        (lambda code: code[:18] + b"\xf3" + code[19:], "for another kind of CPU"),
+        (lambda code: code[:58] + b"\0" + code[59:], "sections of another size"),
+        (lambda code: code[:30], "unpack_from requires a buffer"),
+        (lambda code: code[:40] + b"\xff" * 7 + code[47:], "."),
+    ],
+)
+def test_object_code_that_is_none(change: Any, text: str, code: bytes) -> None:
+    with pytest.raises(CodegenError, match=rf"^it is no object file that can be loaded here \(.*{text}"):
+        elf.names(change(code))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
+def test_object_code_of_random_bytes(code: bytes) -> None:
+    rng = random.Random(3)
+    for _ in range(2000):
+        data = bytearray(code)
+        for _ in range(rng.randint(1, 4)):
+            data[rng.choice([rng.randrange(64), rng.randrange(len(data) - 900, len(data))])] = rng.randrange(
+                256
+            )
+        with contextlib.suppress(CodegenError):
+            elf.names(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The names in an object file: LLVM ends the process where one is missing that the file needs."""
 
+import platform
 import struct
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SYMBOLS, _FUNCTION, _GLOBAL = 2, 2, 1
+_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
 class Names(NamedTuple):
@@ -29,7 +31,9 @@ def names(code: bytes) -> Names:
     try:
         if not code.startswith(_IDENTITY):
             raise ValueError("another kind of file")
-        _, _, _, _, _, _, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
+        _, _, machine, _, _, _, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
+        if machine != _MACHINES.get(platform.machine(), machine):
+            raise ValueError("for another kind of CPU")
         if size != _SECTION.size:
             raise ValueError("sections of another size")
         sections = [_SECTION.unpack_from(code, at + i * size) for i in range(count)]
@@ -46,6 +50,6 @@ def names(code: bytes) -> Names:
                         missing.add(found)
                     elif info & 15 == _FUNCTION and info >> 4 == _GLOBAL:
                         functions.add(found)
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise CodegenError(f"it is no object file that can be loaded here ({error})") from None
     return Names(frozenset(functions), frozenset(missing))
