@@ -15,7 +15,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, logs
-from tracejit.backend.compiled import Compiled
+from tracejit.backend.compiled import Compiled, compiled
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import SUFFIX, Store, store
 from tracejit.errors import CodegenError
@@ -137,8 +137,9 @@ class TestCalls:
         for n in (1, 2, 3):
             fun(np.ones(1), n)
         assert [line[2].partition("): ")[2] for line in lines()][-1] == (
-            "miss. The call was recorded for x: 1 float64, n: an int that varies, but what varies is needed as a "
-            "number: its value selects a trace again. T."
+            "miss. The call was recorded for x: 1 float64, n: an int that varies, but index at "
+            f"{__file__}:{fun.function.__code__.co_firstlineno} needs n as a Python number: its value selects a trace "
+            "again. T."
         )
 
     def test_what_changes_what_it_reads(self, lines, uncompiled):
@@ -212,12 +213,9 @@ class TestKernels:
 
     def lines_of(self, monkeypatch, lines):
         """Return the lines about kernels, in a process that has none."""
-        from tracejit.backend import cpu
-
-        table = Compiled()
-        table.function("run")
+        compiled.function("run")
         lines()
-        monkeypatch.setattr(cpu, "compiled", table)
+        monkeypatch.setattr(compiled, "_kernels", {})
         fun = tj.dlaccelerate(steps, confirm=0)
         for _ in range(3):
             fun(np.ones(3), 2)

@@ -283,7 +283,11 @@ class TestNeeded:
 
     def test_explained(self):
         fun = follow(lambda x, n: x * math.sqrt(n), [2.0, 3.0, 4.0], X)
-        assert "but what varies is needed as a number: its value selects a trace again" in fun.explain()
+        where = f"{__file__}:{fun.function.__code__.co_firstlineno}"
+        assert (
+            f"but float() at {where} needs n as a Python number: its value selects a trace again."
+            in fun.explain()
+        )
 
     def test_another_argument_goes_on_varying(self):
         fun = follow(

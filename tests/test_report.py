@@ -2,6 +2,7 @@
 """explain() as text and as data, and policies on recordings."""
 
 import itertools
+import math
 import pickle
 import warnings
 
@@ -65,6 +66,68 @@ class TestExplain:
         text = fun.explain()
         assert len(text.splitlines()) == 1
         assert [key.arguments for key in text.keys] == ["x: 1 float64", "x: 2 float64"]
+
+    def test_numbers(self):
+        """What varies is said to become an input only where that may be, and what needs it is named."""
+
+        def fun(x, p, k, n=1.0):
+            return tj.dropout(x, p) * k * math.sqrt(n)
+
+        line = f"{__file__}:{fun.__code__.co_firstlineno + 1}"
+        fun = dlaccelerate(fun)
+        becomes = (
+            " A number that takes a third value becomes an input of the trace, if it is only computed with."
+        )
+        needs = f"Each value has a trace of its own, because float() at {line} needs {{}} as a Python number"
+
+        def told(*args):
+            fun(np.ones(2), *args)
+            return fun.explain().splitlines()[0]
+
+        told(0.1, 1.0)
+        assert told(0.2, 1.0).endswith(f"p was 0.1, is 0.2.{becomes}")
+        assert told(0.3, 1.0).endswith(
+            f"p: a float that varies, k: 1.0, but float() at {line} needs p as a Python number: its value selects a "
+            "trace again."
+        )
+        assert told(0.4, 1.0).endswith(f"p was 0.2, is 0.4. {needs.format('p')}.")
+        assert told(0.5, 2.0).endswith(f"p was 0.4, is 0.5; k was 1.0, is 2.0. {needs.format('p')}.{becomes}")
+        for n in (4.0, 5.0, 6.0, 7.0):
+            told(0.5, 2.0, n)
+        assert told(0.6, 2.0, 8.0).endswith(f"n was 7.0, is 8.0. {needs.format('n')}.{becomes}")
+        told(0.7, 2.0, 8.0)
+        both = f"{needs.format('p')} and float() at {line} needs n as a Python number."
+        assert told(0.8, 2.0, 9.0).endswith(f"n was 8.0, is 9.0. {both}")
+        told(np.float32(0.5), 1.0)
+        assert told(np.float32(0.25), 1.0).endswith("costs a trace each time: pass it as a dlarray.")
+
+    def test_many_guards(self):
+        def fun(x):
+            for n in range(20):
+                x = x + 1 if x.sum() > n else x
+            return x
+
+        fun = dlaccelerate(fun)
+        for _ in range(2):
+            fun(np.ones(1))
+        text = fun.explain()
+        (key,) = text.keys
+        guards = key.variants[0].guards
+        assert len(guards) == 20
+        assert text.splitlines()[3:] == [
+            *[f"      {guard.text}" for guard in guards[:7]], "      and 13 more",
+        ]  # fmt: skip
+
+    def test_eight_guards_are_all_told(self):
+        def fun(x):
+            for n in range(8):
+                x = x + 1 if x.sum() > n else x
+            return x
+
+        fun = dlaccelerate(fun)
+        for _ in range(2):
+            fun(np.ones(1))
+        assert len(fun.explain().splitlines()) == 11 and "more" not in fun.explain()
 
     def test_refusals(self):
         counter = itertools.count()
@@ -166,6 +229,53 @@ class TestPolicies:
     def test_another_name(self):
         with pytest.raises(ArgumentError, match=r"set_policy: expected one of .'default'.* not 'never'"):
             tj.set_policy("never")
+
+
+class TestOneWarning:
+    def inner_and_outer(self):
+        @dlaccelerate
+        def inner(x):
+            return x * np.random.rand()
+
+        @dlaccelerate
+        def outer(x):
+            return inner(x) + 1
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(8):
+                outer(np.ones(2))
+        assert inner.stats.refused == outer.stats.refused == 1
+        return [str(warning.message).partition(" runs ")[0].rpartition(".")[2] for warning in caught], inner
+
+    def test_of_one_line(self):
+        told, inner = self.inner_and_outer()
+        assert told == ["outer"]
+        assert "inner: not accelerated for x: 2 float64" in inner.explain()
+
+    def test_of_two_lines(self):
+        counter = itertools.count()
+
+        @dlaccelerate
+        def counts(x):
+            return x + next(counter)
+
+        @dlaccelerate
+        def outer(x):
+            y = x * np.random.rand()
+            return counts(y)
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(8):
+                outer(np.ones(2))
+        assert len(caught) == 2 and caught[0].lineno == caught[1].lineno + 4
+
+    def test_of_a_function_that_is_called_by_itself_later(self):
+        _, first = self.inner_and_outer()
+        with pytest.warns(NotAcceleratedWarning):
+            for _ in range(2):
+                first(np.ones(3))
 
 
 def test_a_call_that_ends_in_a_refusal_is_told_as_one():

@@ -468,10 +468,10 @@ class TestConfirmation:
         values = {outer(vector(1)).item()}
         with pytest.warns(NotAcceleratedWarning, match="a constant of mul"):
             values.add(outer(vector(1)).item())
-        values.add(outer(vector(1)).item())  # now the inner function is called by itself
-        with pytest.warns(NotAcceleratedWarning, match="a constant of mul"):
-            values.add(outer(vector(1)).item())
-        assert len(values | {outer(vector(1)).item() for _ in range(3)}) == 7
+        # Now the inner function is called by itself, and refused for a line of which all is said.
+        values |= {outer(vector(1)).item() for _ in range(5)}
+        assert inner.stats.refused == 1
+        assert len(values) == 7
 
     def test_decisions_inside_another_accelerated_function(self):
         inner = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else -x)

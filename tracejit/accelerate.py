@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import sys
+import threading
 import time
 import types
 import warnings
@@ -15,9 +16,17 @@ from tracejit import generator, logs, policy, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
-from tracejit.errors import ArgumentError, CacheError, OutputsDifferWarning, RetraceError, RetraceWarning
+from tracejit.errors import (
+    ArgumentError,
+    CacheError,
+    NotAcceleratedWarning,
+    OutputsDifferWarning,
+    RetraceError,
+    RetraceWarning,
+)
 from tracejit.evaluate import dlfeval
-from tracejit.explain import describe, leaf_names
+from tracejit.explain import describe, leaf_names, who_needs
+from tracejit.ir import Where
 from tracejit.locks import new_lock
 from tracejit.options import NAMES, Options
 from tracejit.recording import record
@@ -32,6 +41,15 @@ from tracejit.words import count
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
+
+
+class _Refused(threading.local):
+    """The lines for which accelerated functions that are running in this thread run uncompiled, innermost last."""
+
+    lines: tuple[Where, ...] = ()
+
+
+_refused = _Refused()
 
 
 @final
@@ -300,7 +318,7 @@ class AcceleratedFunction(Options):
         if entry is None:
             return self._learn(call, recorder, (), False)
         if entry.refusal is not None and entry.calls < entry.retry_at:
-            return self._run_uncompiled(call)
+            return self._run_uncompiled(call, entry.refusal)
         if self._audit and entry.calls >= entry.audit_at and policy.current == "default":
             return self._learn(call, recorder, (), True)
         failed = []
@@ -405,14 +423,14 @@ class AcceleratedFunction(Options):
         """Return what is to be said of a number argument of which each value is recorded, and hardly any replayed."""
         name = self._leaf_name(place, call.treedef)
         return Notice(
-            f"{self._name} is recorded anew for each value of {name}, because {needed.what} at "
-            f"{trace.describe_location(needed.where)} needs it as a Python number. Pass it as a dlarray, or use "
+            f"{self._name} is recorded anew for each value of {name}, because {who_needs('it', *needed)}. "
+            "Pass it as a dlarray, or use "
             "tracejit's and NumPy's functions instead of math's; if each value is meant to have a trace, raise "
             "max_variants.",
             RetraceWarning, needed.where, (needed.where, name),
         )  # fmt: skip
 
-    def _run_uncompiled(self, call: Call) -> Any:
+    def _run_uncompiled(self, call: Call, refusal: trace.Refusal) -> Any:
         with self._lock:
             self._misses += 1
             self._tally.misses["refused"] += 1
@@ -422,7 +440,12 @@ class AcceleratedFunction(Options):
             raise RetraceError(f"{self._explain_miss(miss)} {_POLICY}")
         self._log_miss(miss, level=logs.DEBUG)
         args, kwargs = tree.unflatten(call.treedef, call.leaves)
-        return dlfeval(self._function, *args, **kwargs)
+        around = _refused.lines
+        _refused.lines = (*around, refusal.where)
+        try:
+            return dlfeval(self._function, *args, **kwargs)
+        finally:
+            _refused.lines = around
 
     def _log_hit(self, known: Trace) -> None:
         """Log a replay: the first one of a trace, or each one if somebody wants to know that."""
@@ -446,10 +469,12 @@ class AcceleratedFunction(Options):
         self._tell(Notice(text, RetraceWarning, trace.user_location(), miss.key))
 
     def _tell(self, notice: Notice) -> None:
-        """Give a warning, once for each cause."""
+        """Give a warning, once for each cause; of a line for which the function around runs uncompiled, none."""
         if (notice.category, notice.cause) not in self._told:
-            self._told.add((notice.category, notice.cause))
             logs.write(logs.WARNING, "warning", self._tally.label + notice.text.removeprefix(self._name))
+            if notice.category is NotAcceleratedWarning and notice.where and notice.where in _refused.lines:
+                return
+            self._told.add((notice.category, notice.cause))
             file, line = notice.where or trace.user_location() or ("<unknown>", 0)
             warnings.warn_explicit(notice.text, notice.category, file, line)
 
@@ -507,7 +532,8 @@ class AcceleratedFunction(Options):
 
     def _explain_miss(self, miss: Miss, name: str | None = None) -> str:
         entry = self._entries.get(miss.key)
-        return explain_miss(name or self._name, self._function, miss, entry, self._cache_size)
+        needed = self._varying.needed_in(miss.key)
+        return explain_miss(name or self._name, self._function, miss, entry, self._cache_size, needed)
 
 
 def _reason(entry: Entry | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:

@@ -2,13 +2,15 @@
 """Calls in words: the names of arguments, and why a call was a hit or a miss."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracejit import tree
-from tracejit.signature import Key, ValuePart, differences
+from tracejit.ir import Where
+from tracejit.signature import Key, NumberPart, ValuePart, differences
+from tracejit.trace import describe_location
 
 _MOST_ARGUMENTS = 12  # described one by one
 
@@ -44,8 +46,22 @@ def describe(function: Callable[..., Any], key: Key) -> str:
     return ", ".join(parts) or "no arguments"
 
 
-def why_missed(function: Callable[..., Any], key: Key, known: Sequence[Key]) -> str:
-    """Return why no trace was found for `key`, given the keys of the traces that there were, oldest first."""
+def who_needs(name: str, what: str, where: Where) -> str:
+    """Return in words what needs a number argument itself."""
+    return f"{what} at {describe_location(where)} needs {name} as a Python number"
+
+
+def why_missed(
+    function: Callable[..., Any], key: Key, known: Sequence[Key], needed: Mapping[int, tuple[str, Where]]
+) -> str:
+    """Return why no trace was found for a key.
+
+    Args:
+        function: what was called.
+        key: of the call.
+        known: the keys of the traces that there were, oldest first.
+        needed: what needs numbers themselves, and where, by the number of the leaf.
+    """
     if not known:
         return "because there was none yet."
     compared = [(old, differences(old, key)) for old in reversed(known)]
@@ -59,15 +75,26 @@ def why_missed(function: Callable[..., Any], key: Key, known: Sequence[Key]) -> 
     old, places = min(alike, key=lambda pair: len(pair[1]))
     names = leaf_names(function, key.structure)
     reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
-    note = ""
+    notes = ""
     if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
         plain = all(getattr(k.parts[i], "kind", None) in (int, float) for k in (old, key) for i in places)
-        note = (
-            " A number that takes a third value becomes an input of the trace."
-            if plain
-            else " A number that changes from call to call costs a trace each time: pass it as a dlarray."
-        )
-    return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{note}"
+        asked = [who_needs(names[i], *needed[i]) for i in places if i in needed]
+        if asked:
+            notes += f" Each value has a trace of its own, because {' and '.join(asked)}."
+        if not plain:
+            notes += " A number that changes from call to call costs a trace each time: pass it as a dlarray."
+        elif len(asked) < len(places):
+            notes += " A number that takes a third value becomes an input of the trace, if it is only computed with."
+    return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{notes}"
+
+
+def who_needs_what_varies(
+    function: Callable[..., Any], key: Key, needed: Mapping[int, tuple[str, Where]]
+) -> str:
+    """Return in words what needs the numbers of a key that vary themselves."""
+    names = leaf_names(function, key.structure)
+    varying = [i for i, part in enumerate(key.parts) if type(part) is NumberPart]
+    return " and ".join([who_needs(names[i], *needed[i]) for i in varying if i in needed])
 
 
 def _is_number(part: Any) -> bool:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What explain() tells: the last call in words, and what is known of each key, in words and as data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tracejit.explain import describe, why_missed
+from tracejit.explain import describe, who_needs_what_varies, why_missed
 from tracejit.ir import Where
 from tracejit.signature import Key
 from tracejit.trace import Refusal, describe_location
 from tracejit.variants import Entry
 from tracejit.words import count
+
+_MOST_GUARDS = 8  # of a trace that are told in words
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class KeyReport(NamedTuple):
 
 
 class Explanation(str):
-    """The text of explain(); `keys` is the same as data, oldest key first."""
+    """The text of explain(); `keys` is the same as data, oldest key first, with all guards."""
 
     keys: tuple[KeyReport, ...]
 
@@ -121,7 +123,10 @@ def _lines(key: KeyReport) -> list[str]:
     for number, variant in enumerate(key.variants, 1):
         state = "" if variant.replayable else ", to be confirmed"
         lines.append(f"    trace {number}, {count(variant.operations, 'operation')}{state}")
-        lines += [f"      {guard.text}" for guard in variant.guards]
+        shown = variant.guards if len(variant.guards) <= _MOST_GUARDS else variant.guards[: _MOST_GUARDS - 1]
+        lines += [f"      {guard.text}" for guard in shown]
+        if len(shown) < len(variant.guards):
+            lines.append(f"      and {len(variant.guards) - len(shown)} more")
     return lines
 
 
@@ -131,9 +136,19 @@ def explain_hit(name: str, function: Callable[..., Any], key: Key) -> str:
 
 
 def explain_miss(
-    name: str, function: Callable[..., Any], miss: Miss, entry: Entry | None, cache_size: int
-) -> str:
-    """Return in words what a call did that was not replayed, and why."""
+    name: str, function: Callable[..., Any], miss: Miss, entry: Entry | None, cache_size: int,
+    needed: Mapping[int, tuple[str, Where]],
+) -> str:  # fmt: skip
+    """Return in words what a call did that was not replayed, and why.
+
+    Args:
+        name: of the function.
+        function: what was called.
+        miss: the call.
+        entry: what is known of its key.
+        cache_size: how many keys are kept.
+        needed: what needs numbers of the key themselves, and where, by the number of the leaf.
+    """
     described = describe(function, miss.key)
     if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
         place = describe_location(entry.refusal.where)
@@ -142,8 +157,8 @@ def explain_miss(
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "
         "generator, and no trace was kept.",
-        "needed": f"The call was recorded for {described}, but what varies is needed as a number: its value selects "
-        "a trace again.",
+        "needed": f"The call was recorded for {described}, but "
+        f"{who_needs_what_varies(function, miss.key, needed)}: its value selects a trace again.",
         "unsettled": f"The call was recorded for {described}, but the function changed what it reads, and no trace "
         "was kept.",
         "confirmed": f"The call was recorded too, and confirmed the trace for {described}.",
@@ -163,4 +178,4 @@ def explain_miss(
             f"{head}, because the trace that there was had been evicted: more than cache_size "
             f"({cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
         )
-    return f"{head}, {why_missed(function, miss.key, miss.known)}"
+    return f"{head}, {why_missed(function, miss.key, miss.known, needed)}"

@@ -77,6 +77,11 @@ class Varying:
                 family.varying.discard(place)
                 family.needed[place] = Needed(*found)
 
+    def needed_in(self, key: Key) -> Mapping[int, Needed]:
+        """Return what needs numbers of a key themselves, by the number of the leaf."""
+        family = self._families.get(_name(key))
+        return {} if family is None else family.needed
+
     def churning(self, call: Call, most: int, hits: int) -> tuple[int, Needed] | None:
         """Return a number that is needed and has taken more than `most` values, of which few were ever replayed."""
         family = self._families.get(_name(call.key))
