@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a step must do at least, and what the machine can do: the two sides of the roofline."""
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tracejit import trace, tree
+from tracejit import roofline, trace, tree
 from tracejit.array import dlarray
 from tracejit.ir import Graph
-from tracejit.ops import Kind
 from tracejit.passes.simplify import simplify
-
-_PRODUCT = 1536  # rows and columns of the product that is timed
-_COPY_BYTES = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -52,12 +45,10 @@ def record(function: Any, *args: Any) -> Graph:
 def cost(graph: Graph) -> Cost:
     """Return what a graph does at least."""
     simplified = simplify(graph)
-    flops = 0
-    for node in simplified.nodes:
-        if node.op.name == "matmul":
-            flops += 2 * node.output.aval.size * node.inputs[0].shape[-1]
-        elif node.op.kind in (Kind.ELEMENTWISE, Kind.REDUCE):
-            flops += max(value.aval.size for value in (*node.inputs, node.output))
+    flops = sum(
+        roofline.flops(node.op.name, [value.aval.size for value in node.inputs], node.output.shape)
+        for node in simplified.nodes
+    )
     values = (*simplified.inputs, *simplified.outputs)
     size_bytes = sum(value.aval.size * value.dtype.itemsize for value in values)
     return Cost(flops, size_bytes, str(max(values, key=lambda value: value.aval.size).dtype))
@@ -65,27 +56,12 @@ def cost(graph: Graph) -> Cost:
 
 def rates(repeats: int = 10) -> Rates:
     """Measure the machine: the best of a few repeats."""
-    flops_per_s = {}
-    for dtype in ("float32", "float64"):
-        x = np.ones((_PRODUCT, _PRODUCT), dtype)
-        out = np.empty_like(x)
-        flops_per_s[dtype] = 2 * _PRODUCT**3 / _fastest(lambda x=x, out=out: np.matmul(x, x, out), repeats)
-    source = np.ones(_COPY_BYTES // 8)
-    target = np.empty_like(source)
-    # Each byte is read and written.
-    return Rates(flops_per_s, 2 * _COPY_BYTES / _fastest(lambda: np.copyto(target, source), repeats))
+    flops_per_s = {
+        dtype: roofline.product_rate(dtype, roofline.PRODUCT, repeats) for dtype in ("float32", "float64")
+    }
+    return Rates(flops_per_s, roofline.copy_rate(roofline.COPY_BYTES, repeats))
 
 
 def roofline_us(cost: Cost, rates: Rates) -> float:
     """Return the time that the larger of computing and moving takes at the machine's rates."""
     return 1e6 * max(cost.flops / rates.flops_per_s[cost.dtype], cost.size_bytes / rates.bytes_per_s)
-
-
-def _fastest(function: Any, repeats: int) -> float:
-    function()
-    best = float("inf")
-    for _ in range(repeats):
-        started = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - started)
-    return best

@@ -50,7 +50,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("program",),
     ("codegen",),
     ("description",),
-    ("pipeline", "backend"),
+    ("pipeline", "backend", "profile", "roofline"),
     ("compare", "explain"),
     ("stats",),
     ("replay",),

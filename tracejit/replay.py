@@ -17,6 +17,7 @@ from tracejit.ir import Graph
 from tracejit.locks import new_lock
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
+from tracejit.profile import Profile, profile
 from tracejit.program import Program
 from tracejit.stats import Share
 from tracejit.upkeep import collector_paused, give_back
@@ -128,6 +129,11 @@ class Replay:
         """Return what the program is made of, which builds it once more (Note [descriptions])."""
         with collector_paused():
             return describe(pipeline.stages(self.graph, self._layouts))
+
+    def profile(self) -> Profile | None:
+        """Return what each launch takes (Note [profiles]), or None if the program is not compiled (yet)."""
+        stepwise = getattr(self._executable, "stepwise", None)
+        return None if stepwise is None else profile(self.program, stepwise(), self._layouts)
 
     def source(self) -> str:
         """Return the emitted module."""

@@ -65,7 +65,7 @@ def _cython_blas() -> Any:
 class _Instance:
     """The arguments of a program with an arena of its own: one call at a time runs on it."""
 
-    __slots__ = ("_arena", "_arguments", "_state", "address")
+    __slots__ = ("_arena", "_arguments", "address", "state")
 
     def __init__(
         self, state: np.ndarray, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int
@@ -73,9 +73,9 @@ class _Instance:
         self._arguments = template.copy()
         self._arena = np.empty(arena_bytes + ALIGNMENT, np.uint8)
         self._arguments[arena_slots] += -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self._state = state.copy()
-        self._state[words.ARGUMENTS] = self._arguments.ctypes.data
-        self.address = self._state.ctypes.data
+        self.state = state.copy()
+        self.state[words.ARGUMENTS] = self._arguments.ctypes.data
+        self.address = self.state.ctypes.data
 
 
 def _launch(state: np.ndarray, table: "_Table", arena_bytes: int) -> Callable[..., int]:
@@ -164,6 +164,13 @@ class CpuExecutable:
         )
         return _launch(state, self._table, program.arena_bytes)
 
+    def stepwise(self) -> "_Steps":
+        """Return what runs some rows of the program, for who measures them."""
+        instance = _Instance(
+            self._state, self._table.arguments, self._table.arena_slots, self.program.arena_bytes
+        )
+        return _Steps(instance, self._table, self._checks)
+
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
 
@@ -183,6 +190,25 @@ class CpuExecutable:
                 f"expected {self.program.inputs[status - 1]}"
             )
         return list(outputs)
+
+
+class _Steps:
+    """Runs some rows of a program, on an arena that all calls share, and keeps what the state points to."""
+
+    def __init__(self, instance: _Instance, table: "_Table", checks: np.ndarray) -> None:
+        self._run = _executor(table.code)
+        self._instance = instance
+        self._kept = table, checks
+        self._rows = table.rows.ctypes.data
+
+    def __call__(
+        self, first: int, count: int, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]
+    ) -> int:
+        """Run `count` rows from the first on; return 0, or the number of an input that is not as it should be."""
+        state = self._instance.state
+        state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
+        state[words.ROW_COUNT] = count
+        return self._run(self._instance.address, id(inputs), id(outputs), 0)
 
 
 class _Table:

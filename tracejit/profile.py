@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each launch of a program takes: the rows of a replay, run one launch after the other.
+
+Note [profiles]
+A replay runs all rows in one call, without a look at the clock. Here each launch is a call of the executor, on memory
+of its own and on inputs made up for it: nothing that the user holds is read or written, no result is filled again.
+Launches run in order, so that each finds in the caches what the one before left there. What such a call takes
+without a launch is subtracted, and of several replays the fastest counts, launch by launch.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.errors import CodegenError
+from tracejit.ops import Layout
+from tracejit.program import Program
+
+_LEAST, _MOST = 3, 200  # replays
+_LIMIT_NS = 300_000_000  # after which there are no more
+
+Run = Callable[[int, int, tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
+
+
+class Profile(NamedTuple):
+    """What launches take.
+
+    launch_ns   of each launch, alone
+    replay_ns   of a whole replay
+    replays     how many were measured, of which the fastest counts
+    """
+
+    launch_ns: list[float]
+    replay_ns: float
+    replays: int
+
+
+def profile(program: Program, run: Run, layouts: Sequence[Layout | None] = ()) -> Profile:
+    """Measure the launches of a program.
+
+    Args:
+        program: the program.
+        run: runs rows of it: the first row, how many, inputs and outputs.
+        layouts: where the elements of each input lie, None or absent for contiguous ones.
+
+    Raises:
+        CodegenError: if the executor does not take the inputs.
+    """
+    inputs = made_up(program.inputs, layouts)
+    outputs = program.new_outputs()
+    if program.checked:
+        outputs = (*outputs, np.zeros((), np.int64))
+    rows = len(program.rows)
+    starts = [number for number, row in enumerate(program.rows) if row.part == 0]
+    counts = [program.rows[start].parts for start in starts]
+    clock = time.perf_counter_ns
+
+    def timed(first: int, count: int) -> int:
+        started = clock()
+        run(first, count, inputs, outputs)
+        return clock() - started
+
+    status = run(0, rows, inputs, outputs)  # the first pages of the memory, the first use of the kernels
+    if status:
+        raise CodegenError(f"input {status} that was made up for a program is not as the program wants it")
+    best = [float("inf")] * len(starts)
+    whole = empty = float("inf")
+    ends = clock() + _LIMIT_NS
+    replays = 0
+    while replays < _LEAST or (replays < _MOST and clock() < ends):
+        best = [
+            min(ns, timed(*each)) for ns, each in zip(best, zip(starts, counts, strict=True), strict=True)
+        ]
+        whole = min(whole, timed(0, rows))
+        empty = min(empty, timed(0, 0))
+        replays += 1
+    return Profile([max(ns - empty, 0.0) for ns in best], max(whole - empty, 0.0), replays)
+
+
+def made_up(avals: Sequence[Aval], layouts: Sequence[Layout | None] = ()) -> tuple[np.ndarray, ...]:
+    """Return arrays for the inputs of a program: floating-point numbers between 0.5 and 1, zeros of other dtypes.
+
+    A zero is an index that exists wherever there is one; the numbers neither overflow nor become denormal soon.
+    """
+    rng = np.random.default_rng(0)
+    return tuple([_array(aval, layout, rng) for aval, layout in zip_longest(avals, layouts)])
+
+
+def _array(aval: Aval, layout: Layout | None, rng: Any) -> np.ndarray:
+    if aval.dtype.kind == "f":
+        values = np.asarray(rng.uniform(0.5, 1.0, aval.shape), aval.dtype)
+    else:
+        values = np.zeros(aval.shape, aval.dtype)
+    if layout is None:
+        return values
+    reach = [(extent - 1) * stride for extent, stride in zip(layout.shape, layout.strides, strict=True)]
+    first = -sum(min(step, 0) for step in reach)
+    elements = np.ones(first + sum(max(step, 0) for step in reach) + 1, aval.dtype)
+    strides = [stride * aval.dtype.itemsize for stride in layout.strides]
+    strided = np.lib.stride_tricks.as_strided(elements[first:], aval.shape, strides)
+    strided[...] = values
+    return strided
