@@ -58,6 +58,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("confirm", "recording"),
     ("options", "variants"),
     ("report",),
+    ("view",),
     ("accelerate",),
     ("artefact", "doctor"),
     ("__init__",),

@@ -4,12 +4,15 @@
 import copy
 import functools
 import inspect
+import os
 import sys
 import threading
 import time
 import types
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, final, overload
 
 from tracejit import generator, logs, policy, trace, tree
@@ -41,6 +44,7 @@ from tracejit.words import count
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
+_HISTORY = 50  # calls that were recorded, remembered so that view() can show them
 
 
 class _Refused(threading.local):
@@ -117,6 +121,7 @@ class AcceleratedFunction(Options):
         self._fast: tuple[tuple[Callable[[Any], Any], Trace, Entry], ...] = ()  # call paths, latest first
         self._last_trace: Trace | None = None
         self._last_miss: Miss | None = None
+        self._history: deque[tuple[int, Miss]] = deque(maxlen=_HISTORY)  # by the number of the call
         self._varying = Varying()
         self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
@@ -176,6 +181,7 @@ class AcceleratedFunction(Options):
             self._evicted.clear()
             self._varying.clear()
             self._last_trace = self._last_miss = None
+            self._history.clear()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
@@ -242,6 +248,46 @@ class AcceleratedFunction(Options):
             else:
                 last = f"{self._name} has not been called since its cache was cleared."
         return Explanation(last, keys)
+
+    def view(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write a page that shows what was compiled, to be opened in a browser, and return where it is.
+
+        The page has the graph of each program, the user's lines, the emitted source, what each launch takes, the
+        memory plan, the guards and the traces. It holds lines of the user's files; it loads nothing and sends nothing.
+
+        Args:
+            path: of the HTML file; by default tracejit-<function>.html in the current folder.
+
+        Raises:
+            OSError: if the file cannot be written.
+        """
+        from tracejit.view import live, page
+
+        made = Path(f"tracejit-{page.file_name(self._name)}.html" if path is None else path)
+        made.write_text(page.render(live.page(self._running())), encoding="utf-8")
+        return made
+
+    def _running(self) -> Any:
+        """Return what the page shows of this function."""
+        from tracejit.view.live import Running
+
+        explanation = self.explain()
+        with self._lock:
+            entries = sorted(self._entries.values(), key=lambda entry: entry.used, reverse=True)
+            history = list(self._history)
+        stats = self.stats
+        facts = [
+            ("function", self._tally.label),
+            ("calls", f"{stats.calls}, of which {stats.hits} were replayed"),
+            ("traces", f"{stats.traces} recorded in {ms(stats.record_ns)}"),
+            ("programs", f"{stats.programs} built in {ms(stats.build_ns)}"),
+            (
+                "kernels",
+                f"{stats.kernels}; {stats.compiled} compiled in {ms(stats.compile_ns)}, {stats.loaded} loaded",
+            ),
+        ]
+        events = [(call, miss.outcome, self._explain_miss(miss)) for call, miss in history]
+        return Running(self._name, self._function, entries, self._last_trace, explanation, events, facts)
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__module__", None)
@@ -371,6 +417,7 @@ class AcceleratedFunction(Options):
             self._misses += 1
             known = list(self._entries)
             miss = self._last_miss = Miss(call.key, known, hash(call.key) in self._evicted)
+            self._history.append((self._calls, miss))
             self._tally.misses[_reason(self._entries.get(call.key), miss, failed, audit)] += 1
         if changed:
             miss.why = changed[0].no_longer()

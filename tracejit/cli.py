@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tracejit.commands import cache, demo, doctor, output
+from tracejit.commands import cache, demo, doctor, output, view
 from tracejit.commands.arguments import Parser, UsageError
 
-COMMANDS = (cache, doctor, demo)
+COMMANDS = (cache, view, doctor, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

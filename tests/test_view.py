@@ -1,0 +1,521 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page that shows compiled steps: its data, what it is made of, and that nothing breaks out of it."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import random
+import re
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import view_pages
+from graphs import random_case
+
+import tracejit as tj
+from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
+from tracejit.cache import inspect
+from tracejit.description import describe
+from tracejit.pipeline import stages
+from tracejit.view import data, live, stored
+from tracejit.view.page import as_json, file_name, render
+from tracejit.view.program import Built, Input, Measured, Row, program
+from tracejit.view.repeats import repeats
+from tracejit.view.sources import Sources
+
+PACKAGE = Path(tj.__file__).parent
+NASTY = "</script><script>hacked()</script>\"'&amp;<!--]]>\u2028{{data}}"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+rate = 0.5
+
+
+def step(w: dlarray, x: dlarray) -> tuple[dlarray, dlarray]:
+    h = tanh(x @ w)
+    loss = (h * rate).sum()
+    if loss > 1e6:
+        loss = loss * 0.5
+    return loss, dlgradient(loss, w)
+
+
+LINE = step.__code__.co_firstlineno
+
+
+def stepped(calls: int = 4, rows: int = 5) -> Any:
+    accelerated = dlaccelerate(step)
+    for _ in range(calls):
+        accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
+    return accelerated
+
+
+def page_of(accelerated: Any) -> data.Page:
+    return live.page(accelerated._running())
+
+
+class Parts(html.parser.HTMLParser):
+    """The elements of a page, and the texts of its scripts, styles and title."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, dict[str, str | None], str]] = []
+        self._is_in = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._is_in = tag in ("script", "style", "title")
+        if self._is_in:
+            self.texts.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_in = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_in:
+            tag, attributes, before = self.texts[-1]
+            self.texts[-1] = (tag, attributes, before + data)
+
+
+def check(page: data.Page) -> None:
+    """Check that all that a page refers to is there."""
+    for file in page["files"]:
+        shown = [number for first, lines in file["chunks"] for number in range(first, first + len(lines))]
+        assert shown == sorted(set(shown))
+        assert bool(shown) != bool(file["missing"])
+    for each in page["programs"]:
+        ops, launches = each["ops"], each["launches"]
+        for number, op in enumerate(ops):
+            assert all(used < number for used in op["inputs"])
+            assert op["launch"] is None or 0 <= op["launch"] < len(launches)
+            assert op["place"] is None or 0 <= op["place"][0] < len(page["files"])
+        for launch in launches:
+            assert 0 <= launch["kernel"] < len(each["kernels"])
+            name = each["kernels"][launch["kernel"]]["name"]
+            assert each["emitted"][launch["line"]].startswith(f"    {name}([")
+            assert all(0 <= other < len(launches) for other, _, _ in launch["apart"])
+            assert (launch["ns"] is not None) == each["is_timed"]
+        for kernel in each["kernels"]:
+            line = each["emitted"][kernel["line"]]
+            assert line.startswith((f"def {kernel['name']}(args):", f"# {kernel['name']}: not on disk"))
+        for line, *linked in each["links"]:
+            assert 0 <= line < len(each["emitted"])
+            assert linked and all(0 <= op < len(ops) for op in linked)
+        for first, period, times in each["repeats"]:
+            assert period >= 1 and times >= 3 and first + period * times <= len(launches)
+        for held in each["arena"]["values"]:
+            assert 0 <= held["first"] <= held["last"] < len(launches)
+            assert held["offset"] + held["bytes"] <= each["arena"]["bytes"]
+            assert held["op"] is None or ops[held["op"]]["kind"] == "op"
+
+
+class TestRunning:
+    def test_a_function_that_ran(self) -> None:
+        page = page_of(stepped())
+        check(page)
+        assert page["title"] == "step"
+        assert page["notes"] == []
+        (made,) = page["programs"]
+        assert made["title"] == "w: 3x2 float32, x: 5(B) x 3(C) float32"
+        assert made["signature"] == ["w: 3x2 float32", "x: 5(B) x 3(C) float32"]
+        assert [op["name"] for op in made["ops"]][:4] == ["w", "x", "matmul", "tanh"]
+        assert made["is_timed"] and len(made["timing"]) == 3
+        assert all(launch["ns"] >= 0 and launch["least_ns"] >= 0 for launch in made["launches"])  # type: ignore[operator]
+        assert {launch["bound"] for launch in made["launches"]} <= {"memory", "arithmetic"}
+
+    def test_ops_lead_to_lines_and_back(self) -> None:
+        page = page_of(stepped())
+        (made,) = page["programs"]
+        (file,) = page["files"]
+        assert file["name"] == __file__
+        lines = {first + i: text for first, part in file["chunks"] for i, text in enumerate(part)}
+        by_name = {op["name"]: number for number, op in enumerate(made["ops"])}
+        for name, offset, text in (
+            ("matmul", 1, "x @ w"),
+            ("tanh", 1, "tanh("),
+            ("greater", 3, "if loss > 1e6"),
+        ):
+            place = made["ops"][by_name[name]]["place"]
+            assert place == (0, LINE + offset)
+            assert text in lines[LINE + offset]
+        emitted = {
+            op: [made["emitted"][line] for line, *ops in made["links"] if op in ops]
+            for op in by_name.values()
+        }
+        assert any("= tanh_f32" in line for line in emitted[by_name["tanh"]])
+        assert any(line.startswith("def product_") for line in emitted[by_name["matmul"]])
+        assert any(line.startswith("    product_") for line in emitted[by_name["matmul"]])
+
+    def test_results_and_why_launches_are_apart(self) -> None:
+        (made,) = page_of(stepped())["programs"]
+        assert [op["output"] for op in made["ops"] if op["output"]] == [
+            "result 1", "result 2", "whether the guards hold",
+        ]  # fmt: skip
+        words = {why for launch in made["launches"] for _, _, why in launch["apart"]}
+        assert "matmul is a matrix product, which has a kernel of its own" in words
+
+    def test_guards_and_history(self) -> None:
+        page = page_of(stepped())
+        (made,) = page["programs"]
+        assert made["guards"] == [
+            {"text": f"bool() at {__file__}:{LINE + 3} is False", "place": (0, LINE + 3)},
+            {"text": "global rate is 0.5", "place": (0, LINE + 2)},
+        ]
+        assert [(event["call"], event["outcome"]) for event in page["history"]] == [
+            (1, "a new trace"),
+            (2, "confirmed"),
+        ]
+        assert page["history"][0]["why"].endswith("because there was none yet.")
+        assert page["keys"] == [
+            {
+                "arguments": "w: 3x2 float32, x: 5(B) x 3(C) float32", "calls": 4, "traces": 1, "confirmations": 1,
+                "audits": 0, "replaced": 0, "state": "replayed",
+            }
+        ]  # fmt: skip
+        assert page["last"].startswith("step: hit.")
+
+    def test_the_reason_of_each_trace_is_kept(self) -> None:
+        accelerated = stepped()
+        for rows in (6, 7):
+            accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
+        page = page_of(accelerated)
+        assert "x was 6(B) x 3(C) float32, is 7(B) x 3(C) float32" in page["history"][-1]["why"]
+        # What has run stands first, then what was used last.
+        assert [each["title"][-22:] for each in page["programs"]] == [
+            f"x: {rows}(B) x 3(C) float32" for rows in (5, 7, 6)
+        ]
+        assert [each["is_timed"] for each in page["programs"]] == [True, False, False]
+        assert [key["state"] for key in page["keys"] or ()] == [
+            "replayed", "to be confirmed by another call", "to be confirmed by another call",
+        ]  # fmt: skip
+        accelerated.clear_cache()
+        assert page_of(accelerated)["history"] == []
+
+    def test_history_has_the_latest_calls(self, python_backend: None) -> None:
+        accelerated = dlaccelerate(tanh)
+        for size in range(1, 61):
+            accelerated(np.ones(size))
+        assert [event["call"] for event in page_of(accelerated)["history"]] == list(range(11, 61))
+
+    def test_variants_are_numbered(self, python_backend: None) -> None:
+        def branching(x: dlarray) -> dlarray:
+            return x * 2 if x.sum() > 0 else -x
+
+        accelerated = dlaccelerate(branching)
+        for sign in (1, 1, 1, -1, -1, -1):
+            accelerated(np.full(3, float(sign)))
+        page = page_of(accelerated)
+        check(page)
+        assert [each["title"] for each in page["programs"]] == [
+            f"x: 3 float64, trace {number}" for number in (2, 1)
+        ]
+        assert not any(each["is_timed"] for each in page["programs"])
+        assert page["programs"][0]["timing"] == [
+            "Not measured: the program has not run compiled in this process."
+        ]
+
+    def test_many_programs_are_cut(self, python_backend: None) -> None:
+        accelerated = dlaccelerate(tanh)
+        for size in range(1, 15):
+            accelerated(np.ones(size))
+        page = page_of(accelerated)
+        assert len(page["programs"]) == 12
+        assert page["notes"] == ["2 more programs are left out."]
+
+    def test_a_call_on_a_tape_has_two_programs(self) -> None:
+        accelerated = dlaccelerate(lambda x: (tanh(x) * x).sum())
+        x = dlarray(np.linspace(0, 1, 7, dtype=np.float32))
+        for _ in range(4):
+            tj.dlfeval(lambda x: dlgradient(accelerated(x), x), x)
+        page = page_of(accelerated)
+        check(page)
+        assert [each["title"].partition("float32")[2] for each in page["programs"]] == [
+            ", forward",
+            ", adjoint",
+        ]
+
+    def test_what_was_captured_is_an_input(self) -> None:
+        captured = dlarray(np.ones(4, np.float32))
+
+        def scaled(x: dlarray) -> dlarray:
+            return x * captured
+
+        accelerated = dlaccelerate(scaled)
+        for _ in range(3):
+            accelerated(dlarray(np.ones(4, np.float32)))
+        (made,) = page_of(accelerated)["programs"]
+        assert made["signature"] == ["x: 4 float32", "closure captured: 4 float32"]
+
+    def test_a_function_without_traces(self) -> None:
+        page = page_of(dlaccelerate(step))
+        check(page)
+        assert page["programs"] == []
+        assert page["notes"] == ["step has no trace to show. The table of traces below says what happened."]
+        assert page["last"] == "step has not been called since its cache was cleared."
+
+    def test_a_function_that_is_refused(self) -> None:
+        accelerated = dlaccelerate(lambda x: float(np.random.default_rng().random()) * x)
+        with pytest.warns(tj.NotAcceleratedWarning):
+            for _ in range(4):
+                accelerated(np.ones(2))
+        page = page_of(accelerated)
+        assert page["programs"] == []
+        assert [key["state"].partition(":")[0] for key in page["keys"] or ()] == ["runs uncompiled"]
+        assert page["history"][-1]["outcome"] == "runs uncompiled"
+
+    def test_view_writes_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        accelerated = stepped()
+        assert accelerated.view(tmp_path / "page.html") == tmp_path / "page.html"
+        monkeypatch.chdir(tmp_path)
+        assert accelerated.view() == Path("tracejit-step.html")
+        for name in ("page.html", "tracejit-step.html"):
+            assert "<title>step - tracejit</title>" in (tmp_path / name).read_text(encoding="utf-8")
+        with pytest.raises(FileNotFoundError):
+            accelerated.view(tmp_path / "none" / "page.html")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pages_of_random_programs_hold_together(seed: int) -> None:
+    case = random_case(random.Random(seed))
+    made = stages(case.graph)
+    found = made.program
+    from tracejit.codegen.emit import module_source
+
+    sources = Sources()
+    shown = program(
+        Built(
+            "random", [Input("", str(aval)) for aval in found.inputs], [], [str(c.dtype) for c in found.constants],
+            [Row(row.kernel.name, row.note, row.part, row.parts) for row in found.rows],
+            module_source(found, "random").splitlines(), describe(made), found.arena_bytes, [],
+        ),
+        sources.place,
+        Measured((), None, []),
+    )  # fmt: skip
+    page = view_pages.page(shown, files=sources.files())
+    check(page)
+    json.loads(as_json(page))
+
+
+class TestRepeats:
+    def test_runs(self) -> None:
+        assert repeats("") == []
+        assert repeats("abc") == []
+        assert repeats("aa") == []
+        assert repeats("aaa") == [(0, 1, 3)]
+        assert repeats("x" + "abc" * 4 + "ab") == [(1, 3, 4)]
+
+    def test_forward_and_adjoint_are_two_runs(self) -> None:
+        assert repeats("start" + "fg" * 10 + "loss" + "bcd" * 10) == [(5, 2, 10), (29, 3, 10)]
+
+    def test_the_longest_run_counts_and_of_those_the_shortest_part(self) -> None:
+        assert repeats("aabaabaab") == [(0, 3, 3)]
+        assert repeats("ab" * 12) == [(0, 2, 12)]
+
+    def test_ten_thousand_launches(self) -> None:
+        rng = random.Random(0)
+        letters = [rng.randrange(3) for _ in range(10_000)]
+        found = repeats(letters)
+        ends = [first + period * times for first, period, times in found]
+        assert all(end <= first for end, (first, _, _) in zip(ends, found[1:], strict=False))
+        for first, period, times in found:
+            part = letters[first : first + period]
+            assert letters[first : first + period * times] == part * times
+        assert repeats([0, 1, 2, 3] * 2500) == [(0, 4, 2500)]
+
+
+class TestSources:
+    def test_lines_around_those_that_are_meant(self, tmp_path: Path) -> None:
+        file = tmp_path / "long.py"
+        file.write_text("".join(f"line {i}\n" for i in range(1, 101)))
+        sources = Sources()
+        assert [sources.place((str(file), line)) for line in (20, 30, 90)] == [(0, 20), (0, 30), (0, 90)]
+        assert sources.place(None) is None
+        (found,) = sources.files()
+        assert [(first, len(lines), lines[0], lines[-1]) for first, lines in found["chunks"]] == [
+            (5, 41, "line 5", "line 45"), (75, 26, "line 75", "line 100"),
+        ]  # fmt: skip
+
+    def test_files_that_cannot_be_shown(self, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("a password\n")
+        (tmp_path / "short.py").write_text("one line\n")
+        sources = Sources(trusted=False)
+        for name, line in (("secret", 1), ("gone.py", 1), ("short.py", 100)):
+            sources.place((str(tmp_path / name), line))
+        assert [(file["chunks"], file["missing"]) for file in sources.files()] == [
+            ([], "not shown: not the name of a Python file"),
+            ([], "the file cannot be read here"),
+            ([], "the file is shorter now"),
+        ]
+
+    def test_code_that_this_process_runs_is_shown_wherever_it_is_from(self) -> None:
+        sources = Sources()
+        sources.place(("<stdin of nobody>", 1))
+        assert [file["missing"] for file in sources.files()] == ["the file cannot be read here"]
+
+
+class TestStored:
+    def test_it_shows_what_the_running_function_does(self) -> None:
+        accelerated = stepped()
+        (running,) = page_of(accelerated)["programs"]
+        page = stored.page([inspect.show("step")])
+        check(page)
+        (made,) = page["programs"]
+        assert page["title"] == "step"
+        assert made["signature"] == running["signature"]
+        assert [{**op, "output": ""} for op in made["ops"]] == [{**op, "output": ""} for op in running["ops"]]
+        assert (made["repeats"], made["arena"]) == (running["repeats"], running["arena"])
+        assert [
+            (launch["note"], launch["bytes"], launch["flops"], launch["apart"]) for launch in made["launches"]
+        ] == [
+            (launch["note"], launch["bytes"], launch["flops"], launch["apart"])
+            for launch in running["launches"]
+        ]
+        assert (made["guards"], page["keys"], page["history"]) == (None, None, [])
+        assert made["timing"][0].startswith("Not measured: a program in the cache is not run.")
+
+    def test_what_is_left_out_is_said(self) -> None:
+        accelerated = dlaccelerate(long)
+        for _ in range(3):
+            accelerated(np.ones((3, 3), np.float32))
+        page = stored.page([inspect.show("long")])
+        check(page)
+        (note,) = page["notes"]
+        assert "the cache has the first rows and the first row of each kernel; left out are" in note
+
+    def test_kernels_that_are_gone(self) -> None:
+        stepped()
+        shown = inspect.show("step")
+        page = stored.page([inspect.Shown(shown.key, shown.program, {})])
+        check(page)
+        assert page["programs"][0]["emitted"][0].endswith(": not on disk any more")
+
+    def test_the_command(self, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        stepped()
+        stepped(rows=6)
+        out = tmp_path / "page.html"
+        assert cli.main(["view", "step", "--out", str(out)]) == 0
+        assert capsys.readouterr() == (f"{out}\n", "")
+        page = json.loads(
+            next(text for tag, of, text in Parts(out.read_text()).texts if of.get("id") == "data")
+        )
+        assert len(page["programs"]) == 2
+        key = inspect.listing("step")[0].key
+        monkeypatch.chdir(tmp_path)
+        assert cli.main(["view", key[:12], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {
+            "schema": 1, "command": "view", "result": {"file": "tracejit-step.html", "keys": [key]},
+        }  # fmt: skip
+        assert Path("tracejit-step.html").exists()
+
+    def test_the_command_fails(self, tmp_path: Path, capsys: Any) -> None:
+        assert cli.main(["view", "nobody"]) == 1
+        assert capsys.readouterr() == (
+            "",
+            "tracejit view: no program has the key or the function 'nobody'; `tracejit cache list` shows all\n",
+        )
+        stepped()
+        assert cli.main(["view", "step", "--out", str(tmp_path)]) == 1
+        assert capsys.readouterr() == ("", f"tracejit view: cannot write to {tmp_path}: Is a directory\n")
+
+    def test_more_programs_than_fit(self, tmp_path: Path, capsys: Any) -> None:
+        accelerated = dlaccelerate(tanh)
+        for size in range(1, 15):
+            for _ in range(3):
+                accelerated(np.ones(size, np.float32))
+        assert cli.main(["view", "tanh", "--out", str(tmp_path / "page.html")]) == 0
+        assert capsys.readouterr().err == "tracejit view: 2 programs more, used longer ago, left out\n"
+
+
+def long(x: dlarray) -> dlarray:
+    for _ in range(250):
+        x = tanh(x @ x)
+    return x
+
+
+class TestPage:
+    @pytest.fixture
+    def nasty(self) -> data.Page:
+        made = view_pages.page(view_pages.program(2, title=NASTY), title=NASTY, notes=[NASTY], last=NASTY)
+        made["programs"][0]["ops"][2].update(name=NASTY, result=NASTY, detail=NASTY)
+        made["programs"][0]["emitted"][0] = f"def f(args): {NASTY}"
+        made["files"][0].update(name=f"{NASTY}.py", chunks=[(1, [NASTY])])
+        return made
+
+    def test_no_text_ends_the_element_that_it_is_in(self, nasty: data.Page) -> None:
+        parts = Parts(render(nasty))
+        scripts = [(of, text) for tag, of, text in parts.texts if tag == "script"]
+        assert [of for of, _ in scripts] == [{"type": "application/json", "id": "data"}, {}]
+        assert json.loads(scripts[0][1]) == json.loads(json.dumps(nasty))
+        assert [tag for tag, _ in parts.elements].count("script") == 2
+        titles = "".join(text for tag, _, text in parts.texts if tag == "title")
+        assert titles == f"{NASTY} - tracejit"
+
+    def test_the_policy_allows_what_is_in_the_page_only(self, nasty: data.Page) -> None:
+        parts = Parts(render(nasty))
+        (policy,) = [
+            of["content"] for _, of in parts.elements if of.get("http-equiv") == "Content-Security-Policy"
+        ]
+
+        def digest(tag: str) -> str:
+            text = "".join(text for each, of, text in parts.texts if each == tag and "id" not in of)
+            return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+        assert policy == (
+            f"default-src 'none'; script-src {digest('script')}; style-src {digest('style')}; base-uri 'none'; "
+            "form-action 'none'"
+        )
+
+    def test_nothing_is_loaded_and_nothing_is_styled_or_run_by_attributes(self) -> None:
+        for tag, of in Parts(render(view_pages.page())).elements:
+            assert tag not in ("link", "img", "iframe", "object", "embed")
+            assert not {"src", "style", "action"} & set(of)
+            assert not any(name.startswith("on") for name in of)
+            assert of.get("href", "#").startswith("#")  # type: ignore[union-attr]
+
+    def test_scripts_put_text_into_text_nodes_only(self) -> None:
+        text = "".join(path.read_text() for path in (PACKAGE / "view").glob("*.js"))
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|fetch\(|XMLHttp|WebSocket|"
+            r"localStorage|https?:",
+            text,
+        )
+        assert found == []
+
+    def test_ids_are_unique_and_labels_lead_to_elements(self) -> None:
+        elements = Parts(render(view_pages.page())).elements
+        ids = [of["id"] for _, of in elements if "id" in of]
+        assert len(ids) == len(set(ids))
+        for _, of in elements:
+            for name in ("aria-labelledby", "aria-describedby", "for"):
+                assert of.get(name, ids[0]) in ids
+            if of.get("href") is not None:
+                assert of["href"][1:] in ids  # type: ignore[index]
+
+    def test_json_for_a_script(self) -> None:
+        assert as_json(["<", ">", "&", "\u2028"]) == '["\\u003c","\\u003e","\\u0026","\\u2028"]'
+        with pytest.raises(ValueError, match="JSON"):
+            as_json(float("nan"))
+
+    def test_names_of_files(self) -> None:
+        assert file_name("../../<lambda>") == "....lambda"
+        assert file_name("<>") == "function"
+
+
+def test_a_wheel_has_the_files_of_the_page() -> None:
+    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert "tracejit.view" in settings["packages"]
+    patterns = settings["package-data"]["tracejit.view"]
+    names = {path.name for path in (PACKAGE / "view").iterdir() if path.is_file() and path.suffix != ".py"}
+    assert {"page.html", "page.css", "main.js"} <= names
+    assert all(any(fnmatch(name, pattern) for pattern in patterns) for name in names)

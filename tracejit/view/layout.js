@@ -1,0 +1,123 @@
+// Layout of a graph in layers: an op lies below everything that it uses. Folding of launches that repeat.
+
+const BOX = { width: 148, height: 36, across: 18, down: 30, widest: 40 };
+
+// Boxes to draw: one for each op, or for a whole run of repeats that is folded.
+// `open` has the numbers of the runs that are unfolded.
+function boxesOf(model, open) {
+  const foldedBy = new Map();  // launch -> run
+  model.repeats.forEach(([first, period, times], run) => {
+    if (!open.has(run)) for (let i = first + period; i < first + period * times; i++) foldedBy.set(i, run);
+  });
+  // An op without a launch (a view) goes where the first op goes that uses it.
+  const home = new Array(model.ops.length).fill(null);
+  for (let i = model.ops.length - 1; i >= 0; i--) {
+    const op = model.ops[i];
+    home[i] = op.launch;
+    if (home[i] === null && op.kind === "op") {
+      for (const user of model.users[i]) if (home[user] !== null && (home[i] === null || home[user] < home[i])) home[i] = home[user];
+    }
+  }
+  const boxes = [];
+  const boxOf = new Array(model.ops.length);
+  const runBox = new Map();
+  model.ops.forEach((op, i) => {
+    const run = home[i] === null ? undefined : foldedBy.get(home[i]);
+    if (run === undefined) {
+      boxOf[i] = boxes.length;
+      boxes.push({ op: i, ops: [i], run: null, inputs: [], users: [] });
+    } else {
+      if (!runBox.has(run)) {
+        runBox.set(run, boxes.length);
+        boxes.push({ op: null, ops: [], run, inputs: [], users: [] });
+      }
+      boxOf[i] = runBox.get(run);
+      boxes[boxOf[i]].ops.push(i);
+    }
+  });
+  const seen = new Set();
+  model.ops.forEach((op, i) => {
+    for (const input of op.inputs) {
+      const [from, to] = [boxOf[input], boxOf[i]];
+      const key = from * boxes.length + to;
+      if (from === to || seen.has(key)) continue;
+      seen.add(key);
+      boxes[to].inputs.push(from);
+      boxes[from].users.push(to);
+    }
+  });
+  return { boxes, boxOf };
+}
+
+// Gives each box x and y. Edges between folded runs may go round in circles; such a box waits for nothing twice.
+function place(boxes) {
+  const depth = new Array(boxes.length).fill(0);
+  const waiting = boxes.map((box) => box.inputs.length);
+  const ready = [];
+  boxes.forEach((box, i) => { if (!waiting[i]) ready.push(i); });
+  const done = new Array(boxes.length).fill(false);
+  let next = 0;
+  for (let at = 0, taken = 0; taken < boxes.length; at++) {
+    let i = ready[at];
+    if (i === undefined) {  // a circle: go on with the first box that is left
+      while (done[next]) next += 1;
+      i = next;
+      ready.push(i);
+    }
+    if (done[i]) continue;
+    done[i] = true;
+    taken += 1;
+    for (const user of boxes[i].users) {
+      if (done[user]) continue;
+      depth[user] = Math.max(depth[user], depth[i] + 1);
+      waiting[user] -= 1;
+      if (waiting[user] === 0) ready.push(user);
+    }
+  }
+  // What uses nothing, arguments and constants, lies just above the first that uses it.
+  boxes.forEach((box, i) => {
+    if (!box.inputs.length && box.users.length) {
+      let first = Infinity;
+      for (const user of box.users) first = Math.min(first, depth[user]);
+      depth[i] = Math.max(0, first - 1);
+    }
+  });
+  const layers = [];
+  boxes.forEach((box, i) => { (layers[depth[i]] ??= []).push(i); });
+  const x = new Array(boxes.length).fill(0);
+  const spread = (layer) => layer.forEach((i, at) => { x[i] = at - (layer.length - 1) / 2; });
+  const filled = layers.filter(Boolean);
+  filled.forEach(spread);
+  const mean = (neighbours, otherwise) => {
+    if (!neighbours.length) return otherwise;
+    let sum = 0;
+    for (const i of neighbours) sum += x[i];
+    return sum / neighbours.length;
+  };
+  for (let sweep = 0; sweep < 4; sweep++) {
+    const down = sweep % 2 === 0;
+    for (const layer of down ? filled : [...filled].reverse()) {
+      const wish = new Map(layer.map((i) => [i, mean(down ? boxes[i].inputs : boxes[i].users, x[i])]));
+      layer.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
+      // As near to what is wished as neighbours allow.
+      let free = -Infinity;
+      for (const i of layer) { x[i] = Math.max(wish.get(i), free); free = x[i] + 1; }
+      const shift = layer.reduce((sum, i) => sum + wish.get(i) - x[i], 0) / layer.length;
+      for (const i of layer) x[i] += shift;
+    }
+  }
+  let y = 0;
+  const rows = [];
+  for (const layer of filled) {
+    for (let start = 0; start < layer.length; start += BOX.widest) {
+      const row = layer.slice(start, start + BOX.widest);
+      if (layer.length > BOX.widest) spread(row);
+      row.forEach((i, at) => { boxes[i].x = x[i] * (BOX.width + BOX.across); boxes[i].y = y; boxes[i].row = rows.length; boxes[i].at = at; });
+      rows.push({ y, boxes: row });
+      y += BOX.height + BOX.down;
+    }
+  }
+  let left = 0, right = BOX.width;
+  for (const box of boxes) { left = Math.min(left, box.x); right = Math.max(right, box.x + BOX.width); }
+  return { rows, left, right, height: Math.max(y - BOX.down, BOX.height) };
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a function that runs in this process: its traces, their programs, measured."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.explain import describe, leaf_names
+from tracejit.profile import Profile
+from tracejit.replay import Replay
+from tracejit.report import Explanation, KeyReport
+from tracejit.roofline import Rates, rates
+from tracejit.signature import ArrayPart, Key, NumberPart
+from tracejit.trace import describe_location
+from tracejit.traces import Trace
+from tracejit.variants import Entry
+from tracejit.view import data
+from tracejit.view.about import about
+from tracejit.view.program import Built, Input, Measured, Row, program
+from tracejit.view.sources import Sources
+from tracejit.words import size
+
+_MOST_PROGRAMS = 12  # that a page shows
+_OUTCOMES = {
+    "recorded": "a new trace",
+    "unsettled": "no trace yet",
+    "alone": "no trace",
+    "needed": "no trace",
+    "raised": "an error",
+    "forbidden": "not allowed",
+    "refused": "runs uncompiled",
+}
+
+
+class Running(NamedTuple):
+    """What an accelerated function knows of itself.
+
+    entries     what is known of each key, the one used last first
+    latest      the trace that was used last
+    history     calls that were not replayed, oldest first: the number of the call, what came of it, and the whole in
+                words
+    facts       pairs of a name and a value
+    """
+
+    name: str
+    function: Callable[..., Any]
+    entries: Sequence[Entry]
+    latest: Trace | None
+    explanation: Explanation
+    history: list[tuple[int, str, str]]
+    facts: list[tuple[str, str]]
+
+
+def page(running: Running) -> data.Page:
+    """Return what the page shows of a function; its programs are built and measured where they have run."""
+    sources = Sources()
+    traces = [(entry, known) for entry in running.entries for known in entry.variants]
+    traces.sort(key=lambda pair: pair[1] is not running.latest)
+    replays = [(entry, known, replay) for entry, known in traces for replay in known.replays()]
+    replays.sort(key=lambda each: each[2].launch is None)  # what has not run yet comes last
+    programs = [
+        _program(running, entry, known, replay, sources) for entry, known, replay in replays[:_MOST_PROGRAMS]
+    ]
+    notes = []
+    if not programs:
+        notes.append(f"{running.name} has no trace to show. The table of traces below says what happened.")
+    if len(replays) > _MOST_PROGRAMS:
+        notes.append(f"{len(replays) - _MOST_PROGRAMS} more programs are left out.")
+    return {
+        "title": running.name,
+        "notes": notes,
+        "programs": programs,
+        "files": sources.files(),
+        "keys": [_key(report) for report in running.explanation.keys],
+        "last": running.explanation.partition("\n")[0],
+        "history": [_event(running.name, *event) for event in running.history],
+        "facts": [*running.facts, *about()],
+    }
+
+
+def measured(profile: Profile | None, rates: Rates | None) -> Measured:
+    """Return what launches took, and words about how that was found."""
+    if profile is None or rates is None:
+        return Measured((), None, ["Not measured: the program has not run compiled in this process."])
+    alone = sum(profile.launch_ns)
+    products = ", ".join(f"{rate / 1e9:.0f} Gflop/s in {dtype}" for dtype, rate in rates.flops_per_s.items())
+    copies = ", ".join(f"{rate / 1e9:.0f} GB/s for {size(moved)}" for moved, rate in rates.copies)
+    return Measured(
+        profile.launch_ns,
+        rates,
+        [
+            "Width: what a launch takes when it is run alone, on numbers made up for it. Filled part: what this "
+            "machine needs at least, to move the bytes or to compute, whichever takes longer: the roofline.",
+            f"The fastest of {profile.replays} replays counts; together {alone / 1e3:.1f} µs, in one call "
+            f"{profile.replay_ns / 1e3:.1f} µs.",
+            f"The machine, measured now by NumPy: copies {copies}; matrix products {products}, or what the best launch "
+            "here reached if that is more.",
+        ],
+    )
+
+
+def _event(name: str, call: int, outcome: str, text: str) -> data.Event:
+    why = text.removeprefix(f"{name}: ").removeprefix("miss. ")
+    return {"call": call, "outcome": _OUTCOMES.get(outcome, outcome), "why": why}
+
+
+def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sources: Sources) -> data.Program:
+    found = replay.program
+    profile = replay.profile()
+    guards: list[data.GuardLine] = [
+        {"text": str(guard), "place": sources.place(guard.where)}
+        for guard in (*known.guards, *known.state.guards())
+    ]
+    described = describe(running.function, entry.key)
+    number = f", trace {entry.variants.index(known) + 1}" if len(entry.variants) > 1 else ""
+    part = "" if replay is known.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
+    built = Built(
+        f"{described}{number}{part}",
+        _inputs(running.function, entry.key, known, replay),
+        [
+            "whether the guards hold" if number == found.guard else f"result {number + 1}"
+            for number in range(len(found.outputs))
+        ],
+        [f"{_shape(constant)} {constant.dtype}" for constant in found.constants],
+        [Row(row.kernel.name, row.note, row.part, row.parts) for row in found.rows],
+        replay.source().splitlines(),
+        replay.describe(),
+        found.arena_bytes,
+        [
+            ("arguments", described),
+            ("results", ", ".join(str(aval) for aval in found.outputs) or "none"),
+            ("constants", _constants(found.constants)),
+            ("built in", f"{replay.build_ns / 1e6:.1f} ms"),
+            ("target", "cpu"),
+        ],
+    )
+    return program(built, sources.place, measured(profile, rates() if profile else None), guards)
+
+
+def _constants(arrays: Sequence[np.ndarray]) -> str:
+    return f"{len(arrays)}, {size(sum(each.nbytes for each in arrays))}" if arrays else "none"
+
+
+def _shape(array: np.ndarray) -> str:
+    return "x".join(map(str, array.shape)) or "scalar"
+
+
+def _inputs(function: Callable[..., Any], key: Key, known: Trace, replay: Replay) -> list[Input]:
+    """Return the inputs of a program; only those of the whole trace are the user's arguments."""
+    found = replay.program.inputs
+    if replay is not known.replay:
+        return [Input("", str(aval)) for aval in found]
+    names = leaf_names(function, key.structure)
+    named = [
+        Input(name, str(part))
+        for name, part in zip(names, key.parts, strict=True)
+        if isinstance(part, ArrayPart | NumberPart)
+    ]
+    read = [
+        Input(str(name), str(aval))
+        for name, aval in zip(known.state.names, found[len(named) :], strict=False)
+    ]
+    rest = found[len(named) + len(read) :]
+    return [*named, *read, *[Input("", str(aval)) for aval in rest]]
+
+
+def _key(report: KeyReport) -> data.KeyLine:
+    if report.refusal is not None:
+        place = describe_location(report.refusal.where)
+        state = f"runs uncompiled: {report.refusal.reason} at {place}; {report.refusal.remedy}"
+    elif any(variant.replayable for variant in report.variants):
+        state = "replayed"
+    else:
+        state = "to be confirmed by another call" if report.variants else "no trace was kept"
+    return {
+        "arguments": report.arguments, "calls": report.calls, "traces": len(report.variants),
+        "confirmations": report.confirmations, "audits": report.audits, "replaced": report.replaced, "state": state,
+    }  # fmt: skip
