@@ -23,15 +23,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import NotAcceleratedWarning, config, dlaccelerate, dlarray, dlfeval, dlgradient, fetching, heap
+from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, dlgradient, fetching, heap
 
 X = np.array([1.0, 2.0, 3.0])
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(config.settings, "verify", True)
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def values(result):

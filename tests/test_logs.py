@@ -46,13 +46,8 @@ def lines(caplog):
     return taken
 
 
-@pytest.fixture
-def uncompiled(python_backend):
-    """Nothing compiles."""
-
-
 class TestCalls:
-    def test_the_life_of_a_trace(self, lines, uncompiled):
+    def test_the_life_of_a_trace(self, lines, python_backend):
         fun = tj.dlaccelerate(steps, cache_size=1)
         for _ in range(5):
             fun(np.ones(3), 2)
@@ -83,7 +78,7 @@ class TestCalls:
              "compared with the trace that is nearest, x was 3 float64, is 4 float64. 2 operations in T."),
         ]  # fmt: skip
 
-    def test_a_refusal(self, lines, uncompiled):
+    def test_a_refusal(self, lines, python_backend):
         counter = itertools.count()
 
         @tj.dlaccelerate
@@ -105,7 +100,7 @@ class TestCalls:
         assert found[1][2] == label + str(caught[0].message).removeprefix(name)
         assert found[2][2] == found[0][2].removesuffix(" 1 operation in T.")
 
-    def test_a_trace_that_was_wrong(self, lines, uncompiled):
+    def test_a_trace_that_was_wrong(self, lines, python_backend):
         factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
         fun = tj.dlaccelerate(lambda x: x * next(factors))
         with pytest.warns(tj.ChangedTraceWarning):
@@ -118,7 +113,7 @@ class TestCalls:
         )
         assert "a trace that was replayed is no longer what the function does" in found[1][2]
 
-    def test_errors_and_policies(self, lines, uncompiled):
+    def test_errors_and_policies(self, lines, python_backend):
         fun = tj.dlaccelerate(lambda x: x.reshape(7))
         with pytest.raises(tj.DimsError):
             fun(np.ones(3))
@@ -132,7 +127,7 @@ class TestCalls:
         ((level, event, text),) = lines()
         assert "miss. A new trace would be recorded for x: 3 float64, because there was none yet." in text
 
-    def test_numbers_that_are_needed(self, lines, uncompiled):
+    def test_numbers_that_are_needed(self, lines, python_backend):
         fun = tj.dlaccelerate(lambda x, n: x * range(n)[-1])
         for n in (1, 2, 3):
             fun(np.ones(1), n)
@@ -142,7 +137,7 @@ class TestCalls:
             "again. T."
         )
 
-    def test_what_changes_what_it_reads(self, lines, uncompiled):
+    def test_what_changes_what_it_reads(self, lines, python_backend):
         held = {"n": 0}
 
         def fun(x):
@@ -155,7 +150,7 @@ class TestCalls:
             "kept. 1 operation in T."
         )
 
-    def test_differing_outputs(self, lines, uncompiled):
+    def test_differing_outputs(self, lines, python_backend):
         factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
         fun = tj.dlaccelerate(lambda x: x * next(factors), check_mode="tolerance")
         with pytest.warns(tj.OutputsDifferWarning) as caught:
@@ -164,7 +159,7 @@ class TestCalls:
         level, event, text = lines()[-1]
         assert (level, event) == ("WARNING", "warning") and text.endswith(f"): {caught[0].message}")
 
-    def test_a_call_within_an_evaluation(self, lines, uncompiled):
+    def test_a_call_within_an_evaluation(self, lines, python_backend):
         fun = tj.dlaccelerate(steps)
         for _ in range(3):
             tj.dlfeval(lambda x: tj.dlgradient(fun(x, 2).sum(), x), tj.dlarray(np.ones(3)))
@@ -174,7 +169,7 @@ class TestCalls:
 
 
 class TestHits:
-    def test_a_replay_asks_nobody_whether_to_log(self, monkeypatch, uncompiled):
+    def test_a_replay_asks_nobody_whether_to_log(self, monkeypatch, python_backend):
         fun = tj.dlaccelerate(steps)
         for _ in range(4):
             fun(np.ones(3), 2)
@@ -184,7 +179,7 @@ class TestHits:
             fun(np.ones(3), 2)
         assert fun.stats.hits == 5
 
-    def test_hits_are_logged_from_the_next_audit_on(self, caplog, lines, uncompiled):
+    def test_hits_are_logged_from_the_next_audit_on(self, caplog, lines, python_backend):
         caplog.set_level(logging.INFO, "tracejit")
         fun = tj.dlaccelerate(steps)
         for _ in range(5):
@@ -198,7 +193,7 @@ class TestHits:
             fun(np.ones(3), 2)
         assert [line[:2] for line in lines()] == [("INFO", "miss"), ("DEBUG", "hit"), ("DEBUG", "hit")]
 
-    def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, uncompiled):
+    def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, python_backend):
         monkeypatch.setattr(logs, "write", None)
         fun = tj.dlaccelerate(steps, cache_size=1)
         for n in (3, 3, 3, 4, 4, 4):
@@ -331,7 +326,7 @@ class TestPlaces:
         assert defined_at(Callable()) == (__file__, Callable.__call__.__code__.co_firstlineno)
         assert defined_at(np.tanh) is None and defined_at(len) is None
 
-    def test_a_function_without_a_place(self, lines, uncompiled):
+    def test_a_function_without_a_place(self, lines, python_backend):
         tj.dlaccelerate(np.tanh)(tj.dlarray([1.0]))
         assert lines()[0][2].startswith("tanh: miss. A new trace was recorded for x: 1 float64")
 

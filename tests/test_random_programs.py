@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random programs with branches, captured state that changes and random numbers: accelerated as uncompiled.
+"""Random programs with branches, captured state that changes, numbers and random numbers: accelerated as uncompiled.
 
-TRACEJIT_PROGRAMS=2000 runs so many programs, TRACEJIT_PROGRAMS_FROM=500 begins with that one.
+Each is called twice in the same way, accelerated and plain, while what it reads changes between calls. There are two
+kinds: programs written as text, which read names of all kinds (globals, closures, attributes, containers) and call
+other functions; and programs of steps, which return containers and numbers and draw from a generator of their own.
+Each runs with generated call paths, as compiled programs have, and without.
+
+TRACEJIT_PROGRAMS=2000 runs so many programs of each kind, TRACEJIT_PROGRAMS_FROM=500 begins with that one.
 """
 
 import os
@@ -13,7 +18,7 @@ import pytest
 from interpreted import interpreted
 
 import tracejit as tj
-from tracejit import config, dlaccelerate, replay
+from tracejit import config, dlaccelerate, dlarray, dlgradient, replay
 
 PROGRAMS = int(os.environ.get("TRACEJIT_PROGRAMS", "60"))
 FIRST = int(os.environ.get("TRACEJIT_PROGRAMS_FROM", "0"))
@@ -136,8 +141,8 @@ def source_of(seed: int) -> str:
     return MODULE.format(body="\n".join(writer.lines), number=writer.rng.choice(NUMBERS))
 
 
-def change(rng, names, world):
-    """Change something that the program may read."""
+def change_names(rng, names, world):
+    """Change something that a program of text may read."""
     _, model, set_rate, set_steps, set_weights, weights = world
     number, steps = rng.choice([0.5, 2.0, -1.0]), rng.randrange(3)
     array = np.array([rng.choice([0.5, 1.0, -2.0]) for _ in range(3)])
@@ -167,54 +172,189 @@ def change(rng, names, world):
     rng.choice(everything)()
 
 
-def run(seed, enabled):
-    """Return what the calls of a program give, its warnings and how many calls were replays."""
-    names = {"np": np, "tj": tj, "__name__": f"program_{seed}"}
-    exec(compile(source_of(seed), f"<program {seed}>", "exec"), names)
-    rng = random.Random(seed)
-    world = names["world"](lambda fun: dlaccelerate(fun, enabled=enabled))
-    fun = world[0]
-    inputs = [np.array([rng.uniform(-2, 2) for _ in range(3)]) for _ in range(3)]
+class OfText:
+    """A program that is written as text."""
+
+    def __init__(self, seed, accelerate):
+        self.rng = random.Random(seed)
+        self.names = {"np": np, "tj": tj, "__name__": f"program_{seed}"}
+        self.text = source_of(seed)
+        exec(compile(self.text, f"<program {seed}>", "exec"), self.names)
+        self.world = self.names["world"](accelerate)
+        self.fun = self.world[0]
+        self.inputs = [np.array([self.rng.uniform(-2, 2) for _ in range(3)]) for _ in range(3)]
+
+    def change(self):
+        if self.rng.random() < 0.3:
+            change_names(self.rng, self.names, self.world)
+
+    def arguments(self):
+        return self.rng.choice(self.inputs), self.rng.choice([1.0, 1.0, 1.0, 1.5, 2.5])
+
+    def drawn(self):
+        return tj.rng()
+
+
+class State:
+    """What a program reads around its arguments."""
+
+    def __init__(self):
+        self.scale = 1.0
+        self.weights = np.array([0.5, -1.0, 2.0])
+        self.flag = True
+
+
+def program_of_steps(rnd):
+    """Return a function of (x, rate) as a list of steps, the state that it reads, its generator, and the steps."""
+    state = State()
+    generator = tj.Generator(rnd.randrange(1000))
+    steps = [rnd.choice("abcdefghijklmn") for _ in range(rnd.randint(2, 6))]
+
+    def program(x, rate):
+        y = x
+        extra = []
+        for step in steps:
+            if step == "a":
+                y = y * 2 if y.sum() > 0 else y - 1
+            elif step == "b":
+                y = y * state.weights
+            elif step == "c":
+                y = y + state.scale
+            elif step == "d":
+                y = y * rate
+            elif step == "e":
+                y = y + tj.rand(3, generator=generator)
+            elif step == "f":
+                y = y[y > 0].sum() + y
+            elif step == "g":
+                y = y if state.flag else -y
+            elif step == "h":
+                y = y + int(y[0]) % 2
+            elif step == "i":
+                y = dlgradient((y * y * x).sum(), x) if y.sum() < 50 else y * 0.01
+            elif step == "j":
+                y = np.tanh(y)
+            elif step == "k":
+                extra.append(rate + 1)
+            elif step == "l":
+                y = y * (0.5 if rate > 0.3 else 1.5)
+            elif step == "m":
+                for _ in range(3):
+                    y = y * 0.5 if abs(y).max() > 1 else y + 0.1
+            else:
+                extra.append(tj.nonzero(y > 0)[0])
+        return y, extra
+
+    return program, state, generator, "".join(steps)
+
+
+def change_state(rnd, state):
+    """Change something that a program of steps reads, now and then."""
+    what = rnd.randrange(24)
+    if what == 0:
+        state.scale = rnd.choice([1.0, 2.0])
+    elif what == 1:
+        state.weights[rnd.randrange(3)] = rnd.choice([-1.0, 0.25, 3.0])
+    elif what == 2:
+        state.weights = np.array([rnd.choice([1.0, -2.0]) for _ in range(3)])
+    elif what == 3:
+        state.flag = not state.flag
+
+
+class OfSteps:
+    """A program that is a list of steps."""
+
+    def __init__(self, seed, accelerate):
+        self.rng = rng = random.Random(seed)
+        program, self.state, self.generator, self.text = program_of_steps(rng)
+        self.fun = accelerate(program)
+        self.rates = [rng.choice([0.25, 0.5, 0.75, 1.25]) for _ in range(rng.randint(1, 4))]
+        self.inputs = [np.array([rng.choice([-2.0, -0.5, 0.5, 1.5]) for _ in range(3)]) for _ in range(3)]
+
+    def change(self):
+        change_state(self.rng, self.state)
+
+    def arguments(self):
+        return self.rng.choice(self.inputs), self.rng.choice(self.rates)
+
+    def drawn(self):
+        return self.generator.state
+
+
+def run(kind, seed, enabled):
+    """Return what the calls of a program give, its text, its warnings and how many calls were replays."""
+    program = kind(seed, lambda fun: dlaccelerate(fun, enabled=enabled))
     found = []
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"), tj.rng(seed):
         warnings.simplefilter("always")
         for _ in range(CALLS):
-            if rng.random() < 0.3:
-                change(rng, names, world)
-            given = rng.choice(inputs), rng.choice([1.0, 1.0, 1.0, 1.5, 2.5])
+            program.change()
+            given = program.arguments()
             try:
-                result = [np.array(part) for part in fun(*given)]
+                result = program.fun(*given)
             except Exception as error:  # then the plain function raises the same
-                result = [type(error).__name__]
-            found.append((result, tj.rng()))
-    return found, [str(warning.message) for warning in caught], fun.stats.hits
+                result = type(error).__name__
+            found.append((result, program.drawn()))
+    return found, program.text, [str(warning.message) for warning in caught], program.fun.stats.hits
 
 
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
+def differs(found, expected):
+    """Return how a result differs from the expected one, None if it does not."""
+    (have, have_tree), (want, want_tree) = tj.tree.flatten(found), tj.tree.flatten(expected)
+    if have_tree != want_tree:
+        return f"{have_tree}, expected {want_tree}"
+    for a, b in zip(have, want, strict=True):
+        if type(a) is not type(b):
+            return f"{a!r}, expected {b!r}"
+        if isinstance(a, dlarray):
+            if a.format != b.format:
+                return f"{a!r}, expected {b!r}"
+            a, b = a._data, b._data
+        if isinstance(a, str):
+            same = a == b
+        else:
+            a, b = np.asarray(a), np.asarray(b)
+            same = a.shape == b.shape and a.dtype == b.dtype
+            same = same and np.allclose(a, b, rtol=1e-9, atol=1e-10, equal_nan=True)
+        if not same:
+            return f"{a!r}, expected {b!r}"
+    return None
+
+
+@pytest.mark.parametrize("call_paths", [True, False])
+@pytest.mark.parametrize("kind", [OfText, OfSteps])
+def test_accelerated_as_uncompiled(kind, call_paths, monkeypatch):
     monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(replay, "executable", interpreted)
-
-
-def test_accelerated_as_uncompiled():
+    if call_paths:
+        monkeypatch.setattr(replay, "executable", interpreted)
     wrong, hits = [], 0
     for seed in range(FIRST, FIRST + PROGRAMS):
-        found, told, replayed = run(seed, True)
-        expected, _, _ = run(seed, False)
+        found, text, told, replayed = run(kind, seed, True)
+        expected, _, _, _ = run(kind, seed, False)
         hits += replayed
         assert len(told) == len(set(told)), f"a warning twice in program {seed}: {told}"
         # Nothing is random or counts that no trace sees: two recordings never differ without a reason.
         differences = [text for text in told if "two recordings differ" in text or "no longer what" in text]
-        assert not differences, f"program {seed}: {differences}\n{source_of(seed)}"
+        assert not differences, f"program {seed}: {differences}\n{text}"
         for call, ((have, state), (want, expected_state)) in enumerate(zip(found, expected, strict=True)):
-            same = state == expected_state and len(have) == len(want)
-            same = same and all(
-                a == b if isinstance(b, str) else np.allclose(a, b, rtol=1e-8, atol=1e-10, equal_nan=True)
-                for a, b in zip(have, want, strict=True)
+            difference = differs(have, want) or (
+                None if state == expected_state else f"the generator is at {state}, expected {expected_state}"
             )
-            if not same:
-                wrong.append((seed, call, have, want))
+            if difference is not None:
+                wrong.append((seed, call, difference, text))
                 break
     print(f"{PROGRAMS} programs, {100 * hits / (PROGRAMS * CALLS):.1f} % of the calls were replays")
-    assert not wrong, f"{wrong}\n{source_of(wrong[0][0])}"
+    assert not wrong, (
+        f"{len(wrong)} programs differ; program {wrong[0][0]}, call {wrong[0][1]}: {wrong[0][2]}\n{wrong[0][3]}"
+    )
     assert hits > PROGRAMS * CALLS / 10
+
+
+def test_results_that_differ_are_noticed():
+    one = tj.dlarray([1.0, 2.0])
+    assert differs((one, [3.0]), (one, [3.0])) is None
+    for other in ((one, [4.0]), (one, [3]), (one, (3.0,)), (one + 1e-6, [3.0]), (one[:1], [3.0]),
+                  (one.astype(np.float32), [3.0]), (np.asarray(one), [3.0]), (tj.dlarray([1.0, 2.0], "C"), [3.0]),
+                  "ValueError"):  # fmt: skip
+        assert differs(other, (one, [3.0])) is not None
+    assert differs("ValueError", "ValueError") is None and differs("ValueError", "TypeError") is not None

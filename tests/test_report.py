@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, config, dlaccelerate
+from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, dlaccelerate
 
-
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "python")
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def branching(x):

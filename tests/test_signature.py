@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tracejit as tj
-from tracejit import ArgumentError, DTypeError, TraceJitError, config, dlaccelerate, dlarray
+from tracejit import ArgumentError, DTypeError, TraceJitError, dlaccelerate, dlarray
 from tracejit.signature import ArrayPart, layouts, read
 
-
-@pytest.fixture(autouse=True)
-def python_backend(monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "python")
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def key(*args, **kwargs):

@@ -13,10 +13,7 @@ import pytest
 import tracejit as tj
 from tracejit.stats import REASONS
 
-
-@pytest.fixture(autouse=True)
-def uncompiled(python_backend):
-    """Nothing compiles."""
+pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def branching(x):
