@@ -69,7 +69,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
 UPWARDS = {  # (importing part, imported part): why
-    ("cache", "backend"): "what this process looks for, in why()",
+    ("cache", "backend"): "what this process looks for, in why(), and compiling again, in verify()",
     ("functions", "array"): "under TYPE_CHECKING: the class of what functions return, named in annotations",
 }
 HEAVY = {  # (module, package that is imported): why, and only inside a function if it does not say otherwise

@@ -84,8 +84,9 @@ class Pair(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """Memory: where it is, the value in it ("" if none of the graph's), the operation for which it is written first,
-    None for inputs and constants, and the first and last row that touches it."""
+    """Memory: the place of its first byte (before that of an input, if it lies backwards), the value in it ("" if none
+    of the graph's), the operation for which it is written first, None for inputs and constants, and the first and last
+    row that touches it."""
 
     place: Place
     bytes: int
@@ -112,8 +113,8 @@ def describe(stages: Stages, most: int | None = None) -> Description:
 
     Args:
         stages: what it was made of.
-        most: the most rows, operations, pairs and buffers to describe, from the first on; and the first row of each
-            kernel.
+        most: the most rows, operations and pairs to describe, from the first on; and the first row of each kernel. Of
+            memory there is what these rows touch.
     """
     return _Describer(stages, most).run()
 
@@ -181,7 +182,7 @@ class _Describer:
                     rows.append(Launched(number, ops, purpose))
                     for op in ops:
                         of_op.setdefault(op, []).append(number)
-        pairs, last = self.pairs(), self.last_rows()
+        pairs, lives = self.pairs(), self.lives()
         first: dict[Value, _Launched] = {}
         for each in self.launched:
             for root in each.touched:
@@ -196,10 +197,10 @@ class _Describer:
         described = Description(
             [self.operation(number, of_op.get(number, ())) for number in numbers],
             rows, pairs[:most],
-            [self.buffer(root, each, last[root]) for root, each in list(first.items())[:most]],
+            [self.buffer(root, each, *lives[root]) for root, each in first.items()],
             lines, {},
         )  # fmt: skip
-        total = len(self.graph.nodes), len(self.program.rows), len(last)
+        total = len(self.graph.nodes), len(self.program.rows), len(lives)
         found = len(described.ops), len(rows), len(described.buffers)
         left = {
             name: all_of - some
@@ -299,26 +300,40 @@ class _Describer:
                 found[number] = op
         return found
 
-    def last_rows(self) -> dict[Value, int]:
-        """Return the last row that touches each root."""
-        last: dict[Value, int] = {}
-        row = -1
+    def lives(self) -> dict[Value, list[int]]:
+        """Return the first and the last row that touch each root."""
+        lives: dict[Value, list[int]] = {}
+        row = 0
         for launch in self.plan.launches:
-            row += len(launch.parts) if isinstance(launch, Parts) else 1
+            after = row + (len(launch.parts) if isinstance(launch, Parts) else 1)
             for root in launch.touched:
-                last[root] = row
-        return last
+                if root in lives:
+                    lives[root][1] = after - 1
+                else:
+                    lives[root] = [row, after - 1]
+            row = after
+        return lives
 
-    def buffer(self, root: Value, first: _Launched, last: int) -> Buffer:
+    def buffer(self, root: Value, each: _Launched, first: int, last: int) -> Buffer:
         place = self.plan.places[root]
         op = self.number(root.node)
         if op is None and place.kind in ("arena", "output"):
-            ops = self.ops_of(first)
-            if not ops and first.step is not None and not isinstance(first.step, Loop):
-                ops = tuple(n for n in [self.number(first.step.node)] if n is not None)
+            ops = self.ops_of(each)
+            if not ops and each.step is not None and not isinstance(each.step, Loop):
+                ops = tuple(n for n in [self.number(each.step.node)] if n is not None)
             op = ops[-1] if ops else None
-        size = root.aval.size * root.dtype.itemsize
-        return Buffer(place, size, self.name(root), op, first.rows[0], last)
+        low, high = self.span(root)
+        place = place._replace(offset=place.offset + low)
+        return Buffer(place, high - low, self.name(root), op, first, last)
+
+    def span(self, root: Value) -> tuple[int, int]:
+        """Return the bytes that a root takes, from its first element: an input may lie in any direction."""
+        if root.aval.size == 0:
+            return 0, 0
+        _, layout = self.fused.view(root)
+        reach = [stride * (extent - 1) for extent, stride in zip(layout.shape, layout.strides, strict=True)]
+        low, high = sum(n for n in reach if n < 0), sum(n for n in reach if n > 0)
+        return low * root.dtype.itemsize, (high + 1) * root.dtype.itemsize
 
     def pairs(self) -> list[Pair]:
         """Return the launches of which one reads what another one made."""

@@ -140,8 +140,12 @@ def why(key: str, other: str | None = None) -> "Why":
     return compared.why(key, other)
 
 
-def verify() -> "Verified":
+def verify(rebuild: bool = False) -> "Verified":
     """Check every entry: who may write to it, its hash, and that it stands under its own key.
+
+    Args:
+        rebuild: compile each source again too, and compare what stored and rebuilt code do with random numbers. Stored
+            code runs in a process of its own; nothing is written to the cache.
 
     Raises:
         CacheError: if the folder cannot be read.
@@ -153,7 +157,7 @@ def verify() -> "Verified":
     """
     from tracejit.cache import inspect
 
-    return inspect.verify()
+    return inspect.verify(rebuild)
 
 
 def remove(pattern: str) -> "Removed":
