@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING
 
 # What is imported at once is imported with tracejit, whether anybody looks or not.
 if TYPE_CHECKING:
+    from tracejit.cache.archive import Packed, Unpacked
     from tracejit.cache.compared import Why
     from tracejit.cache.inspect import Info, Listing, Removed, Shown, Verified
 
-__all__ = ["dir", "info", "list", "purge", "remove", "show", "verify", "why"]
+__all__ = ["dir", "info", "list", "pack", "purge", "remove", "show", "unpack", "verify", "why"]
 
 
 def dir() -> str:
@@ -192,3 +193,46 @@ def purge() -> "Removed":
     from tracejit.cache import inspect
 
     return inspect.purge()
+
+
+def pack(file: str) -> "Packed":
+    """Write all kernels and programs into one file, a tar, for machines of the same kind.
+
+    Args:
+        file: what is written; a file that is there is replaced.
+
+    Raises:
+        CacheError: if the folder cannot be read, or the file cannot be written.
+
+    Examples:
+        >>> import tempfile, tracejit as tj
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     packed = tj.cache.pack(f"{folder}/cache.tar")
+        ...     tj.cache.unpack(f"{folder}/cache.tar", packed.sha256).kernels
+        0
+    """
+    from tracejit.cache import archive
+
+    return archive.pack(file)
+
+
+def unpack(file: str, sha256: str | None = None) -> "Unpacked":
+    """Put what pack() wrote into the cache, after all of it was checked. What is in it runs as code.
+
+    Args:
+        file: what pack() wrote.
+        sha256: what `sha256` of pack()'s result was; another one is an error.
+
+    Raises:
+        CacheError: if the file is not, to the bit, what pack() writes, or too large for the cache, or the folder is not
+            to be used; then nothing was written. Or if a file cannot be written.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.cache.unpack("/no/such/file")
+        Traceback (most recent call last):
+        tracejit.errors.CacheError: /no/such/file cannot be read (No such file or directory)
+    """
+    from tracejit.cache import archive
+
+    return archive.unpack(file, sha256)

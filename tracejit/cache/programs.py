@@ -140,12 +140,7 @@ class Programs:
         return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
 
     def _described(self, name: str) -> Described:
-        content = self._folder.read(name + PROGRAM, use=False) or b""
-        if _hash(content) != name:
-            raise CacheError("its content does not agree with its hash")
-        program = json.loads(content.partition(b"\n")[2])
-        if program.get("schema") != SCHEMA:
-            raise CacheError("it was written by another version of tracejit")
+        program = check(name, self._folder.read(name + PROGRAM, use=False) or b"")
         lines = (self._folder.read(name + USES, use=False) or b"").splitlines()
         return Described(name, program, [use for use in map(_use, lines) if use])
 
@@ -153,6 +148,24 @@ class Programs:
         files = sorted((file.used_s, file.name) for file in self.files())
         for _, name in files[: max(0, len(files) - _MOST + 1)]:
             self.remove(name.removesuffix(PROGRAM))
+
+
+def check(name: str, content: bytes) -> dict[str, Any]:
+    """Return the description in the content of a file, given its name without the ending.
+
+    Raises:
+        CacheError: if the content is not what belongs there.
+    """
+    if _hash(content) != name:
+        raise CacheError("its content does not agree with its hash")
+    try:
+        program = json.loads(content.partition(b"\n")[2])
+        schema = program["schema"]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise CacheError("it is no description of a program") from error
+    if schema != SCHEMA:
+        raise CacheError("it was written by another version of tracejit")
+    return program  # type: ignore[no-any-return]
 
 
 def _head(program: dict[str, Any]) -> dict[str, Any]:

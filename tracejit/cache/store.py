@@ -59,7 +59,7 @@ class Store:
         content = encode(entry)
         try:
             self._kernels.write(entry.key.name + SUFFIX, content)
-            self._make_room(len(content))
+            self.make_room(len(content))
         except RefusedError as refused:
             self._reads = self._writes = False
             self._warn(str(refused))
@@ -78,7 +78,13 @@ class Store:
         """
         return [file for file in self._kernels.files() if _is_entry(file.name)]
 
-    def _make_room(self, added_bytes: int) -> None:
+    def make_room(self, added_bytes: int) -> None:
+        """Remove what was not used for longest, if there is too much, now that some bytes were written.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
         with self._lock:
             if self._written_bytes is not None:
                 self._written_bytes += added_bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.store import root
-from tracejit.commands import cache_list, cache_show, cache_verify, cache_why
+from tracejit.commands import cache_archive, cache_list, cache_show, cache_verify, cache_why
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import DONE, FAILED, Result
 
@@ -25,6 +25,7 @@ def add(commands: Any) -> None:
     remove = add_command(verbs, "remove", _remove, "remove programs and the kernels that only they use")
     remove.add_argument("pattern", metavar="PATTERN")
     add_command(verbs, "purge", _purge, "remove everything")
+    cache_archive.add(verbs)
 
 
 def _dir(_: argparse.Namespace) -> Result:

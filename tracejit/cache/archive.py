@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cache as one file, to take it to other machines of the same kind.
+
+Note [archives]
+An archive is a tar file without compression. Its first member, ``tracejit-cache-<sha256 of its content>.json``, is a
+table of the others: name, size and SHA-256 of each, in the order of names. They are entries of kernels and programs,
+as they lie in the folder. The same cache gives the same bytes.
+
+Any program reads such a file, but what is unpacked is just what pack() writes: each header and each byte between
+members is compared with the one that belongs there. So there is no room for links, devices, other names, sparse or
+compressed members, and no bit can change unseen. All of it is checked before the first file is written; each file is
+then read, checked and put in place whole (tracejit.cache.folder), so who is killed on the way leaves a smaller cache.
+
+Hashes find damage. They do not tell who made an archive, and what is in it runs as code.
+"""
+
+import hashlib
+import json
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from tracejit import config
+from tracejit.cache.contents import reading, store
+from tracejit.cache.entry import Key, decode
+from tracejit.cache.folder import LARGEST, Folder, RefusedError
+from tracejit.cache.inspect import SHOWN
+from tracejit.cache.programs import PROGRAM, check
+from tracejit.cache.store import SUFFIX, root
+from tracejit.errors import CacheError
+from tracejit.words import count, size
+
+FORMAT = 1
+_KIND = "tracejit cache"
+_TABLE = re.compile(r"tracejit-cache-([0-9a-f]{64})\.json")
+_NAME = re.compile(rf"kernels/([0-9a-f]{{64}})\{SUFFIX}|programs/([0-9a-f]{{64}})\{PROGRAM}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_BLOCK = tarfile.BLOCKSIZE
+_END = bytes(2 * _BLOCK)
+_OF_PROCESS = ("kind", "source")  # parts of a key that are of the entry; the others are of the machine
+
+
+class Member(NamedTuple):
+    """A file of the cache in an archive, and where its content begins."""
+
+    name: str
+    bytes: int
+    sha256: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What was packed.
+
+    file        the archive
+    sha256      of its table, which stands for all of it
+    kernels, programs   how many
+    bytes       the size of the archive
+    left_out    entries that are not as they should be, with what is wrong
+    """
+
+    file: str
+    sha256: str
+    kernels: int
+    programs: int
+    bytes: int
+    left_out: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        what = f"{count(self.kernels, 'kernel')} and {count(self.programs, 'program')}"
+        lines = [f"packed {what}, {size(self.bytes)}, into {self.file}", f"sha256 {self.sha256}"]
+        return "\n".join([*lines, *(f"left out {name[:SHOWN]}: {reason}" for name, reason in self.left_out)])
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """What was unpacked.
+
+    file        the archive
+    sha256      of its table
+    kernels, programs   how many were new
+    known       how many were there already
+    foreign     how many kernels were compiled for another kind of machine, and are not used here
+    differences what differs between that and this process: names of key parts
+    """
+
+    file: str
+    sha256: str
+    kernels: int
+    programs: int
+    known: int
+    foreign: int
+    differences: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        what = f"{count(self.kernels, 'kernel')} and {count(self.programs, 'program')}"
+        lines = [f"unpacked {what} into {root()}; {self.known} were there already"]
+        if self.foreign:
+            lines.append(
+                f"{count(self.foreign, 'kernel')} of another kind of machine, not used here: "
+                f"{', '.join(self.differences)} differ"
+            )
+        return "\n".join(lines)
+
+
+def pack(file: str) -> Packed:
+    """Write the kernels and programs of the cache into one file.
+
+    Raises:
+        CacheError: if the folder cannot be read, or the file cannot be written.
+    """
+    folders = _folders()
+    members: list[Member] = []
+    left_out: list[tuple[str, str]] = []
+    for kind, folder in folders.items():
+        for name in sorted(each.name for each in reading(folder.files)):
+            whole = f"{kind}/{name}"
+            if not _NAME.fullmatch(whole):
+                continue
+            try:
+                content = folder.read(name, use=False)
+                if content is not None:  # removed meanwhile
+                    _checked(whole, content)
+                    members.append(Member(whole, len(content), _sha256(content), 0))
+            except (CacheError, OSError) as error:
+                left_out.append((name.partition(".")[0], str(error)))
+    table = json.dumps(
+        {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
+    ).encode()
+    digest = _sha256(table)
+    with _written(file) as stream:
+        _append(stream, f"tracejit-cache-{digest}.json", table)
+        for member in members:
+            kind, _, name = member.name.partition("/")
+            content = folders[kind].read(name, use=False)
+            if content is None or _sha256(content) != member.sha256:
+                raise CacheError(f"{member.name} changed while it was packed; pack again")
+            _append(stream, member.name, content)
+        stream.write(_END)
+        total = stream.tell()
+    kernels = sum(member.name.endswith(SUFFIX) for member in members)
+    return Packed(os.path.abspath(file), digest, kernels, len(members) - kernels, total, tuple(left_out))
+
+
+def unpack(file: str, sha256: str | None = None) -> Unpacked:
+    """Put what is in an archive into the cache.
+
+    Args:
+        file: what pack() wrote.
+        sha256: what `Packed.sha256` was; another one is an error.
+
+    Raises:
+        CacheError: if the file is not, to the bit, what pack() writes, or too large for the cache, or the folder is not
+            to be used; then nothing was written. Or if a file cannot be written.
+    """
+    if config.settings.cache == "off":
+        raise CacheError("there is no cache to unpack into: TRACEJIT_CACHE=off")
+    with _opened(file) as stream:
+        digest, members = _table(file, stream)
+        if sha256 is not None and digest != sha256:
+            raise CacheError(f"the hash of {file} is {digest}, expected {sha256}")
+        foreign: list[set[str]] = []
+        for member in members:
+            key = _checked(member.name, _content(file, stream, member))
+            if key is not None:
+                foreign.append(_differences(key))
+        if stream.read(len(_END) + 1) != _END:
+            raise _damaged(file, "it does not end where it should")
+        folders = _folders()
+        new: list[Member] = []
+        known = 0
+        try:
+            for member in members:
+                kind, _, name = member.name.partition("/")
+                try:
+                    content = _content(file, stream, member)
+                except CacheError:
+                    raise CacheError(
+                        f"{file} changed while it was unpacked; {count(len(new), 'file')} of it are in the cache"
+                    ) from None
+                if _held(folders[kind], name) == content:
+                    known += 1
+                else:
+                    folders[kind].write(name, content)
+                    new.append(member)
+            store().make_room(sum(member.bytes for member in new))
+        except (RefusedError, OSError) as error:
+            raise CacheError(f"the cache in {root()} cannot be written: {error}") from error
+    kernels = sum(member.name.endswith(SUFFIX) for member in new)
+    others = [differences for differences in foreign if differences]
+    return Unpacked(
+        os.path.abspath(file), digest, kernels, len(new) - kernels, known, len(others),
+        tuple(sorted(set().union(*others))),
+    )  # fmt: skip
+
+
+def _folders() -> dict[str, Folder]:
+    shared = config.settings.cache == "shared"
+    return {kind: Folder(root(), kind, shared) for kind in ("kernels", "programs")}
+
+
+def _held(folder: Folder, name: str) -> bytes | None:
+    with suppress(CacheError, OSError):  # then it is written over
+        return folder.read(name, use=False)
+    return None
+
+
+def _checked(name: str, content: bytes) -> Key | None:
+    """Check the content of a file of the cache; return the key of a kernel.
+
+    Raises:
+        CacheError: if it is not what belongs there.
+    """
+    kind, _, file = name.partition("/")
+    stem = file.partition(".")[0]
+    if kind == "kernels":
+        return decode(content, stem).key
+    check(stem, content)
+    return None
+
+
+def _differences(key: Key) -> set[str]:
+    """Return the parts of a key of a kernel that are others in this process."""
+    from tracejit.backend.key import key_of
+
+    here = key_of("kernel", "")
+    mine = {} if here is None else dict(here.parts)
+    theirs = dict(key.parts)
+    return {part for part in mine.keys() | theirs.keys() if mine.get(part) != theirs.get(part)} - {
+        *_OF_PROCESS
+    }
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _header(name: str, size_bytes: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size_bytes, 0o600
+    return member.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
+
+
+def _padding(size_bytes: int) -> int:
+    return -size_bytes % _BLOCK
+
+
+def _append(stream: BinaryIO, name: str, content: bytes) -> None:
+    stream.write(_header(name, len(content)))
+    stream.write(content)
+    stream.write(bytes(_padding(len(content))))
+
+
+@contextmanager
+def _written(file: str) -> Iterator[BinaryIO]:
+    """Give a stream whose content becomes the file when the block ends without an error."""
+    aside = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        try:
+            with open(aside, "xb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(aside, file)
+        finally:
+            with suppress(OSError):
+                os.unlink(aside)
+    except OSError as error:
+        raise CacheError(f"{file} cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise CacheError(f"{file} is not an ordinary file")
+            yield stream
+    except OSError as error:
+        raise CacheError(f"{file} cannot be read ({error.strerror or error})") from error
+
+
+def _damaged(file: str, what: str) -> CacheError:
+    return CacheError(f"{file} is not what `tracejit cache pack` writes: {what}; nothing was unpacked")
+
+
+def _table(file: str, stream: BinaryIO) -> tuple[str, list[Member]]:
+    """Return the hash of the table of an archive, and what it lists; the stream is behind the table then."""
+    total = os.fstat(stream.fileno()).st_size
+    header = stream.read(_BLOCK)
+    try:
+        first = tarfile.TarInfo.frombuf(header, "ascii", "strict")
+    except (tarfile.HeaderError, UnicodeDecodeError):
+        raise _damaged(file, "it is no tar file") from None
+    named = _TABLE.fullmatch(first.name)
+    if named is None or not 0 <= first.size <= LARGEST or header != _header(first.name, first.size):
+        raise _damaged(file, "it does not begin with a table")
+    content = stream.read(first.size)
+    if _sha256(content) != named[1] or any(stream.read(_padding(first.size))):
+        raise _damaged(file, "its table does not agree with its hash")
+    try:
+        table = json.loads(content)
+        if table["kind"] != _KIND:
+            raise ValueError(table["kind"])
+        if table["format"] != FORMAT:
+            raise CacheError(
+                f"{file} has format {table['format']!r:.40}, this version of tracejit reads {FORMAT}; pack it again"
+            )
+        members: list[Member] = []
+        at = stream.tell()
+        for name, size_bytes, sha256 in table["entries"]:
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise _damaged(file, f"it names {name!r:.100}, which no cache has")
+            if type(size_bytes) is not int or not 0 <= size_bytes <= LARGEST or not _HASH.fullmatch(sha256):
+                raise _damaged(file, f"its table has no size and hash of {name}")
+            if members and members[-1].name >= name:
+                raise _damaged(file, f"its table has {name} twice or in another place")
+            members.append(Member(name, size_bytes, sha256, at))
+            at += _BLOCK + size_bytes + _padding(size_bytes)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _damaged(file, "its table cannot be read") from None
+    if at + len(_END) != total:
+        raise _damaged(file, f"it has {total} bytes, and its table says {at + len(_END)}")
+    limit = store().limit_bytes
+    kernels = sum(member.bytes for member in members if member.name.endswith(SUFFIX))
+    if kernels > limit:
+        raise CacheError(
+            f"{file} has {size(kernels)} of kernels, and the cache keeps {size(limit)}; set TRACEJIT_CACHE_MIB"
+        )
+    return named[1], members
+
+
+def _content(file: str, stream: BinaryIO, member: Member) -> bytes:
+    """Return the content of a member; the stream is behind it then."""
+    stream.seek(member.at)
+    header = stream.read(_BLOCK)
+    content = stream.read(member.bytes)
+    if header != _header(member.name, member.bytes):
+        raise _damaged(file, f"the header of {member.name} is another")
+    if _sha256(content) != member.sha256 or any(stream.read(_padding(member.bytes))):
+        raise _damaged(file, f"{member.name} does not agree with its hash")
+    return content
