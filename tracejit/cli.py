@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tracejit.commands import cache, demo, doctor, output, view
+from tracejit.commands import cache, completion, demo, doctor, output, view
 from tracejit.commands.arguments import Parser, UsageError
 
-COMMANDS = (cache, view, doctor, demo)
+COMMANDS = (cache, view, doctor, completion, demo)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,6 +51,7 @@ def parser() -> Parser:
     commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for each in COMMANDS:
         each.add(commands)
+    made.set_defaults(parser=made)
     return made
 
 

@@ -41,6 +41,7 @@ def add(verbs: Any) -> None:
         help=f"one of {', '.join(inspect.COLUMNS)} (%(default)s); numbers and times the largest first",
     )
     verb.add_argument("--reverse", action="store_true", help="in the opposite order")
+    verb.add_argument("--names", action="store_true", help="print only the names of functions, each once")
     verb.add_argument("--limit", type=positive, metavar="N", help="at most so many")
 
 
@@ -57,6 +58,9 @@ def _list(arguments: argparse.Namespace) -> Result:
     )
     chosen = any(each is not None for each in (pattern, arguments.file, arguments.target, arguments.since))
     note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
+    if arguments.names:
+        names = list(dict.fromkeys(each.function for each in found))
+        return Result(names, "\n".join(names), DONE if found or not chosen else FAILED, note)
     return Result(found, str(found) if found else "", DONE if found or not chosen else FAILED, note)
 
 
