@@ -4,6 +4,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -35,7 +36,7 @@ HEALTHY = Facts(
     cuda=Cuda(None, []),
     cache=CacheFolder(
         Info("/home/me/.cache/tracejit", "private", None, 12, 3 * MIB, 5, 9000, 1024 * MIB),
-        True, "me", "700", "ext4", 1 << 36, True,
+        True, "me", "700", "ext4", 1 << 36, True, [],
     ),
     settings=[
         Setting("backend", "cpu", "default"),
@@ -120,6 +121,8 @@ class TestFindings:
              "make room, or set TRACEJIT_CACHE_DIR to another disk"),
             ({"cache__filesystem": "nfs4"}, "slow", "cache-network", "the cache is on a network disk (nfs4)",
              "set TRACEJIT_CACHE_DIR to a local disk; tracejit makes what it needs there"),
+            ({"cache__damaged": ["its hash is wrong", "cut off"]}, "note", "cache-damaged",
+             "2 entries of the cache cannot be used; the first: its hash is wrong", "tracejit cache verify names all"),
             ({"cache__info__kernel_bytes": 1000 * MIB}, "note", "cache-full", "the cache holds 1000 of 1024 MiB",
              "TRACEJIT_CACHE_MIB=2048"),
             ({"python__watched_by": ["sys.settrace (builtins.function)", "tracemalloc"]}, "slow", "watched",
@@ -327,6 +330,14 @@ class TestFacts:
             1 << 36,
             True,
         )
+        (tmp_path / "no" / "cache" / "kernels").mkdir(0o700, parents=True)
+        (tmp_path / "no" / "cache").chmod(0o700)
+        (tmp_path / "no" / "cache" / "kernels" / f"{'0' * 64}.kernel").write_text("no entry")
+        (reason,) = facts.cache_folder(there).damaged
+        assert reason
+        monkeypatch.setattr(facts, "_MOST_CHECKED", 3)
+        assert facts.cache_folder(there).damaged is None
+        shutil.rmtree(root)
         found = facts.cache_folder(Faked(owners={str(tmp_path): ("root", 0o755)}, writable=False))
         assert (found.exists, found.owner, found.mode, found.writable) == (False, None, None, False)
         assert found.info.folder == root and found.info.kernels == 0
@@ -516,7 +527,7 @@ cache
   folder      /home/me/.cache/tracejit
   used        yes
   owner       me, mode 700
-  kernels     12, 3.0 MiB of 1.0 GiB
+  kernels     12, 3.0 MiB of 1.0 GiB; all good
   programs    5
   disk        64.0 GiB free, ext4
 settings
@@ -574,7 +585,7 @@ class TestCommand:
             HEALTHY, versions=HEALTHY.versions | {"numba": None}, cache__info__problem="the folder /x is a link",
             machine__compiler_name=None, machine__features=[], machine__load=None, machine__quota=8.0,
             cuda=Cuda("570.1", []), cache__free_bytes=None, cache__filesystem=None, cache__exists=False,
-            blas=[Blas("NumPy", "accelerate", "?", None, None, None)],
+            cache__damaged=["no"], blas=[Blas("NumPy", "accelerate", "?", None, None, None)],
         )  # fmt: skip
         code, out, err = run(found, nothing)
         assert (code, err) == (1, "")
@@ -587,6 +598,7 @@ class TestCommand:
             "  no device; driver 570.1; this version of tracejit runs on the CPU only",
             "  used        no: the folder /x is a link",
             "  owner       made when something is kept",
+            "  kernels     12, 3.0 MiB of 1.0 GiB; 1 damaged",
             "  disk        unknown, unknown kind",
             "  compiling   ModuleNotFoundError: No module named 'numba'",
             "2 things are broken.",

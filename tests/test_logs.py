@@ -193,6 +193,14 @@ class TestHits:
             fun(np.ones(3), 2)
         assert [line[:2] for line in lines()] == [("INFO", "miss"), ("DEBUG", "hit"), ("DEBUG", "hit")]
 
+    def test_the_root_logger_does_not_ask_for_each_call(self, caplog, python_backend):
+        caplog.set_level(logging.DEBUG)
+        fun = tj.dlaccelerate(steps)
+        for _ in range(5):
+            fun(np.ones(3), 2)
+        assert fun._fast
+        assert [record.event for record in caplog.records] == ["miss", "miss", "build", "hit"]
+
     def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, python_backend):
         monkeypatch.setattr(logs, "write", None)
         fun = tj.dlaccelerate(steps, cache_size=1)
@@ -375,6 +383,10 @@ class TestEnvironment:
 
     def test_configured_by_the_program(self, tmp_path):
         code = f"import logging\nlogging.basicConfig(level='INFO', format='%(event)s')\n{PROGRAM}"
+        assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
+
+    def test_a_program_that_wants_all_of_its_own_lines_is_not_slowed_down(self, tmp_path):
+        code = f"import logging\nlogging.basicConfig(level='DEBUG', format='%(event)s')\n{PROGRAM}"
         assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
 
     def test_unknown(self, tmp_path):

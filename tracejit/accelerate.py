@@ -397,7 +397,7 @@ class AcceleratedFunction(Options):
 
     def _remember(self, known: Trace, entry: Entry) -> None:
         """Try the call path of a trace first at the next call, if nothing is due then."""
-        if entry.calls >= entry.pause_at or logs.enabled(logs.DEBUG):  # Note [hits]
+        if entry.calls >= entry.pause_at or logs.each_call():  # Note [hits]
             return
         found = next((path for path in self._fast if path[1] is known), None)
         if found is None:
@@ -485,7 +485,8 @@ class AcceleratedFunction(Options):
             miss = self._last_miss = Miss(call.key, [], False, "refused")
         if policy.current == "error-on-retrace":
             raise RetraceError(f"{self._explain_miss(miss)} {_POLICY}")
-        self._log_miss(miss, level=logs.DEBUG)
+        if logs.each_call():
+            self._log_miss(miss, level=logs.DEBUG)
         args, kwargs = tree.unflatten(call.treedef, call.leaves)
         around = _refused.lines
         _refused.lines = (*around, refusal.where)
@@ -496,9 +497,9 @@ class AcceleratedFunction(Options):
 
     def _log_hit(self, known: Trace) -> None:
         """Log a replay: the first one of a trace, or each one if somebody wants to know that."""
-        level = logs.DEBUG if known.replayed else logs.INFO
-        known.replayed = True
-        if logs.enabled(level):
+        is_first, known.replayed = not known.replayed, True
+        if logs.enabled(logs.INFO) if is_first else logs.each_call():
+            level = logs.INFO if is_first else logs.DEBUG
             logs.write(level, "hit", explain_hit(self._tally.label, self._function, known.key))
 
     def _log_miss(self, miss: Miss, more: str = "", level: int = logs.INFO) -> None:

@@ -6,15 +6,16 @@ decides who gets it.
 
     WARNING     what is also a Python warning: a function runs uncompiled, a trace was wrong, the folder is not used
     INFO        what happens once for each trace: recorded, confirmed, audited, built, compiled, first replayed, evicted
-    DEBUG       each kernel, each replay, each call that runs uncompiled
+    DEBUG       each kernel; and each replay and each call that runs uncompiled, if this logger itself is set to DEBUG:
+                a program that sets the root logger so, for its own lines, is not slowed down
 
 Each record has an attribute `event`, one of EVENTS.
 
 Note [hits]
 A replay is to cost nothing for lines that nobody reads, and even the question whether somebody does takes a thirtieth
-of a small one. So what is generated for a trace never logs. While DEBUG is on, no call path is kept, and all calls go
-the general way, which logs. A function that has call paths when DEBUG is turned on goes on in silence until its next
-audit, or until clear_cache().
+of a small one. So what is generated for a trace never logs. While each call is wanted, no call path is kept, and all
+calls go the general way, which logs. A function that has call paths by then goes on in silence until its next audit,
+or until clear_cache().
 """
 
 import logging
@@ -22,7 +23,7 @@ from logging import DEBUG, INFO, WARNING
 
 from tracejit import config
 
-__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "enabled", "write"]
+__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "each_call", "enabled", "write"]
 
 EVENTS = (
     "miss", "hit", "evict", "warning",  # calls
@@ -48,6 +49,11 @@ def set_up(level: str) -> None:
 def enabled(level: int) -> bool:
     """Return whether somebody gets lines of a level."""
     return _logger.isEnabledFor(level)
+
+
+def each_call() -> bool:
+    """Return whether somebody wants a line for each call."""
+    return 0 < _logger.level <= DEBUG and enabled(DEBUG)
 
 
 def write(level: int, event: str, text: str) -> None:

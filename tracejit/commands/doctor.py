@@ -90,12 +90,19 @@ def _cache(cache: Any) -> Rows:
     info = cache.info
     why = "TRACEJIT_CACHE=off" if info.setting == "off" else info.problem
     owner = f"{cache.owner}, mode {cache.mode}" if cache.exists else "made when something is kept"
+    good = (
+        ""
+        if cache.damaged is None
+        else "; all good"
+        if not cache.damaged
+        else f"; {len(cache.damaged)} damaged"
+    )
     free = "unknown" if cache.free_bytes is None else f"{size(cache.free_bytes)} free"
     return [
         ("folder", info.folder),
         ("used", "yes" if why is None else f"no: {why}"),
         ("owner", owner),
-        ("kernels", f"{info.kernels}, {size(info.kernel_bytes)} of {size(info.limit_bytes)}"),
+        ("kernels", f"{info.kernels}, {size(info.kernel_bytes)} of {size(info.limit_bytes)}{good}"),
         ("programs", str(info.programs)),
         ("disk", f"{free}, {cache.filesystem or 'unknown kind'}"),
     ]

@@ -18,6 +18,7 @@ from tracejit import config
 from tracejit.cache import inspect
 from tracejit.codegen.target import vector_bytes
 from tracejit.doctor.system import System
+from tracejit.errors import CacheError
 from tracejit.kernels.state import HAS_CONTROL_REGISTER
 
 PACKAGES = ("tracejit", "numpy", "scipy", "numba", "llvmlite")
@@ -36,6 +37,7 @@ _FEATURES = (  # of a CPU, that kernels gain from
     "neon", "sve", "sve2",
 )  # fmt: skip
 _BLAS = ("openblas", "mkl_rt", "blis", "libblas")
+_MOST_CHECKED = 256 << 20  # bytes of entries, whose hashes take a second
 _LAYERS = {0: "one thread", 1: "threads that spin", 2: "OpenMP"}  # what openblas_get_parallel says
 
 
@@ -98,7 +100,14 @@ class Cuda:
 
 @dataclass(frozen=True, slots=True)
 class CacheFolder:
-    """The cache folder, and the disk that it is on; `writable` is None if a parent of it cannot be told."""
+    """The cache folder, and the disk that it is on.
+
+    exists          whether it has been made
+    owner, mode     of the folder
+    free_bytes      on the disk
+    writable        by this process: the folder, or the first one above it that exists
+    damaged         why entries are not as they should be; None if there were too many to look at
+    """
 
     info: inspect.Info
     exists: bool
@@ -107,6 +116,7 @@ class CacheFolder:
     filesystem: str | None
     free_bytes: int | None
     writable: bool
+    damaged: list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +331,14 @@ def cache_folder(system: System) -> CacheFolder:
         filesystem(system, existing),
         system.free_bytes(existing),
         system.writable(existing),
+        None if info.kernel_bytes > _MOST_CHECKED else _damaged(),
     )
+
+
+def _damaged() -> list[str] | None:
+    with suppress(CacheError):  # of a folder that is not used all is said
+        return [reason for _, reason in inspect.verify().bad]
+    return None
 
 
 def filesystem(system: System, path: str) -> str | None:

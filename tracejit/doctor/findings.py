@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tracejit.doctor.facts import Facts
 from tracejit.doctor.trial import Trial
+from tracejit.words import count
 
 BROKEN, SLOW, NOTE = "broken", "slow", "note"
 LEVELS = (BROKEN, SLOW, NOTE)
@@ -218,6 +219,12 @@ def _cache(facts: Facts, trial: Trial) -> Iterator[Finding]:
             SLOW, "cache-network", f"the cache is on a network disk ({cache.filesystem})",
             "a new process waits for the network for each kernel",
             "set TRACEJIT_CACHE_DIR to a local disk; tracejit makes what it needs there",
+        )  # fmt: skip
+    if cache.damaged:
+        yield Finding(
+            NOTE, "cache-damaged", f"{count(len(cache.damaged), 'entry')} of the cache cannot be used; the first: "
+            f"{cache.damaged[0]}",
+            "what is needed of them is compiled again, and written over", "tracejit cache verify names all",
         )  # fmt: skip
     if info.kernel_bytes > _FULL * info.limit_bytes:
         yield Finding(
