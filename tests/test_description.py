@@ -318,3 +318,22 @@ def test_memory_of_inputs_that_lie_backwards_begins_before_them() -> None:
     stages = pipeline.stages(b.graph, [Layout(0, (4, 3), (-3, 2)), Layout(0, (3,), (0,))])
     found = {buffer.value: (buffer.place.offset, buffer.bytes) for buffer in describe(stages).buffers}
     assert found == {"in0": (-36, 56), "in1": (0, 4), "v0": (0, 48)}
+
+
+def test_emitted_source_has_the_lines_of_the_user() -> None:
+    b: Any = Builder(Graph())
+    (x,) = inputs(b, (4, 3))
+    b.location = ("/home/me/train.py", 3)
+    y = b.tanh(x)
+    b.location = ("/home/me/layers.py", 9)
+    b.graph.outputs = [b.mul(y, y)]
+    replay = Replay(b.graph, "squared")
+    commented = [line.strip() for line in replay.source().splitlines() if "#" in line]
+    assert commented == [
+        "v1 = tanh_f32(v0)  # train.py:3 tanh",
+        "v2 = v1 * v1       # layers.py:9 square",
+        "o0[i0] = v2        # layers.py:9 square",
+        "# tanh, square  (/home/me/train.py:3, /home/me/layers.py:9)",
+    ]
+    (kernel,) = replay.program.kernels
+    assert "#" not in kernel.text

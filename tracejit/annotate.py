@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The user's lines beside those of a kernel. They are added when it is shown: one text serves several programs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 _WIDEST = 60  # characters of a line beyond which a comment is no longer in the column of the others
 
@@ -26,6 +27,20 @@ def annotated(source: str, comments: Mapping[int, str]) -> str:
         f"{line:<{column}}  # {comments[number]}" if number in comments else line
         for number, line in enumerate(lines, 1)
     )
+
+
+def comment(name: str, where: Sequence[Any] | None, names: Mapping[str, str]) -> str:
+    """Return what to write beside a line of an operation.
+
+    Args:
+        name: of the operation.
+        where: the user's file and line, if there is one.
+        names: of files, by the names they have there.
+
+    >>> comment("tanh", ("/a/train.py", 7), {"/a/train.py": "train.py"})
+    'train.py:7 tanh'
+    """
+    return name if where is None else f"{names[where[0]]}:{where[1]} {name}"
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

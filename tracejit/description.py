@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracejit.annotate import comment, short_names
 from tracejit.codegen.emit import Origins
 from tracejit.ir import Graph, Node, Value, Where
 from tracejit.ops import Kind
@@ -106,6 +107,19 @@ class Description(NamedTuple):
     buffers: list[Buffer]
     lines: dict[str, dict[int, int]]
     left_out: dict[str, int]
+
+    def comments(self) -> dict[str, dict[int, str]]:
+        """Return, for each kernel, what to write beside its lines: the user's line, and the operation."""
+        ops = {op.number: op for op in self.ops}
+        names = short_names(dict.fromkeys(op.where[0] for op in self.ops if op.where))
+        return {
+            kernel: {
+                line: comment(ops[number].name, ops[number].where, names)
+                for line, number in lines.items()
+                if number in ops
+            }
+            for kernel, lines in self.lines.items()
+        }
 
 
 def describe(stages: Stages, most: int | None = None) -> Description:

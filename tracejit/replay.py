@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import config, pipeline
+from tracejit.annotate import annotated
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import written_for
@@ -136,8 +137,13 @@ class Replay:
         return None if stepwise is None else profile(self.program, stepwise(), self._layouts)
 
     def source(self) -> str:
-        """Return the emitted module."""
-        return module_source(self.program, self.title, self._function)
+        """Return the emitted module, with the user's lines beside those of its kernels."""
+        comments = self.describe().comments()
+        texts = {
+            kernel.name: annotated(kernel.text, comments.get(kernel.name, {})) + "\n"
+            for kernel in self.program.kernels
+        }
+        return module_source(self.program, self.title, self._function, texts)
 
 
 def executable(program: Program, title: str, layouts: Sequence[Layout | None] = ()) -> Any:

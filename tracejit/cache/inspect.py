@@ -23,6 +23,7 @@ from tracejit.cache.contents import (
 )
 from tracejit.cache.entry import Entry
 from tracejit.cache.folder import File, Folder, RefusedError
+from tracejit.cache.program_text import ProgramText
 from tracejit.cache.programs import PROGRAM, Head
 from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
@@ -138,6 +139,9 @@ class Shown:
     key: str
     program: dict[str, Any]
     kernels: dict[str, Entry]
+
+    def __repr__(self) -> str:
+        return "\n".join(ProgramText(self.key, self.program, self.kernels).all())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """emit: a Plan becomes a Program, and a Program becomes one readable Python module."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -94,10 +94,13 @@ def _adapter(launch: KernelLaunch) -> Kernel:
     return named(f"def {NAME}(args):\n    {function}(\n{lines}    )\n", launch.name)
 
 
-def module_source(program: Program, title: str, function: str = "forward") -> str:
+def module_source(
+    program: Program, title: str, function: str = "forward", texts: Mapping[str, str] | None = None
+) -> str:
     """Return a program as the text of a Python module: its kernels, then `function`, which launches them.
 
-    The text runs as it is in a namespace that defines the functions it names (tracejit.backend.python does so).
+    The text runs as it is in a namespace that defines the functions it names (tracejit.backend.python does so). `texts`
+    replaces those of kernels, by their names.
     """
     parts = [
         f'"""{title}\n\n'
@@ -106,7 +109,7 @@ def module_source(program: Program, title: str, function: str = "forward") -> st
         + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
         + '"""\n'
     ]
-    parts += ["\n" + kernel.text for kernel in program.kernels]
+    parts += ["\n" + (texts or {}).get(kernel.name, kernel.text) for kernel in program.kernels]
     body = [_launch_line(row) for row in program.rows] or ["    pass\n"]
     parts.append(f"\ndef {function}(memory):\n" + "".join(body))
     return "\n".join(parts)

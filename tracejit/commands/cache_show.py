@@ -6,9 +6,9 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.entry import Entry
+from tracejit.cache.program_text import ProgramText
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
-from tracejit.commands.program_text import ProgramText
 from tracejit.errors import CacheError, CodegenError
 from tracejit.program import Kernel
 

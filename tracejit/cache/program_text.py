@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracejit.annotate import annotated, short_names
+from tracejit.annotate import annotated, comment, short_names
 from tracejit.cache.entry import Entry
 from tracejit.words import milliseconds, printable, size, table
 
@@ -37,6 +37,12 @@ class ProgramText:
     def where(self, where: Sequence[Any] | None) -> str:
         """Return a line of the user's, with as much of the file's name as tells it from others."""
         return "" if where is None else f"{self.names[where[0]]}:{where[1]}"
+
+    def all(self) -> list[str]:
+        """Return all sections."""
+        sections = [self.head(), self.operations(), self.launches(), self.memory()]
+        sections += [self.source(kernel) for kernel in self.program["kernels"]]
+        return "\n\n".join("\n".join(lines) for lines in sections).splitlines()
 
     def head(self) -> list[str]:
         """Return what the program is."""
@@ -164,7 +170,7 @@ class ProgramText:
         for line, number in kernel["lines"]:
             op = self.ops.get(number)
             if op is not None:
-                yield line, f"{self.where(op['where'])} {op['name']}".lstrip()
+                yield line, comment(op["name"], op["where"], self.names)
 
     def lines_of(self, launched: Sequence[int]) -> Iterator[str]:
         """Give the operations of launches whose kernels have no lines of their own."""
@@ -173,7 +179,7 @@ class ProgramText:
                 for number in row["ops"]:
                     if number in self.ops:
                         op = self.ops[number]
-                        yield f"{self.where(op['where'])} {op['name']}".lstrip()
+                        yield comment(op["name"], op["where"], self.names)
 
     def more(self, name: str, what: str) -> list[str]:
         """Return a line that says how many there are besides."""
