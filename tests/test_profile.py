@@ -30,7 +30,7 @@ def layer(products: int = 1) -> Graph:
 
 def test_each_launch_is_measured_alone() -> None:
     program = pipeline.build(layer(3))
-    found = profile(program, CpuExecutable(program).stepwise())
+    found = profile(program, CpuExecutable(program).stepwise)
     assert len(found.launch_ns) == program.launches == 6
     assert all(ns >= 0 for ns in found.launch_ns)
     assert found.replay_ns > 0
@@ -40,11 +40,11 @@ def test_each_launch_is_measured_alone() -> None:
 def test_launches_run_in_order_on_memory_of_their_own() -> None:
     program = pipeline.build(layer(3))
     executable = CpuExecutable(program)
-    run = executable.stepwise()
     inputs = made_up(program.inputs)
     outputs = program.new_outputs()
+    run = executable.stepwise(inputs, outputs)
     for number in range(len(program.rows)):
-        assert run(number, 1, inputs, outputs) == 0
+        assert run(number, 1) == 0
     np.testing.assert_array_equal(outputs[0], executable(inputs)[0])
     # The other calls of the program go on where they were.
     np.testing.assert_array_equal(executable(inputs)[0], outputs[0])
@@ -56,21 +56,35 @@ def test_a_program_that_checks_indices_is_measured() -> None:
     b.graph.outputs = [b.take(x, index, axis=0)]
     program = pipeline.build(b.graph)
     assert program.checked
-    assert len(profile(program, CpuExecutable(program).stepwise()).launch_ns) == program.launches
+    assert len(profile(program, CpuExecutable(program).stepwise).launch_ns) == program.launches
 
 
 def test_a_program_without_launches() -> None:
     program = pipeline.build(Graph())
-    found = profile(program, CpuExecutable(program).stepwise())
+    found = profile(program, CpuExecutable(program).stepwise)
     assert found.launch_ns == []
 
 
 def test_inputs_that_the_executor_does_not_take() -> None:
     program = pipeline.build(layer())
+    executable = CpuExecutable(program)
     with pytest.raises(
         CodegenError, match="input 2 that was made up for a program is not as the program wants it"
     ):
-        profile(program, lambda *_: 2)
+        profile(
+            program, lambda inputs, outputs: executable.stepwise((inputs[0], inputs[0], inputs[2]), outputs)
+        )
+
+
+def test_a_long_program_takes_as_long_as_its_launches() -> None:
+    b = Builder(Graph())
+    x = b.input(Aval((64, 64), None, F32))
+    for _ in range(500):
+        x = b.matmul(x, x)
+    b.graph.outputs = [x]
+    program = pipeline.build(b.graph)
+    found = profile(program, CpuExecutable(program).stepwise)
+    assert sum(ns > 0 for ns in found.launch_ns) > 450  # what a call takes by itself does not hide a launch
 
 
 @pytest.mark.parametrize("strides", [(1, 4), (-3, 1), (3, -1), (0, 1)])

@@ -11,7 +11,7 @@ without a launch is subtracted, and of several replays the fastest counts, launc
 import time
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,9 +21,16 @@ from tracejit.ops import Layout
 from tracejit.program import Program
 
 _LEAST, _MOST = 3, 200  # replays
+_EMPTY = 10  # calls without a launch, in each of them
 _LIMIT_NS = 300_000_000  # after which there are no more
 
-Run = Callable[[int, int, tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
+
+class Steps(Protocol):
+    """Runs some rows of a program: the first one, and how many."""
+
+    status: int
+
+    def __call__(self, first: int, count: int, /) -> int: ...
 
 
 class Profile(NamedTuple):
@@ -39,44 +46,48 @@ class Profile(NamedTuple):
     replays: int
 
 
-def profile(program: Program, run: Run, layouts: Sequence[Layout | None] = ()) -> Profile:
+def profile(
+    program: Program,
+    steps: Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], Steps],
+    layouts: Sequence[Layout | None] = (),
+) -> Profile:
     """Measure the launches of a program.
 
     Args:
         program: the program.
-        run: runs rows of it: the first row, how many, inputs and outputs.
+        steps: gives for inputs and outputs what runs rows of it.
         layouts: where the elements of each input lie, None or absent for contiguous ones.
 
     Raises:
         CodegenError: if the executor does not take the inputs.
     """
-    inputs = made_up(program.inputs, layouts)
     outputs = program.new_outputs()
     if program.checked:
         outputs = (*outputs, np.zeros((), np.int64))
-    rows = len(program.rows)
+    run = steps(made_up(program.inputs, layouts), outputs)
+    if run.status:
+        raise CodegenError(
+            f"input {run.status} that was made up for a program is not as the program wants it"
+        )
     starts = [number for number, row in enumerate(program.rows) if row.part == 0]
-    counts = [program.rows[start].parts for start in starts]
+    launches = [(start, program.rows[start].parts) for start in starts]
     clock = time.perf_counter_ns
 
     def timed(first: int, count: int) -> int:
         started = clock()
-        run(first, count, inputs, outputs)
+        run(first, count)
         return clock() - started
 
-    status = run(0, rows, inputs, outputs)  # the first pages of the memory, the first use of the kernels
-    if status:
-        raise CodegenError(f"input {status} that was made up for a program is not as the program wants it")
-    best = [float("inf")] * len(starts)
+    rows = len(program.rows)
+    timed(0, rows)  # the first pages of the memory, the first use of the kernels
+    best = [float("inf")] * len(launches)
     whole = empty = float("inf")
     ends = clock() + _LIMIT_NS
     replays = 0
     while replays < _LEAST or (replays < _MOST and clock() < ends):
-        best = [
-            min(ns, timed(*each)) for ns, each in zip(best, zip(starts, counts, strict=True), strict=True)
-        ]
+        best = [min(ns, timed(*launch)) for ns, launch in zip(best, launches, strict=True)]
         whole = min(whole, timed(0, rows))
-        empty = min(empty, timed(0, 0))
+        empty = min(empty, *[timed(0, 0) for _ in range(_EMPTY)])
         replays += 1
     return Profile([max(ns - empty, 0.0) for ns in best], max(whole - empty, 0.0), replays)
 

@@ -134,7 +134,7 @@ class Replay:
     def profile(self) -> Profile | None:
         """Return what each launch takes (Note [profiles]), or None if the program is not compiled (yet)."""
         stepwise = getattr(self._executable, "stepwise", None)
-        return None if stepwise is None else profile(self.program, stepwise(), self._layouts)
+        return None if stepwise is None else profile(self.program, stepwise, self._layouts)
 
     def source(self) -> str:
         """Return the emitted module, with the user's lines beside those of its kernels."""

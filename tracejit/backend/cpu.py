@@ -164,12 +164,12 @@ class CpuExecutable:
         )
         return _launch(state, self._table, program.arena_bytes)
 
-    def stepwise(self) -> "_Steps":
-        """Return what runs some rows of the program, for who measures them."""
+    def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "Steps":
+        """Return what runs some rows of the program on these arrays, for who measures them."""
         instance = _Instance(
             self._state, self._table.arguments, self._table.arena_slots, self.program.arena_bytes
         )
-        return _Steps(instance, self._table, self._checks)
+        return Steps(instance, self._table, self._checks, inputs, outputs)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -192,23 +192,30 @@ class CpuExecutable:
         return list(outputs)
 
 
-class _Steps:
-    """Runs some rows of a program, on an arena that all calls share, and keeps what the state points to."""
+class Steps:
+    """Runs some rows of a program, on arrays that are looked at once, and on an arena that all calls share.
 
-    def __init__(self, instance: _Instance, table: "_Table", checks: np.ndarray) -> None:
-        self._run = _executor(table.code)
+    status      0, or the number of an input that is not as the program wants it; then nothing may be run
+    """
+
+    def __init__(
+        self, instance: _Instance, table: "_Table", checks: np.ndarray, inputs: tuple[np.ndarray, ...],
+        outputs: tuple[np.ndarray, ...],
+    ) -> None:  # fmt: skip
+        self._executor = _executor(table.code)
         self._instance = instance
-        self._kept = table, checks
+        self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
+        self._arrays = id(inputs), id(outputs)
+        self.status = self(0, 0)
+        instance.state[words.CHECK_COUNT] = instance.state[words.PATCH_COUNT] = 0
 
-    def __call__(
-        self, first: int, count: int, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]
-    ) -> int:
-        """Run `count` rows from the first on; return 0, or the number of an input that is not as it should be."""
+    def __call__(self, first: int, count: int) -> int:
+        """Run `count` rows from the first on."""
         state = self._instance.state
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
-        return self._run(self._instance.address, id(inputs), id(outputs), 0)
+        return self._executor(self._instance.address, *self._arrays, 0)
 
 
 class _Table:
