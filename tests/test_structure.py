@@ -29,7 +29,7 @@ KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
     ("annotate", "errors"),
-    ("aval", "config", "locks", "policy", "tree", "upkeep", "words"),
+    ("aval", "config", "locks", "notebook", "policy", "tree", "upkeep", "words"),
     ("logs",),
     ("cache",),
     ("ops",),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final, overload
 
-from tracejit import generator, logs, policy, trace, tree
+from tracejit import generator, logs, notebook, policy, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS
 from tracejit.compare import first_difference
@@ -44,6 +44,7 @@ from tracejit.words import count
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
+_SHOWN = 20  # signatures in a notebook
 _HISTORY = 50  # calls that were recorded, remembered so that view() can show them
 
 
@@ -302,6 +303,24 @@ class AcceleratedFunction(Options):
             f"       check_mode: {self.check_mode!r}\n"
             f"  check_tolerance: {self.check_tolerance:g}"
         )
+
+    def _repr_html_(self) -> str:
+        stats = self.stats
+        programs, kernels = count(stats.programs, "program"), count(stats.kernels, "kernel")
+        note = f"{count(stats.calls, 'call')}, hit rate {self.hit_rate:.4g} %; {programs} of {kernels}"
+        rows = [
+            (
+                key.arguments,
+                key.calls,
+                len(key.variants),
+                sum(len(each.guards) for each in key.variants),
+                key.state,
+            )
+            for key in self.explain().keys
+        ]
+        header = ["arguments", "calls", "traces", "guards", "state"]
+        table = notebook.table(header, rows, _SHOWN, "signatures") if rows else ""
+        return notebook.block(self._tally.label, note, table)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._slot = f"_accelerated_{owner.__qualname__}.{name}"

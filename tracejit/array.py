@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tracejit import numpy_api, trace
+from tracejit import notebook, numpy_api, trace
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.functions import elementwise, indexing, linear, movement, reductions
@@ -138,6 +138,10 @@ class dlarray:
         return f"{header}\n{self._data}"
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        header, _, rest = repr(self).partition("\n")
+        return notebook.block(header, "", *([notebook.values(self._data)] if rest else []))
 
     def __format__(self, spec: str) -> str:
         if not spec:

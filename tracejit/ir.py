@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from tracejit import notebook
 from tracejit.aval import Aval
 from tracejit.ops import OPS, Kind, Op
 
 Where = tuple[str, int] | None  # the user's file and line
+_SHOWN = 60  # nodes of a graph in a notebook
 
 
 class Value:
@@ -77,6 +79,26 @@ class Graph:
 
     def __str__(self) -> str:
         return format_graph(self)
+
+    def _repr_html_(self) -> str:
+        names = _names(self)
+        names |= {value: repr(value.data.item()) for value in self.constants if value.ndim == 0}
+        rows = []
+        for node in self.nodes:
+            arguments = [names[v] for v in node.inputs] + [f"{k}={v}" for k, v in node.params.items()]
+            rows.append((
+                ", ".join(names[v] for v in node.outputs),
+                f"{node.op.name}({', '.join(arguments)})",
+                ", ".join(str(v.aval) for v in node.outputs),
+                f"{node.where[0]}:{node.where[1]}" if node.where else "",
+            ))  # fmt: skip
+        lists = [
+            ", ".join(f"{names[v]}: {v.aval}" for v in self.inputs) or "no inputs",
+            f"results: {', '.join(names[v] for v in self.outputs) or 'none'}",
+        ]
+        title = f"Graph of {len(self.nodes)} ops"
+        table = notebook.table(["value", "op", "size", "line"], rows, _SHOWN, "ops")
+        return notebook.block(title, "; ".join(lists), table if rows else "")
 
 
 class Builder:
@@ -232,26 +254,26 @@ def evaluate(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [data[v] for v in graph.outputs]
 
 
+def _names(graph: Graph) -> dict[Value, str]:
+    """Return the names of a graph's values: in0, c0, v0, ..."""
+    results = [value for node in graph.nodes for value in node.outputs]
+    groups = (("in", graph.inputs), ("c", graph.constants), ("v", results))
+    return {value: f"{stem}{i}" for stem, values in groups for i, value in enumerate(values)}
+
+
 def format_graph(graph: Graph) -> str:
     """Return the graph as text, one line for each input, constant and node."""
-    names: dict[Value, str] = {}
+    names = _names(graph)
 
     def describe(value: Value) -> str:
         return f"{names[value]}:{value.dtype}[{','.join(map(str, value.shape))}]"
 
     lines = []
-    for i, value in enumerate(graph.inputs):
-        names[value] = f"in{i}"
     lines.append(f"inputs  {' '.join(describe(v) for v in graph.inputs)}")
-    for i, value in enumerate(graph.constants):
-        names[value] = f"c{i}"
+    for value in graph.constants:
         text = repr(value.data.item()) if value.data.ndim == 0 else "array"
         lines.append(f"const   {describe(value)} = {text}")
-    counter = 0
     for node in graph.nodes:
-        for value in node.outputs:
-            names[value] = f"v{counter}"
-            counter += 1
         arguments = [names[v] for v in node.inputs] + [f"{k}={v}" for k, v in node.params.items()]
         place = f"  # {node.where[0]}:{node.where[1]}" if node.where else ""
         results = ", ".join(describe(v) for v in node.outputs)

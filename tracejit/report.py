@@ -74,6 +74,16 @@ class KeyReport(NamedTuple):
     replaced: int
     refusal: Refusal | None
 
+    @property
+    def state(self) -> str:
+        """What becomes of a call with this key, in words."""
+        if self.refusal is not None:
+            place = describe_location(self.refusal.where)
+            return f"runs uncompiled: {self.refusal.reason} at {place}; {self.refusal.remedy}"
+        if any(variant.replayable for variant in self.variants):
+            return "replayed"
+        return "to be confirmed by another call" if self.variants else "no trace was kept"
+
 
 class Explanation(str):
     """The text of explain(); `keys` is the same as data, oldest key first, with all guards."""

@@ -12,7 +12,6 @@ from tracejit.replay import Replay
 from tracejit.report import Explanation, KeyReport
 from tracejit.roofline import Rates, rates
 from tracejit.signature import ArrayPart, Key, NumberPart
-from tracejit.trace import describe_location
 from tracejit.traces import Trace
 from tracejit.variants import Entry
 from tracejit.view import data
@@ -166,14 +165,12 @@ def _inputs(function: Callable[..., Any], key: Key, known: Trace, replay: Replay
 
 
 def _key(report: KeyReport) -> data.KeyLine:
-    if report.refusal is not None:
-        place = describe_location(report.refusal.where)
-        state = f"runs uncompiled: {report.refusal.reason} at {place}; {report.refusal.remedy}"
-    elif any(variant.replayable for variant in report.variants):
-        state = "replayed"
-    else:
-        state = "to be confirmed by another call" if report.variants else "no trace was kept"
     return {
-        "arguments": report.arguments, "calls": report.calls, "traces": len(report.variants),
-        "confirmations": report.confirmations, "audits": report.audits, "replaced": report.replaced, "state": state,
-    }  # fmt: skip
+        "arguments": report.arguments,
+        "calls": report.calls,
+        "traces": len(report.variants),
+        "confirmations": report.confirmations,
+        "audits": report.audits,
+        "replaced": report.replaced,
+        "state": report.state,
+    }
