@@ -15,7 +15,6 @@ import pytest
 from tracejit import cli, config, doctor
 from tracejit.backend import compiled, compiler, pool
 from tracejit.cache.inspect import Info
-from tracejit.commands.doctor import text_of
 from tracejit.doctor import facts, findings, trial
 from tracejit.doctor.facts import Blas, CacheFolder, Cuda, Facts, Interpreter, Machine, Setting
 from tracejit.doctor.system import System
@@ -612,10 +611,10 @@ class TestCommand:
             [],
         )
         for line in ("  step        E: no", "  threads     E: none", "  used        no: TRACEJIT_CACHE=off"):
-            assert line in text_of(report).splitlines()
+            assert line in repr(report).splitlines()
         differs = doctor.Report(HEALTHY, but(WORKS, step__difference="output is 1", threads=Threads(1)), [])
         for line in ("  result      output is 1", "  threads     one"):
-            assert line in text_of(differs).splitlines()
+            assert line in str(differs).splitlines()
 
     def test_as_json(self, run):
         code, out, err = run(but(HEALTHY, machine__governor="powersave"), WORKS, "--json")

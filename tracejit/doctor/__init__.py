@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tracejit.doctor.facts import Facts, gather
 from tracejit.doctor.findings import BROKEN, Finding, judge
 from tracejit.doctor.system import System
+from tracejit.doctor.text import text_of
 from tracejit.doctor.trial import Trial, attempt
 
 __all__ = ["Report", "examine"]
@@ -17,7 +18,7 @@ __all__ = ["Report", "examine"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found; `dataclasses.asdict` makes a dict of it that JSON can hold."""
+    """What was found; it shows itself as the command prints it, and `dataclasses.asdict` makes a dict of it."""
 
     facts: Facts
     trial: Trial
@@ -28,11 +29,23 @@ class Report:
         """The findings without which nothing works as it should."""
         return [finding for finding in self.findings if finding.level == BROKEN]
 
+    def __repr__(self) -> str:
+        return text_of(self.facts, self.trial, self.findings)
+
 
 def examine(system: System | None = None) -> Report:
     """Return what there is to say of this machine and this process; takes about two seconds, and compiles.
 
     Nothing of it is kept: what is compiled goes to a temporary folder.
+
+    Args:
+        system: what is asked of the operating system; tests give another one.
+
+    Examples:
+        >>> import tracejit.doctor
+        >>> report = tracejit.doctor.examine()
+        >>> report.trial.step.difference is None, report.facts.setting("backend")
+        (True, 'cpu')
     """
     facts = gather(system or System())
     trial = attempt(facts)
