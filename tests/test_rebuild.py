@@ -279,6 +279,15 @@ def test_memory_of_a_trial_is_random_and_what_is_around_it_counts(root) -> None:
 
 
 def test_numbers_as_words() -> None:
-    given = [7, ["float32", "inf"], ["bool", "True"], ["int8", "-1"], ["float64", "0.5"]]
+    given = [7, ["float32", "inf"], ["bool", "True"], ["int8", "-1"], ["float64", "-0.5"]]
     found = list(trial._words(given, []))
-    assert found == [7, 0x7F800000, 1, 0xFF, np.float64(0.5).view(np.int64)]
+    assert found == [7, 0x7F800000, 1, 0xFF, np.float64(-0.5).view(np.int64)]
+
+
+def test_arguments_that_are_none(root) -> None:
+    entry = named(root, "cumsum_")
+    trials = Trials()
+    for arguments in ([1 << 70], [["float99", "1"]], [["memory", 3, 0]]):
+        with pytest.raises(TrialError, match=r"cannot be called \((OverflowError|TypeError|IndexError): "):
+            trials.run(entry.symbol, entry.code, entry.needs, [Case([], arguments, 0)])
+    trials.close()

@@ -124,6 +124,8 @@ def serve() -> None:
             found: Any = [_run(address, *case) for case in cases]
         except CodegenError as error:
             found = str(error)
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
+            found = f"cannot be called ({type(error).__name__}: {error})"
         print(json.dumps(found), file=answers, flush=True)
 
 
@@ -173,4 +175,6 @@ def _words(arguments: Sequence[Any], blocks: Sequence[_Block]) -> Iterator[int]:
         else:
             dtype, text = np.dtype(argument[0]), argument[1]
             value = text == "True" if dtype.kind == "b" else float(text) if dtype.kind == "f" else int(text)
-            yield int.from_bytes(np.asarray(value, dtype).tobytes(), sys.byteorder)
+            word = np.zeros(1, np.int64)
+            word.view(dtype)[0] = value
+            yield int(word[0])
