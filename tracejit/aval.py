@@ -6,6 +6,7 @@ C, B and T occur at most once. The order is the user's; nothing is permuted into
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,13 @@ class Aval(NamedTuple):
         return size
 
     def __str__(self) -> str:
-        return f"{describe_shape(self.shape, self.format)} {self.dtype}"
+        return f"{describe_shape(self.shape, self.format)} {dtype_name(self.dtype)}"
+
+
+@cache
+def dtype_name(dtype: np.dtype) -> str:
+    """Return the name of a dtype, which NumPy puts together anew each time."""
+    return str(dtype)
 
 
 def describe_shape(shape: Sequence[int], format: str | None) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracejit.annotate import comment, short_names
+from tracejit.aval import dtype_name
 from tracejit.codegen.emit import Origins
 from tracejit.ir import Graph, Node, Value, Where
 from tracejit.ops import Kind
@@ -274,7 +275,7 @@ class _Describer:
             node.op.name,
             tuple([self.name(value) for value in node.inputs]),
             {name: str(value) for name, value in node.params.items()},
-            tuple([Result(self.name(value), value.shape, str(value.dtype)) for value in node.outputs]),
+            tuple([Result(self.name(value), value.shape, dtype_name(value.dtype)) for value in node.outputs]),
             node.where,
             tuple(rows),
         )

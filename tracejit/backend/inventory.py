@@ -21,6 +21,7 @@ import time
 from typing import Any, Protocol
 
 from tracejit import config
+from tracejit.aval import dtype_name
 from tracejit.backend.key import key_of
 from tracejit.cache.programs import Programs
 from tracejit.cache.store import root
@@ -146,9 +147,9 @@ def _entry(kernel: Kernel) -> str:
 def _argument(argument: Argument) -> Any:
     if isinstance(argument, Pointer):
         place = argument.place
-        return [place.kind, place.number, place.offset + argument.offset_bytes, str(argument.dtype)]
+        return [place.kind, place.number, place.offset + argument.offset_bytes, dtype_name(argument.dtype)]
     if isinstance(argument, Number):
-        return [str(argument.dtype), repr(argument.value.item())]
+        return [dtype_name(argument.dtype), repr(argument.value.item())]
     if isinstance(argument, Symbol):
         return ["symbol", argument.name]
     return argument
