@@ -423,7 +423,7 @@ def edit(place: str, index: int, value: Any) -> Callable[[Any], None]:
         (edit("constant", 3, 4), r"is byte 4 of 0 to 48 \(constant\)"),
         (edit("arena", 2, 1 << 30), r"is byte 1073741824 of 0 to \d+ \(arena\)"),
         (edit("arena", 2, 8), "begins at 8 of the arena"),
-        (edit("arena", 1, 1), "a place of row 0 is 1"),
+        (edit("arena", 1, 1), "the arena of row 0 is 1"),
         (lambda d: d.update(arena_bytes=-1), "the size of the arena is -1"),
         (lambda d: d.update(arena_bytes=1 << 60), "the size of the arena is 1152921504606846976"),
         (lambda d: d.update(arena_bytes=0), r"of 0 to 0 \(arena\)"),

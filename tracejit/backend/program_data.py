@@ -22,8 +22,8 @@ from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Sy
 MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
 _MOST_AXES = 64
 _WORD = 1 << 63
-_PLACES = ("input", "output", "constant", "arena")
 _SYMBOLS = ("sgemm", "dgemm")
+_DTYPES = {str(dtype): dtype for dtype in SUPPORTED_DTYPES}
 _FAULT = Aval((), None, np.dtype(np.int64))
 
 
@@ -101,9 +101,13 @@ def decoded(data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[La
         ) from error
 
 
+def _wrong(what: str) -> CodegenError:
+    return CodegenError(f"a program is not what was written: {what}")
+
+
 def _check(holds: bool, what: str) -> None:
     if not holds:
-        raise CodegenError(f"a program is not what was written: {what}")
+        raise _wrong(what)
 
 
 def whole(value: Any, least: int, most: int, what: str) -> int:
@@ -112,8 +116,9 @@ def whole(value: Any, least: int, most: int, what: str) -> int:
     Raises:
         CodegenError: if it is something else; `what` names it.
     """
-    _check(type(value) is int and least <= value <= most, f"{what} is {value!r:.40}")
-    return value  # type: ignore[no-any-return]
+    if type(value) is not int or not least <= value <= most:
+        raise _wrong(f"{what} is {value!r:.40}")
+    return value
 
 
 def aval_of(data: Any, what: str) -> Aval:
@@ -136,9 +141,10 @@ def dtype_of(name: Any, what: str) -> np.dtype:
     Raises:
         CodegenError: if there is none; `what` names what it is of.
     """
-    found = next((dtype for dtype in SUPPORTED_DTYPES if str(dtype) == name), None)
-    _check(found is not None, f"the dtype of {what} is {name!r:.40}")
-    return found  # type: ignore[return-value]
+    found = _DTYPES.get(name)
+    if found is None:
+        raise _wrong(f"the dtype of {what} is {name!r:.40}")
+    return found
 
 
 class _Reader:
@@ -163,6 +169,7 @@ class _Reader:
                 (*_reach(aval), aval.dtype) for aval in (*self.outputs, *([_FAULT] if self.checked else []))
             ],
             "constant": [(0, array.nbytes, array.dtype) for array in self.constants],
+            "arena": [(0, self.arena_bytes, np.dtype(np.uint8))],
         }
 
     def program(self) -> Program:
@@ -202,40 +209,53 @@ class _Reader:
         )
 
     def argument(self, data: Any, row: int) -> Argument:
-        if not isinstance(data, list):
-            return whole(data, -_WORD, _WORD - 1, f"a number of row {row}")
-        kind = data[0]
+        # What a failure is called is made up when there is one: there are many arguments.
+        if type(data) is int:
+            if not -_WORD <= data < _WORD:
+                raise _wrong(f"a number of row {row} is {data!r:.40}")
+            return data
+        kind = data[0] if isinstance(data, list) else "number"
         if kind == "symbol":
             _, name = data
-            _check(name in _SYMBOLS, f"row {row} calls {name!r:.40}")
+            if name not in _SYMBOLS:
+                raise _wrong(f"row {row} calls {name!r:.40}")
             return Symbol(name)
         if kind == "number":
+            if not isinstance(data, list):
+                raise _wrong(f"a number of row {row} is {data!r:.40}")
             _, dtype_name, digits = data
             dtype = dtype_of(dtype_name, f"a number of row {row}")
             content = bytes.fromhex(digits)
-            _check(len(content) == dtype.itemsize, f"a number of row {row} has {len(content)} bytes")
+            if len(content) != dtype.itemsize:
+                raise _wrong(f"a number of row {row} has {len(content)} bytes")
             return Number(np.frombuffer(content, dtype)[0], dtype)
-        kind, place, start, offset, dtype_name = data
+        return self.pointer(data, row)
+
+    def pointer(self, data: list[Any], row: int) -> Pointer:
         what = f"a place of row {row}"
-        _check(kind in _PLACES, f"{what} is {kind!r:.40}")
-        dtype = dtype_of(dtype_name, what)
-        start = whole(start, 0, MOST_BYTES, what)
-        offset = whole(offset, -MOST_BYTES, MOST_BYTES, what)
+        kind, number, start, offset, dtype_name = data
+        known = self.places.get(kind)
+        if known is None:
+            raise _wrong(f"{what} is {kind!r:.40}")
+        dtype = _DTYPES.get(dtype_name)
+        if dtype is None:
+            raise _wrong(f"the dtype of {what} is {dtype_name!r:.40}")
+        if type(number) is not int or not 0 <= number < len(known):
+            raise _wrong(f"the {kind} of row {row} is {number!r:.40}")
+        whole(start, 0, MOST_BYTES, what)
+        whole(offset, -MOST_BYTES, MOST_BYTES, what)
+        low, high, own = known[number]
         if kind == "arena":
-            whole(place, 0, 0, what)
-            _check(start % ALIGNMENT == 0, f"{what} begins at {start} of the arena")
-            low, high = 0, self.arena_bytes
-        else:
-            known = self.places[kind]
-            low, high, own = known[whole(place, 0, len(known) - 1, f"the {kind} of row {row}")]
-            _check(
-                start == 0 and dtype == own, f"{what} is {dtype} at {start} of {kind} {place}, which is {own}"
-            )
+            if start % ALIGNMENT:
+                raise _wrong(f"{what} begins at {start} of the arena")
+        elif start or dtype != own:
+            raise _wrong(f"{what} is {dtype} at {start} of {kind} {number}, which is {own}")
         at = start + offset
         # What has no elements may be pointed to, but the arena is never empty where something lies in it.
         inside = low <= at < high or (low == high == at and kind != "arena")
-        _check(inside and offset % dtype.itemsize == 0, f"{what} is byte {at} of {low} to {high} ({kind})")
-        return Pointer(Place(kind, place, start), offset, dtype)
+        if not inside or offset % dtype.itemsize:
+            raise _wrong(f"{what} is byte {at} of {low} to {high} ({kind})")
+        return Pointer(Place(kind, number, start), offset, dtype)
 
 
 def is_kernel(name: str, text: str) -> bool:
