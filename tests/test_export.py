@@ -2,13 +2,16 @@
 """export() and load(): what is loaded gives what the accelerated function gave, and what cannot be is refused."""
 
 import copy
+import gc
 import inspect
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +23,7 @@ import pytest
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
 from tracejit.backend.ahead import LEVELS, runs_here
+from tracejit.passes import products
 
 HERE = [level for level in LEVELS if runs_here(level)]
 
@@ -407,6 +411,95 @@ def test_threads_call_at_once(path: str) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_many_threads_and_many_signatures(path: str) -> None:
+    step = tj.dlaccelerate(lambda x, n: (x * n).sum())
+    sizes = range(1, 9)
+    loaded = exported(step, path, *[(np.ones(size), 2) for size in sizes])
+    wrong: list[Any] = []
+
+    def run(first: int) -> None:
+        for i in range(400):
+            size = (first + i) % 8 + 1
+            if loaded(np.ones(size), 2).item() != 2.0 * size:
+                wrong.append(size)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_what_is_loaded_goes_with_the_function(path: str) -> None:
+    step = tj.dlaccelerate(lambda x: (x * 2, x.sum()))
+    tj.export(step, path, args=(np.ones(3),))
+    for _ in range(2):
+        loaded = tj.load(path)
+        results = [loaded(np.ones(3)) for _ in range(4)]
+        gone = weakref.ref(loaded)
+        del loaded
+        gc.collect()
+        assert gone() is None
+        assert [(y.tolist(), total.item()) for y, total in results] == [([2.0] * 3, 3.0)] * 4
+
+
+def test_results_belong_to_the_caller(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(lambda x: x * 2), path, (np.ones(3),))
+    kept = [loaded(np.full(3, float(i))) for i in range(10)]
+    kept[3][0] = 77.0
+    del kept[5]
+    kept += [loaded(np.full(3, float(i))) for i in range(10, 20)]
+    assert [y.tolist()[1] for y in kept] == [2.0 * i for i in range(20) if i != 5]
+
+
+def test_products_of_blas(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "multiplier", lambda *_: "gemm")
+    x, y = np.arange(12.0).reshape(4, 3), np.ones((3, 5))
+    step = tj.dlaccelerate(lambda x, y: x @ y)
+    tj.export(step, path, args=(x, y))
+    assert "symbol('dgemm')" in step.source()
+    assert same(tj.load(path)(x, y), step(x, y))
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import tracejit as tj
+step = tj.load(sys.argv[1])
+x = np.random.default_rng(0).standard_normal((300, 300))
+want = [np.asarray(each).tobytes() for each in step(x)]
+child = os.fork()
+same = all([np.asarray(each).tobytes() for each in step(x)] == want for _ in range(5))
+if child == 0:
+    os._exit(not same)
+_, status = os.waitpid(child, 0)
+del step
+again = tj.load(sys.argv[1])
+same = same and [np.asarray(each).tobytes() for each in again(x)] == want
+print(same, status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_child_and_a_second_function(path: str) -> None:
+    x = np.random.default_rng(0).standard_normal((300, 300))
+    tj.export(tj.dlaccelerate(lambda x: (tj.tanh(x) @ x.T, x.sum(axis=0))), path, args=(x,))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, path],
+        env=os.environ | {"TRACEJIT_THREADS": "3"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "True 0\n"
+
+
+def test_the_log(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    tj.export(tj.dlaccelerate(lambda x: 2 * x), path, args=(np.ones(3),))
+    with caplog.at_level("INFO", "tracejit"):
+        tj.load(path)
+    (line,) = [record.getMessage() for record in caplog.records if "loaded from" in record.getMessage()]
+    assert re.fullmatch(rf".*<lambda>: loaded from {path}, 1 trace, code for host, in \d+\.\d ms\.", line)
 
 
 # What cannot be exported.

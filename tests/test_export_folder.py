@@ -18,9 +18,9 @@ import pytest
 
 import tracejit as tj
 from tracejit import ExportError
-from tracejit.artefact import files
+from tracejit.artefact import files, loaded
 from tracejit.artefact.code import ExportedCode, Object
-from tracejit.backend import elf
+from tracejit.backend import elf, memory
 from tracejit.backend.program_data import decoded, encoded
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
@@ -538,7 +538,9 @@ def test_places_of_strided_inputs() -> None:
 
 
 def test_code_that_nobody_has() -> None:
-    with pytest.raises(CodegenError, match=r"^there is no object code of run$"):
+    with pytest.raises(
+        ExportError, match=r"^load: there is no object code of run\. Export the function where it is to"
+    ):
         ExportedCode({}).function("run")
 
 
@@ -559,9 +561,8 @@ def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
     assert code.count(b"\0sched_yield\0") == 1
     other = code.replace(b"\0sched_yield\0", b"\0sched_YIELD\0")
     with pytest.raises(
-        CodegenError,
-        match=r"^object code of tracejit_run_parts cannot be loaded: there is no "
-        r"sched_YIELD$",
+        ExportError,
+        match=r"^load: object code of tracejit_run_parts cannot be loaded: there is no sched_YIELD\. Export the",
     ):
         ExportedCode({"run_parts": Object("tracejit_run_parts", (), other)}).function("run_parts")
 
@@ -594,3 +595,19 @@ def test_object_code_of_random_bytes(code: bytes) -> None:
             )
         with contextlib.suppress(CodegenError):
             elf.names(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
+
+
+def test_a_python_that_lays_out_arrays_otherwise(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check() -> None:
+        raise CodegenError("this build of Python lays out its objects in another way")
+
+    monkeypatch.setattr(memory, "check_layout", check)
+    refused(path, "^load: this build of Python lays out its objects in another way$")
+
+
+def test_a_package_that_is_not_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> None:
+        raise ModuleNotFoundError("No module named 'scipy'")
+
+    monkeypatch.setattr(loaded, "_variants", missing)
+    refused(path, r"step.tj needs a package that is not there \(No module named 'scipy'\)\.$")

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tracejit.backend import elf, objects
-from tracejit.errors import CodegenError
+from tracejit.errors import CodegenError, ExportError
 from tracejit.locks import new_lock
 from tracejit.program import Kernel, Prepared
+
+_AGAIN = "Export the function where it is to run."
 
 
 class Object(NamedTuple):
@@ -55,10 +57,12 @@ class ExportedCode:
                     self._engine = objects.new_engine()
                 file = self._objects.get(name)
                 if file is None:
-                    raise CodegenError(f"there is no object code of {name}")
-                found = self._addresses[name] = objects.load(
-                    file.symbol, file.code, _needs(file), self._engine
-                )
+                    raise ExportError(f"load: there is no object code of {name}. {_AGAIN}")
+                try:
+                    found = objects.load(file.symbol, file.code, _needs(file), self._engine)
+                except CodegenError as error:
+                    raise ExportError(f"load: {error}. {_AGAIN}") from None
+                self._addresses[name] = found
             return found
 
 

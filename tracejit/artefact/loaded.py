@@ -2,25 +2,27 @@
 """load(): an exported folder as a function, which neither traces nor compiles."""
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tracejit import generator, trace, tree
+from tracejit import generator, logs, trace, tree
 from tracejit.array import dlarray
 from tracejit.artefact import files, values
 from tracejit.artefact.machine import HOST, executor_hash, system
 from tracejit.callpath import MISS
 from tracejit.codegen.emit import module_source
-from tracejit.errors import ArgumentError, ExportError, RetraceError, TraceError, TraceJitError
+from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
 from tracejit.explain import leaf_names
 from tracejit.guards import GuardFailed
 from tracejit.program import Program
 from tracejit.signature import ArrayPart, Call, Key, NumberPart, ValuePart, layouts, read
 from tracejit.state import NOTHING, State
 from tracejit.traces import ArrayLeaf, NumberLeaf, Replayable
+from tracejit.words import count, milliseconds
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1  # of int64
@@ -328,17 +330,42 @@ def load(
         >>> print(loaded.signature[0])
         (x: 2 float64) -> 2 float64
     """
+    started_ns = time.perf_counter_ns()
     path = os.path.abspath(os.fspath(path))
     content = files.read(path, shared, sha256)
+    _check_process()
     try:
-        return LoadedFunction(path, shared, classes or {}, cpu, content)
+        made = LoadedFunction(path, shared, classes or {}, cpu, content)
     except ExportError:
         raise
+    except ImportError as error:
+        raise ExportError(f"load: {path} needs a package that is not there ({error}).") from error
     except _WRONG as error:
         raise ExportError(
             f"load: {path} is not what export() writes ({type(error).__name__}: {error!s:.200}). Export the function "
             "again."
         ) from error
+    if logs.enabled(logs.INFO):
+        told = (
+            f"{made.__name__}: loaded from {path}, {count(len(made.signature), 'trace')}, code for {made.cpu}"
+        )
+        logs.write(logs.INFO, "load", f"{told}, in {milliseconds(time.perf_counter_ns() - started_ns)} ms.")
+    return made
+
+
+def _check_process() -> None:
+    """Check that arrays are laid out as the executor reads them.
+
+    Raises:
+        ExportError: if they are not.
+    """
+    from tracejit.backend import memory
+
+    try:
+        memory.check_layout()
+        memory.slots()
+    except CodegenError as error:
+        raise ExportError(f"load: {error}") from error
 
 
 def _reloaded(
