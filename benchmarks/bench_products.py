@@ -35,7 +35,7 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
     from tracejit.passes.lower import Access
-    from tracejit.passes.plan import KernelLaunch
+    from tracejit.passes.launches import KernelLaunch
     from tracejit.passes.products import WIDE_BYTES
 
     kind = np.dtype(dtype)

@@ -65,7 +65,8 @@ def run(state: Any, inputs: int, outputs: int, results: int) -> int:
     threads.run_parts. A check describes an
     input: (address of the dtype, axes, whether it has to be contiguous, sizes..., strides in bytes...). A patch is
     (place among the arguments, 0 for an input and 1 for an output, its number, bytes to add). A row is
-    (kernel address, place of its arguments, how many rows from this one on may run at the same time).
+    (kernel address, place of its arguments, parts, rows of each part): 1 part, or as many from this row on that may
+    run at the same time.
 
     If `results` is not 0, outputs and results are the addresses of lists: of arrays that a call filled before, and
     of the labelled arrays that hold the first of them. They are filled anew if nobody but these lists has them, and if
@@ -144,7 +145,7 @@ def run(state: Any, inputs: int, outputs: int, results: int) -> int:
             i += 1
         else:
             call_parts(state[RUN_PARTS], pointer(state[POOL]), row, arguments)
-            i += row[2]
+            i += row[2] * row[3]
     if state[FLUSH] != 0:
         set_control(control)
     return 0

@@ -30,7 +30,7 @@ CONTIGUOUS_AND_ALIGNED, WRITEABLE = 0x101, 0x400
     RESULT_COUNT, RESULT_TYPE, RESULT_FORMATS, NONE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK,
 ) = range(19)  # fmt: skip
 STATE_WORDS = 19
-ROW_WORDS = 3
+ROW_WORDS = 4
 
 # Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
 (

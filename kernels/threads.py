@@ -83,8 +83,11 @@ def work(pool: Any) -> None:
             if exchange_word(pool, TICKET, ticket, ticket - _ONE_FROM_END):
                 control = read_control(0)
                 set_control(pool[LAUNCH_CONTROL])
-                row = advance(pointer(pool[LAUNCH_ROWS]), ROW_WORDS * (end - 1))
-                call(row[0], advance(pointer(pool[LAUNCH_ARGUMENTS]), row[1]))
+                rows = pointer(pool[LAUNCH_ROWS])
+                length = rows[3]
+                for i in range((end - 1) * length, end * length):
+                    row = advance(rows, ROW_WORDS * i)
+                    call(row[0], advance(pointer(pool[LAUNCH_ARGUMENTS]), row[1]))
                 set_control(control)
                 add_word(pool, DONE, 1)
             looks = 0
@@ -107,16 +110,17 @@ def work(pool: Any) -> None:
 
 
 def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
-    """Run as many rows from the first of `rows` on as its third word says, on all threads of a pool."""
-    parts = rows[2]
+    """Run the parts that begin with the first of `rows`, whose third word is their number and the fourth that of the rows
+    of each, on all threads of a pool."""
+    parts, length = rows[2], rows[3]
     owned = parts <= _NUMBER and exchange_word(pool, OWNER, 0, 1)
     if owned and pool[TO_SKIP] > 0:
         pool[TO_SKIP] -= 1
         store_word(pool, OWNER, 0)
         owned = False
     if not owned:
-        for part in range(parts):
-            row = advance(rows, ROW_WORDS * part)
+        for i in range(parts * length):
+            row = advance(rows, ROW_WORDS * i)
             call(row[0], advance(arguments, row[1]))
         return
     started_ns = now_ns()
@@ -136,8 +140,9 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
         if part >= (ticket >> _NUMBER_BITS) & _NUMBER:
             break
         if exchange_word(pool, TICKET, ticket, ticket + 1):
-            row = advance(rows, ROW_WORDS * part)
-            call(row[0], advance(arguments, row[1]))
+            for i in range(part * length, (part + 1) * length):
+                row = advance(rows, ROW_WORDS * i)
+                call(row[0], advance(arguments, row[1]))
             add_word(pool, DONE, 1)
     worked_ns = now_ns()
     looks = 0

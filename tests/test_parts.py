@@ -2,6 +2,7 @@
 """Launches in parts: results do not depend on the order of parts, nor on threads."""
 
 import itertools
+import math
 import os
 import random
 import subprocess
@@ -20,9 +21,9 @@ from tracejit.backend.cpu import CpuExecutable
 from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, evaluate
-from tracejit.passes import parts, products
+from tracejit.passes import bands, parts, products
 from tracejit.pipeline import build
-from tracejit.program import Program
+from tracejit.program import Program, Row
 
 
 @pytest.fixture
@@ -33,16 +34,33 @@ def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_PARTS", 3)
     monkeypatch.setattr(parts, "LEAST_FOLDED", 1)
     monkeypatch.setattr(products, "ROWS", 1)
+    monkeypatch.setattr(bands, "LEAST_NS", math.inf)
+
+
+@pytest.fixture
+def always_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put every launch that has more than one row into a section, if it can join one."""
+    monkeypatch.setattr(parts, "LEAST_FOLDED", 0.01)
+    monkeypatch.setattr(bands, "LEAST_NS", 0.0)
+    monkeypatch.setattr(bands, "BAND_ROWS", 1)
+    monkeypatch.setattr(bands, "LEAST_ROWS", 1)
+    monkeypatch.setattr(bands, "MOST_BANDS", 3)
 
 
 def reordered(program: Program, rnd: random.Random) -> Program:
-    """Return the program with the parts of each launch in another order."""
-    rows = []
+    """Return the program with the parts of each section in another order, mixed as several threads may mix them."""
+    rows: list[Row] = []
     at = 0
     while at < len(program.rows):
-        group = program.rows[at : at + program.rows[at].parts]
-        at += len(group)
-        rows += rnd.sample(group, len(group))
+        first = program.rows[at]
+        starts = range(at, at + first.parts * first.length, first.length)
+        queues = [list(program.rows[start : start + first.length]) for start in starts]
+        at += first.parts * first.length
+        alone = rnd.random() < 0.3
+        while queues:
+            queue = rnd.choice(queues)
+            rows += [queue.pop(0) for _ in range(len(queue) if alone else 1)]
+            queues = [each for each in queues if each]
     return program._replace(rows=rows)
 
 
@@ -69,6 +87,13 @@ def check(seed: int, dtypes: Sequence[str], steps: int, in_strides: bool) -> int
 def test_parts_in_any_order(in_strides: bool) -> None:
     cut = sum(check(seed, ("float64", "float32", "int64"), 20, in_strides) for seed in range(60))
     assert cut > 200
+
+
+@pytest.mark.parametrize("in_strides", [False, True])
+@pytest.mark.usefixtures("always_in_bands")
+def test_bands_in_any_order(in_strides: bool) -> None:
+    cut = sum(check(seed, ("float64", "float32", "int64"), 20, in_strides) for seed in range(60))
+    assert cut > 25
 
 
 def reduction(x: np.ndarray) -> Program:

@@ -18,7 +18,8 @@ from tracejit.ops.op import Layout
 from tracejit.passes.accumulate import accumulate
 from tracejit.passes.chop import chop
 from tracejit.passes.fuse import Fused, Loop, fuse
-from tracejit.passes.plan import ALIGNMENT, Arena, NestLaunch, plan
+from tracejit.passes.launches import Section
+from tracejit.passes.plan import ALIGNMENT, Arena, plan
 from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
 from tracejit.passes.split import split
@@ -478,13 +479,9 @@ def test_a_loop_never_reads_what_it_writes() -> None:
         maker = random_case(random.Random(seed), 30, ("float64", "float32"))
         assert maker is not None
         for launch in plan(*grouped(maker.graph)).launches:
-            if isinstance(launch, NestLaunch):
-                reads, writes = ([a.root for a in part] for part in (launch.nest.reads, launch.nest.writes))
-            else:
-                roots = launch.touched
-                reads, writes = roots[: -launch.writes], roots[-launch.writes :]
-            assert not set(reads) & set(writes)
-            assert len(set(writes)) == len(writes) <= 128
+            assert not isinstance(launch, Section)
+            assert not set(launch.reads) & set(launch.writes)
+            assert len(set(launch.writes)) == len(launch.writes) <= 128
 
 
 def test_memory_of_dead_values_is_used_again() -> None:

@@ -252,6 +252,7 @@ def test_other_sizes_compile_nothing() -> None:
 
     for n in (7, 19, 45):
         run(20, n, 3)
+    run(32, 64, 32)  # by panels
     count = len(compiled)
     for m, n, k in ((8, 3, 300), (129, 16, 4), (20, 31, 7), (30, 32, 2), (64, 200, 11)):
         run(m, n, k)

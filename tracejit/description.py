@@ -22,7 +22,8 @@ from tracejit.ops import Kind
 from tracejit.ops.op import Pieces, Strided
 from tracejit.passes.apart import Apart
 from tracejit.passes.fuse import Fused, Loop, Step
-from tracejit.passes.plan import KernelLaunch, Launch, NestLaunch, Parts, Place, Plan
+from tracejit.passes.launches import Launch, Section, Single
+from tracejit.passes.plan import Place, Plan
 from tracejit.program import Program
 
 _ASSIGNED = re.compile(r"\s+(v\d+) = ")
@@ -137,7 +138,7 @@ def describe(stages: Stages, most: int | None = None) -> Description:
 class _Launched(NamedTuple):
     """Launches that do the same, each on a part, their rows, and the step that they belong to (None: none)."""
 
-    parts: list[NestLaunch | KernelLaunch]
+    parts: list[Single]
     rows: range
     step: Step | None = None
 
@@ -151,7 +152,7 @@ class _Launched(NamedTuple):
 
     @property
     def writes(self) -> list[Value]:
-        return [root for part in self.parts for root in _written(part)]
+        return [root for part in self.parts for root in part.writes]
 
     @property
     def reads(self) -> list[Value]:
@@ -315,6 +316,7 @@ class _Describer:
                 found[number] = op
         return found
 
+<<<<<<< HEAD
     def lives(self) -> dict[Value, list[int]]:
         """Return the first and the last row that touch each root."""
         lives: dict[Value, list[int]] = {}
@@ -328,6 +330,16 @@ class _Describer:
                     lives[root] = [row, after - 1]
             row = after
         return lives
+=======
+    def last_rows(self) -> dict[Value, int]:
+        """Return the last row that touches each root."""
+        last: dict[Value, int] = {}
+        for each in _launched(self.plan.launches):
+            for part, row in zip(each.parts, each.rows, strict=True):
+                for root in part.touched:
+                    last[root] = max(row, last.get(root, row))
+        return last
+>>>>>>> 43b5a7a (wip: bands)
 
     def buffer(self, root: Value, each: _Launched, first: int, last: int) -> Buffer:
         place = self.plan.places[root]
@@ -419,29 +431,24 @@ def _constant(value: Value, number: int) -> str:
     return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
 
 
-def _launched(launches: Iterable[Launch], shown: set[int]) -> Iterator[_Launched]:
-    """Return the launches with rows among `shown`."""
+def _launched(launches: Iterable[Launch], shown: set[int] | None = None) -> Iterator[_Launched]:
+    """Return the launches with rows among `shown`; those that are cut alike, with the rows of all parts."""
     row = 0
     for launch in launches:
-        parts = launch.parts if isinstance(launch, Parts) else [launch]
-        rows = range(row, row + len(parts))
-        if not shown.isdisjoint(rows):
-            yield _Launched(parts, rows)
-        row += len(parts)
+        tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
+        length = len(tasks[0])
+        end = row + len(tasks) * length
+        for i in range(length):
+            rows = range(row + i, end, length)
+            if shown is None or not shown.isdisjoint(rows):
+                yield _Launched([task[i] for task in tasks], rows)
+        row = end
 
 
-def _read(launch: NestLaunch | KernelLaunch) -> list[Value]:
+def _read(launch: Single) -> list[Value]:
     """Return the memory that a launch reads; that of a sum that it adds to counts."""
-    if isinstance(launch, NestLaunch):
-        return [access.root for access in launch.nest.reads]
-    adds = launch.node is not None and launch.node.op.name == "matmul_add"
-    return launch.touched if adds else launch.touched[: len(launch.pointers) - launch.writes]
-
-
-def _written(launch: NestLaunch | KernelLaunch) -> list[Value]:
-    if isinstance(launch, NestLaunch):
-        return [access.root for access in launch.nest.writes]
-    return launch.touched[len(launch.pointers) - launch.writes :]
+    adds = any(node.op.name == "matmul_add" for node in launch.nodes)
+    return launch.touched if adds else launch.reads
 
 
 def _is_copied(node: Node) -> bool:

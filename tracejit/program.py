@@ -48,8 +48,10 @@ Argument = int | Pointer | Number | Symbol
 
 
 class Row(NamedTuple):
-    """One launch, or one of its parts, which may run at the same time: the kernel, its arguments, and the user's lines
-    that it comes from."""
+    """One launch: the kernel, its arguments, and the user's lines that it comes from.
+
+    Of work that is done in several parts, which may run at the same time, each part is `length` rows one after the other.
+    """
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
@@ -57,6 +59,7 @@ class Row(NamedTuple):
     where: tuple[Where, ...]
     part: int = 0
     parts: int = 1
+    length: int = 1
 
 
 class Prepared(NamedTuple):

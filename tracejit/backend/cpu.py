@@ -228,8 +228,7 @@ class _Table:
         patches: list[int] = []
         arena_slots: list[int] = []
         for row in program.rows:
-            together = row.parts if row.part == 0 else 1
-            rows += (code.address(row.kernel), len(arguments), together)
+            rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
             for argument in row.arguments:
                 word = 0
                 if isinstance(argument, Pointer):

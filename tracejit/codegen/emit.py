@@ -11,7 +11,8 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, emit_nest, named
 from tracejit.ir import Node, Where
 from tracejit.passes.lower import Access
-from tracejit.passes.plan import KernelLaunch, Launch, NestLaunch, Parts, Plan
+from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Section
+from tracejit.passes.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 
 Origins = dict[str, dict[str, Node]]
@@ -36,10 +37,14 @@ def _named(node: Node) -> str:
 
 
 def _rows(launch: Launch, plan: Plan, origins: Origins) -> list[Row]:
-    if not isinstance(launch, Parts):
+    if not isinstance(launch, Section):
         return [_row(launch, plan, origins)]
-    count = len(launch.parts)
-    return [_row(part, plan, origins)._replace(part=i, parts=count) for i, part in enumerate(launch.parts)]
+    count = len(launch.tasks)
+    return [
+        _row(each, plan, origins)._replace(part=i, parts=count, length=len(task))
+        for i, task in enumerate(launch.tasks)
+        for each in task
+    ]
 
 
 def _row(launch: NestLaunch | KernelLaunch, plan: Plan, origins: Origins) -> Row:
@@ -81,7 +86,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
 def _adapter(launch: KernelLaunch) -> Kernel:
     """Return a kernel that calls a hand-written function with the arguments of the launch."""
     arguments = [f"args[{i}]" for i in range(len(launch.numbers) + (launch.symbol is not None))]
-    reads = len(launch.pointers) - launch.writes
+    reads = len(launch.pointers) - launch.written
     for i, access in enumerate(launch.pointers):
         suffix = SUFFIXES[access.dtype]
         place = f"args[{len(arguments)}]"

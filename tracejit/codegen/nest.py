@@ -16,6 +16,7 @@ from tracejit.ir import Node
 from tracejit.ops.op import Fold as FoldEmit
 from tracejit.ops.op import Scalar
 from tracejit.passes.lower import (
+    IN_PLACE,
     Access,
     Accumulate,
     Compute,
@@ -319,7 +320,7 @@ class _Emitter:
         """Append loops that give memory to accumulate into its start value."""
         for lines in (*self.nest.row, *self.nest.full):
             for line in lines:
-                if isinstance(line, Accumulate):
+                if isinstance(line, Accumulate) and line.start != IN_PLACE:
                     strides = self.write_strides[line.write]
                     indent = 1
                     for axis, stride in enumerate(strides):

@@ -37,6 +37,7 @@ class Literal(NamedTuple):
     dtype: np.dtype
 
 
+IN_PLACE = -1  # of an accumulation's start
 Operand = Any  # a key of a line's result (Value, or an int: the number of a read), or a Literal
 
 
@@ -78,7 +79,10 @@ class Fold(NamedTuple):
 
 
 class Accumulate(NamedTuple):
-    """writes[write] <- writes[write] combined with value; the memory starts with reads[start], or the fold's init"""
+    """writes[write] <- writes[write] combined with value.
+
+    The memory starts with reads[start], or the fold's init, or IN_PLACE with what it holds.
+    """
 
     write: int
     node: Node

@@ -15,7 +15,9 @@ A product (128, 64) (64, 128), float32, whose factors one CPU writes takes 14 us
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tracejit.aval import Aval
@@ -23,6 +25,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops.op import Fold as FoldEmit
 from tracejit.ops.op import Scalar
 from tracejit.passes.lower import (
+    IN_PLACE,
     Access,
     Accumulate,
     Compute,
@@ -52,6 +55,13 @@ class Split(NamedTuple):
     combining: list[Nest]
 
 
+class Running(NamedTuple):
+    """What parts have accumulated so far, each in memory of its own, and what it is to be added to in the end."""
+
+    memory: Value
+    start: Access | None
+
+
 def count_of(ns: float, most: int) -> int:
     """Return into how many parts to cut a launch that takes about `ns` and has `most` pieces."""
     return 1 if ns < LEAST_NS else max(1, min(int(ns / PART_NS), MOST_PARTS, most))
@@ -64,6 +74,124 @@ def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
+class Divisible(NamedTuple):
+    """A nest that can be cut along its first axis.
+
+    nest            the nest, without what its last row does with sums over everything
+    tail            the nests that do that
+    shared          the writes that all rows have in common: to be accumulated in, or of memory that holds one row
+    accumulated     of these, those that are accumulated in, with their reduction
+    """
+
+    nest: Nest
+    tail: list[Nest]
+    shared: list[int]
+    accumulated: dict[int, Node]
+
+    @property
+    def extent(self) -> int:
+        """The number of rows."""
+        return self.nest.extents[0]
+
+    @property
+    def sums(self) -> list[int]:
+        """The writes that parts accumulate in memory of their own."""
+        return [k for k in self.shared if k in self.accumulated]
+
+    @property
+    def starts(self) -> dict[int, int]:
+        """By write, the read of what is added to."""
+        lines = [line for group in (*self.nest.row, *self.nest.full) for line in group]
+        return {
+            line.write: line.start
+            for line in lines
+            if isinstance(line, Accumulate) and line.start is not None
+        }
+
+    @property
+    def most(self) -> int:
+        """Into how many parts it can be cut so that each has enough to accumulate."""
+        nest = self.nest
+        sizes = sum(nest.writes[k].root.aval.size for k in self.sums)
+        return (
+            self.extent if not sizes else min(self.extent, math.prod(nest.extents) // (LEAST_FOLDED * sizes))
+        )
+
+    def pieces(
+        self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, Running] = MappingProxyType({})
+    ) -> Split:
+        """Return the parts that do these ranges of rows, and the nests that are to follow when all are done.
+
+        Args:
+            ranges: start and stop of the rows of each part.
+            running: sums that the same parts have begun: if the nest adds to one, its parts go on with that.
+        """
+        nest, count = self.nest, len(ranges)
+        memory: dict[int, Value] = {}  # by write: what the parts accumulate in
+        starts = self.starts
+        begun: dict[int, Value] = {}  # by read: what parts go on with
+        fresh: set[int] = set()  # writes whose parts begin anew although the nest adds to something
+        combining = []
+        for k in self.sums:
+            root = nest.writes[k].root
+            memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
+            start = None
+            if k in starts:
+                start = nest.reads[starts[k]]
+                known = running.get(start.root)
+                if known is None:
+                    fresh.add(k)
+                else:
+                    begun[starts[k]] = known.memory
+                    start = known.start
+            combining.append(combine(self.accumulated[k], memory[k], root, start))
+        if fresh:
+            nest = _begun_anew(nest, fresh)
+        nests = []
+        for number, (start_row, stop_row) in enumerate(ranges):
+            writes = []
+            for k, access in enumerate(nest.writes):
+                if k in memory:
+                    at = number * access.root.aval.size + access.offset
+                    writes.append(access._replace(root=memory[k], offset=at))
+                elif k in self.shared:
+                    writes.append(access._replace(root=Value(access.root.aval, None)))
+                else:
+                    writes.append(moved(access, start_row))
+            reads = [
+                access._replace(root=begun[k], offset=number * access.root.aval.size + access.offset)
+                if k in begun
+                else moved(access, start_row)
+                for k, access in enumerate(nest.reads)
+            ]
+            extents = (stop_row - start_row, *nest.extents[1:])
+            nests.append(nest._replace(extents=extents, reads=reads, writes=writes))
+        return Split(nests, combining + self.tail)
+
+
+def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | None:
+    """Return a nest as one that can be cut into up to `wanted` parts, or None if it can only run as a whole.
+
+    Args:
+        nest: the nest.
+        is_scratch: roots of memory that holds one row at a time.
+        wanted: how many rows are enough; outer axes are joined until there are so many.
+    """
+    tail: list[Nest] = []
+    if nest.split == 0:
+        if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
+            return None  # later passes wait for what earlier ones folded over all elements
+        nest, tail = _without_tail(nest)
+    nest = _outer_joined(nest, wanted)
+    if not nest.extents:
+        return None
+    accumulated = _accumulations(nest)
+    shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
+    if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
+        return None
+    return Divisible(nest, tail, shared, accumulated)
+
+
 def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
     """Return the parts of a nest, or None if it is to run as a whole.
 
@@ -71,57 +199,24 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
         nest: the nest.
         is_scratch: roots of memory that holds one row at a time.
     """
-    ns = _estimate(nest)
+    ns = estimate(nest)
     if ns < LEAST_NS:
         return None
-    tail: list[Nest] = []
-    if nest.split == 0:
-        if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
-            return None  # later passes wait for what earlier ones folded over all elements
-        nest, tail = _without_tail(nest)
-    nest = _outer_joined(nest, count_of(ns, MOST_PARTS))
-    if not nest.extents:
+    found = divisible(nest, is_scratch, count_of(ns, MOST_PARTS))
+    if found is None:
         return None
-    extent = nest.extents[0]
-    accumulated = _accumulations(nest)
-    shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
-    if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
-        return None
-    sizes = sum(nest.writes[k].root.aval.size for k in shared if k in accumulated)
-    most = extent if not sizes else min(extent, math.prod(nest.extents) // (LEAST_FOLDED * sizes))
-    unit = _LINE if len(nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
-    count = count_of(ns, most)
-    if count < 2:
-        return None
-    memory: dict[int, Value] = {}  # by write: what the parts accumulate in
-    combining = []
-    for k in shared:
-        if k in accumulated:
-            root = nest.writes[k].root
-            memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
-            combining.append(_combine(accumulated[k], memory[k], root))
-    nests = []
-    for number, (start, stop) in enumerate(bounds(extent, count, unit)):
-        writes = []
-        for k, access in enumerate(nest.writes):
-            if k in memory:
-                at = number * access.root.aval.size + access.offset
-                writes.append(access._replace(root=memory[k], offset=at))
-            elif k in shared:
-                writes.append(access._replace(root=Value(access.root.aval, None)))
-            else:
-                writes.append(_moved(access, start))
-        reads = [_moved(access, start) for access in nest.reads]
-        extents = (stop - start, *nest.extents[1:])
-        nests.append(nest._replace(extents=extents, reads=reads, writes=writes))
-    return Split(nests, combining + tail)
+    extent = found.extent
+    unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
+    count = count_of(ns, found.most)
+    return None if count < 2 else found.pieces(bounds(extent, count, unit))
 
 
-def _moved(access: Access, start: int) -> Access:
+def moved(access: Access, start: int) -> Access:
+    """Return an access that begins `start` rows further on."""
     return access._replace(offset=access.offset + start * access.strides[0])
 
 
-def _estimate(nest: Nest) -> float:
+def estimate(nest: Nest) -> float:
     """Return about how many nanoseconds a nest takes."""
     per_element = per_row = 0.0
     for lines in nest.full:
@@ -167,7 +262,7 @@ def _accumulations(nest: Nest) -> dict[int, Node]:
     if nest.split == 0:
         folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
         found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
-    return {write: node for write, node in found.items() if combines(node)}
+    return {write: node for write, node in found.items() if _folds_alike(node)}
 
 
 def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
@@ -212,7 +307,8 @@ def _renamed(operand: Operand, renamed: dict[Operand, int]) -> Operand:
 def _compact(nest: Nest) -> Nest:
     """Return a nest without the reads and writes that no line mentions."""
     lines = [line for group in (*nest.row, *nest.full) for line in group]
-    reads = sorted({line.read for line in lines if isinstance(line, Load)})
+    starts = {line.start for line in lines if isinstance(line, Accumulate) and line.start is not None}
+    reads = sorted({line.read for line in lines if isinstance(line, Load)} | starts)
     writes = sorted({line.write for line in lines if isinstance(line, Store | Reload | Accumulate)})
     read_number = {number: i for i, number in enumerate(reads)}
     write_number = {number: i for i, number in enumerate(writes)}
@@ -226,7 +322,10 @@ def _compact(nest: Nest) -> Nest:
             return line._replace(value=_renamed(line.value, read_number))
         if isinstance(line, Reload):
             return line._replace(write=write_number[line.write])
-        return line._replace(write=write_number[line.write], value=_renamed(line.value, read_number))
+        line = line._replace(write=write_number[line.write], value=_renamed(line.value, read_number))
+        if isinstance(line, Accumulate) and line.start is not None:
+            line = line._replace(start=read_number[line.start])
+        return line
 
     return nest._replace(
         reads=[nest.reads[number] for number in reads],
@@ -238,19 +337,50 @@ def _compact(nest: Nest) -> Nest:
 
 def combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
-    if len(node.inputs) > 1:
-        return False  # each part would begin with what the sum adds to
+    # One that adds to something would begin with that each time.
+    return len(node.inputs) == 1 and _folds_alike(node)
+
+
+def _folds_alike(node: Node) -> bool:
     return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
 
 
-def _combine(node: Node, memory: Value, root: Value) -> Nest:
-    """Return the nest that folds the accumulations of all parts into `root`."""
+def _begun_anew(nest: Nest, writes: set[int]) -> Nest:
+    """Return a nest that accumulates in `writes` without adding to anything."""
+
+    def anew(line: Line) -> Line:
+        return line._replace(start=None) if isinstance(line, Accumulate) and line.write in writes else line
+
+    row, full = ([list(map(anew, group)) for group in groups] for groups in (nest.row, nest.full))
+    return _compact(nest._replace(row=row, full=full))
+
+
+def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
+    """Return the nest that folds the accumulations of all parts, and what they are added to, into `root`.
+
+    Args:
+        node: the reduction.
+        memory: what parts have accumulated, one after the other.
+        root: where the result goes.
+        start: what it is added to: nothing, other memory, or `root` itself.
+    """
     count, size = memory.shape[0], root.aval.size
-    read = Access(memory, 0, (size, 1), root.dtype)
+    reads = [Access(memory, 0, (size, 1), root.dtype)]
+    number = None
+    if start is not None and start.root is root:
+        number = IN_PLACE
+    elif start is not None:
+        number = len(reads)
+        reads.append(Access(start.root, start.offset, (0, 1), root.dtype))
     write = Access(root, 0, (0, 1), root.dtype)
-    nest = Nest((count, size), None, [read], [write], [[]], [[Load(0, 0), Accumulate(0, node, 0)]], [node])
+    lines: list[Line] = [Load(0, 0), Accumulate(0, node, 0, number)]
+    nest = Nest((count, size), None, reads, [write], [[]], [lines], [node])
     if size == 1:
         return nest._replace(
-            extents=(count,), reads=[read._replace(strides=(1,))], writes=[write._replace(strides=(0,))]
+            extents=(count,),
+            reads=[
+                read._replace(strides=read.strides[:1] if i == 0 else (0,)) for i, read in enumerate(reads)
+            ],
+            writes=[write._replace(strides=(0,))],
         )
     return nest

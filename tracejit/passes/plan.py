@@ -16,9 +16,11 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import Cut, KernelCall, Layout, Pieces, Strided, contiguous
-from tracejit.passes import parts, products, tiles
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.passes import products, tiles
+from tracejit.passes.bands import schedule
 from tracejit.passes.fuse import Fused, Loop
+from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, product_launch
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
 from tracejit.passes.products import Matrices, Product
 
@@ -31,52 +33,6 @@ class Place(NamedTuple):
     kind: str  # "input", "output", "constant" or "arena"
     number: int
     offset: int
-
-
-class NestLaunch(NamedTuple):
-    """A loop nest to run."""
-
-    nest: Nest
-
-    @property
-    def touched(self) -> list[Value]:
-        return [access.root for access in (*self.nest.reads, *self.nest.writes)]
-
-    @property
-    def nodes(self) -> list[Node]:
-        return self.nest.nodes
-
-
-class KernelLaunch(NamedTuple):
-    """A kernel that is not made of a loop nest: name(*numbers, *pointers)."""
-
-    name: str
-    numbers: tuple[int, ...]
-    pointers: tuple[Access, ...]  # strides are not used: the kernel knows its layout
-    writes: int  # how many of the pointers, the last ones, are written
-    node: Node | None
-    symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
-
-    @property
-    def touched(self) -> list[Value]:
-        return [access.root for access in self.pointers]
-
-    @property
-    def nodes(self) -> list[Node]:
-        return [] if self.node is None else [self.node]
-
-
-class Parts(NamedTuple):
-    """Launches of one kernel that may run at the same time."""
-
-    parts: list[NestLaunch | KernelLaunch]
-
-    @property
-    def touched(self) -> list[Value]:
-        return [root for part in self.parts for root in part.touched]
-
-
-Launch = NestLaunch | KernelLaunch | Parts
 
 
 class Plan(NamedTuple):
@@ -94,21 +50,6 @@ class Plan(NamedTuple):
 def plan(graph: Graph, fused: Fused) -> Plan:
     """Return the plan of a graph whose steps are `fused`."""
     return _Planner(graph, fused).run()
-
-
-def _cut(launch: KernelLaunch, cut: Cut) -> Launch:
-    """Return a launch, in parts of its output if it takes long."""
-    *read, out = launch.pointers
-    size = out.root.aval.size
-    count = parts.count_of(cut.ns * size, size // cut.unit)
-    split: list[NestLaunch | KernelLaunch] = [
-        launch._replace(
-            numbers=tuple(cut.numbers(launch.numbers, start, stop)),
-            pointers=(*read, out._replace(offset=out.offset + start)),
-        )
-        for start, stop in parts.bounds(size, count, cut.unit)
-    ]
-    return split[0] if count == 1 else Parts(split)
 
 
 class _Planner:
@@ -137,6 +78,7 @@ class _Planner:
             target = Value(value.aval, None)
             self.places[target] = Place("output", index, 0)
             self.copy(self.fused.view(value), (target, contiguous(value.shape)))
+        self.launches = schedule(self.launches, self.places)
         constants = self.place_constants()
         arena_bytes = self.place_arena()
         outputs = [v.aval for v in self.graph.outputs]
@@ -212,19 +154,13 @@ class _Planner:
         return arena.size_bytes
 
     def run_nest(self, nest: Nest) -> None:
-        """Launch a nest, over several short rows at a time, and in parts if it takes long."""
+        """Launch a nest, over several short rows at a time."""
         tiled = tiles.tile(nest)
         if tiled is not None:
             for part in tiled:
                 self.run_nest(part)
             return
-        scratch = {a.root for a in nest.writes if a.root.node is None and a.root not in self.places}
-        split = parts.split_nest(nest, scratch)
-        if split is None:
-            self.launches.append(NestLaunch(nest))
-            return
-        self.launches.append(Parts([NestLaunch(part) for part in split.nests]))
-        self.launches += [NestLaunch(combining) for combining in split.combining]
+        self.launches.append(NestLaunch(nest))
 
     def copy(self, source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> None:
         if 0 not in target[1].shape:
@@ -262,8 +198,9 @@ class _Planner:
                 pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
                 self.checked.append(node)
             writes = len(node.outputs) + emit.checked
-            launch = KernelLaunch(emit.name, tuple(numbers), tuple(pointers), writes, node)
-            self.launches.append(launch if emit.cut is None else _cut(launch, emit.cut))
+            self.launches.append(
+                KernelLaunch(emit.name, tuple(numbers), tuple(pointers), writes, node, whole=emit.cut)
+            )
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 
@@ -326,9 +263,7 @@ class _Planner:
         if who == "gemm":
             self.launch_blas(node, product)
             return
-        product = self.readable(product, who == "panels")
-        launches = [_product_launch(part, who, node) for part in products.parts_of(product, who == "panels")]
-        self.launches.append(launches[0] if len(launches) == 1 else Parts(list(launches)))
+        self.launches.append(product_launch(self.readable(product, who == "panels"), who, node))
 
     def readable(self, product: Product, panels: bool) -> Product:
         """Return a product of ours with factors that its kernel can read, copying them where it cannot."""
@@ -399,14 +334,6 @@ class _Planner:
         ]
         self.fused.views[spread] = (root, Layout(layout.offset, shape, tuple(strides)))
         return spread
-
-
-def _product_launch(product: Product, who: str, node: Node) -> KernelLaunch:
-    """Return the launch of a kernel of ours."""
-    count, m, n, k, x, y, out, add = product
-    y_strides = (y.row, y.column, y.batch) if who == "panels" else (y.row, y.batch)
-    numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
-    return KernelLaunch(who, numbers, (x.access, y.access, out.access), 1, node)
 
 
 class Arena:

@@ -35,6 +35,10 @@ PANELS_ROWS = 64  # of x, at least
 FAR_BYTES = 1 << 20  # of y, from which on panels pay for fewer rows
 FAR_ROWS = 8
 TURNING_PANELS_ROWS = 4  # of x, at least, if y lies by columns and would be turned for this product alone
+TURNING_BYTES, TURNING_ROWS = (
+    8192,
+    32,
+)  # the same where y stays near: what one CPU has turned is far from another
 PANELS_PART_ROWS = 64  # at least, of a part
 WIDE_BYTES = 128  # of a row: as wide as a tile
 ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
@@ -111,6 +115,11 @@ class Product(NamedTuple):
         y, out = (side.moved(start * side.column) for side in (self.y, self.out))
         return self._replace(n=stop - start, y=y, out=out)
 
+    def depth(self, start: int, stop: int) -> "Product":
+        """Return the product of the columns `start` to before `stop` of x with these rows of y."""
+        x, y = self.x.moved(start * self.x.column), self.y.moved(start * self.y.row)
+        return self._replace(k=stop - start, x=x, y=y)
+
     @property
     def itemsize(self) -> int:
         return self.out.access.dtype.itemsize
@@ -132,10 +141,11 @@ def multiplier(product: Product, shared: bool) -> str:
     if m * n * k >= BLAS_FROM:
         return "gemm"
     turned = not product.by_rows
-    if n * itemsize >= WIDE_BYTES and k * n * itemsize >= PANELS_BYTES:
+    y_bytes = k * n * itemsize
+    if n * itemsize >= WIDE_BYTES and y_bytes >= (TURNING_BYTES if turned and not shared else PANELS_BYTES):
         if turned and not shared:
-            least = TURNING_PANELS_ROWS
-        elif k * n * itemsize >= FAR_BYTES:
+            least = TURNING_PANELS_ROWS if y_bytes >= PANELS_BYTES else TURNING_ROWS
+        elif y_bytes >= FAR_BYTES:
             least = FAR_ROWS
         else:
             least = PANELS_ROWS * (2 if product.x.row == 1 else 1)  # a block of x has to pay too
@@ -144,6 +154,11 @@ def multiplier(product: Product, shared: bool) -> str:
     if turned and k * n >= TURNED_FROM and m < TURNED_ROWS[itemsize]:
         return "gemm"
     return "product"
+
+
+def estimate(product: Product) -> float:
+    """Return about how many nanoseconds a product takes."""
+    return product.batch * product.m * product.n * product.k * product.itemsize / _PER_NS
 
 
 def parts_of(product: Product, panels: bool) -> list[Product]:
@@ -162,5 +177,5 @@ def parts_of(product: Product, panels: bool) -> list[Product]:
         most = m // PANELS_PART_ROWS
         if n * itemsize // unit_bytes > most:
             take, extent, unit, most = product.columns, n, unit_bytes // itemsize, n * itemsize // unit_bytes
-    number = parts.count_of(batch * m * n * product.k * itemsize / _PER_NS, most)
+    number = parts.count_of(estimate(product), most)
     return [take(start, stop) for start, stop in parts.bounds(extent, number, unit)]
