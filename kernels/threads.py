@@ -110,8 +110,10 @@ def work(pool: Any) -> None:
 
 
 def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
-    """Run the parts that begin with the first of `rows`, whose third word is their number and the fourth that of the rows
-    of each, on all threads of a pool."""
+    """Run parts on all threads of a pool.
+
+    The third word of the first of `rows` says how many there are, the fourth how many rows each of them has.
+    """
     parts, length = rows[2], rows[3]
     owned = parts <= _NUMBER and exchange_word(pool, OWNER, 0, 1)
     if owned and pool[TO_SKIP] > 0:

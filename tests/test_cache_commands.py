@@ -51,7 +51,7 @@ def program(function: str, *names: str) -> dict[str, Any]:
                 "ops": [],
                 "purpose": "",
                 "where": [["/home/me/train.py", 7 + i]],
-                "part": [0, 1],
+                "part": [0, 1, 0],
             }
             for i in range(len(names))
         ],

@@ -213,7 +213,7 @@ def test_parts_of_a_launch_are_one_line(capsys, root, monkeypatch, tmp_path) -> 
     (each,) = [each for each in Programs(str(root)).all() if each.program["function"] == "step"]
     program = json.loads(json.dumps(each.program))
     first, *others = program["rows"]
-    program["rows"] = [first | {"number": n, "part": [n, 3]} for n in range(3)]
+    program["rows"] = [first | {"number": n, "part": [n, 3, 0]} for n in range(3)]
     program["rows"] += [row | {"number": row["number"] + 2} for row in others]
     program["pairs"] = []
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "other"))

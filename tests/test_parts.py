@@ -21,7 +21,7 @@ from tracejit.backend.cpu import CpuExecutable
 from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, evaluate
-from tracejit.passes import bands, parts, products
+from tracejit.passes import bands, parts, products, sections
 from tracejit.pipeline import build
 from tracejit.program import Program, Row
 
@@ -34,14 +34,14 @@ def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MOST_PARTS", 3)
     monkeypatch.setattr(parts, "LEAST_FOLDED", 1)
     monkeypatch.setattr(products, "ROWS", 1)
-    monkeypatch.setattr(bands, "LEAST_NS", math.inf)
+    monkeypatch.setattr(sections, "LEAST_NS", math.inf)
 
 
 @pytest.fixture
 def always_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put every launch that has more than one row into a section, if it can join one."""
     monkeypatch.setattr(parts, "LEAST_FOLDED", 0.01)
-    monkeypatch.setattr(bands, "LEAST_NS", 0.0)
+    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
     monkeypatch.setattr(bands, "BAND_ROWS", 1)
     monkeypatch.setattr(bands, "LEAST_ROWS", 1)
     monkeypatch.setattr(bands, "MOST_BANDS", 3)

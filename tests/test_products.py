@@ -273,7 +273,8 @@ def test_who_multiplies() -> None:
     assert chosen(64, 128, 128) == ["panels"]
     by_columns = program_of(np.empty((128, 64), np.float32).T, np.empty((128, 128), np.float32))
     assert kernels(by_columns) == ["product"]
-    assert chosen(128, 64, 64, "columns") == ["transpose", "product"]
+    assert chosen(128, 64, 64, "columns") == ["panels"]
+    assert chosen(16, 64, 64, "columns") == ["transpose", "product"]
     assert set(chosen(128, 128, 128, "columns")) == {"panels"}
     assert chosen(3, 128, 128, "columns") == ["gemm"]  # to turn y takes longer than to multiply
     assert chosen(4, 128, 128, "columns") == ["panels"]
@@ -286,7 +287,14 @@ def test_who_multiplies() -> None:
 @pytest.fixture
 def by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Multiply by panels wherever a row of the result is as wide as a tile."""
-    for name in ("PANELS_BYTES", "PANELS_ROWS", "FAR_ROWS", "TURNING_PANELS_ROWS"):
+    for name in (
+        "PANELS_BYTES",
+        "PANELS_ROWS",
+        "FAR_ROWS",
+        "TURNING_PANELS_ROWS",
+        "TURNING_BYTES",
+        "TURNING_ROWS",
+    ):
         monkeypatch.setattr(products, name, 0)
 
 

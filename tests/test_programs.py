@@ -70,7 +70,7 @@ def test_what_is_written_down_of_a_program(root: Path) -> None:
     assert [op["name"] for op in program["ops"]][:3] == ["matmul", "tanh", "square"]
     assert program["rows"][0] | {"arguments": []} == {
         "number": 0, "kernel": 0, "arguments": [], "operations": "matmul", "ops": [0], "purpose": "",
-        "where": [[file, first + 5]], "part": [0, 1],
+        "where": [[file, first + 5]], "part": [0, 1, 0],
     }  # fmt: skip
     assert program["pairs"][0] == {
         "made": 0, "read": 1, "value": "v0", "why": "matmul is a matrix product, which has a kernel of its own"

@@ -50,7 +50,7 @@ Argument = int | Pointer | Number | Symbol
 class Row(NamedTuple):
     """One launch: the kernel, its arguments, and the user's lines that it comes from.
 
-    Of work that is done in several parts, which may run at the same time, each part is `length` rows one after the other.
+    Of work in several parts, which may run at the same time, each part is `length` rows, one after the other.
     """
 
     kernel: Kernel
@@ -90,6 +90,15 @@ class Program(NamedTuple):
     def launches(self) -> int:
         """The number of launches; parts of one launch count as one."""
         return sum(row.part == 0 for row in self.rows)
+
+    @property
+    def places(self) -> list[int]:
+        """For each row, its number in the part that it belongs to."""
+        found: list[int] = []
+        while len(found) < len(self.rows):
+            row = self.rows[len(found)]
+            found += [*range(row.length)] * row.parts
+        return found
 
     @property
     def kernels(self) -> list[Kernel]:

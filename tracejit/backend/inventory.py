@@ -10,7 +10,8 @@ of a long loop unrolled the first rows are there, and the first row of each kern
     inputs, outputs                 of the program, in words
     ops         number, name, inputs, params, outputs ([value, shape, dtype]), where ([file, line]), rows
     kernels     name, entry (the key of the entry on disk), lines ([line of the source, number of an op])
-    rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, part
+    rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, and
+                part: its number, that of all, and the row's place in it
     pairs       made, read (numbers of rows), value, why: the second reads what the first made, and why they are two
     memory      kind, number, offset, bytes, value, op (that writes it), first, last (rows)
     row_count, arena_bytes, constant_bytes, left_out
@@ -75,6 +76,7 @@ def described(
     """Return a program as data that JSON can hold (Note [inventory])."""
     kernels = program.kernels
     numbers = {kernel: i for i, kernel in enumerate(kernels)}
+    places = program.places
     return {
         "function": title,
         "defined": None if called is None or called.defined is None else list(called.defined),
@@ -100,7 +102,7 @@ def described(
                 "ops": list(each.ops),
                 "purpose": each.purpose,
                 "where": [list(where) for where in row.where if where],
-                "part": [row.part, row.parts],
+                "part": [row.part, row.parts, places[each.number]],
             }
             for each, row in [(each, program.rows[each.number]) for each in description.rows]
         ],

@@ -99,16 +99,14 @@ class ProgramText:
 
     def together(self) -> Iterator[list[Any]]:
         """Give the rows; those that are parts of one launch are together."""
-        rows: list[Any] = []
+        found: dict[tuple[int, int], list[Any]] = {}  # by section and place in it
+        section = -1
         for row in self.program["rows"]:
-            if rows and row["part"][0] > 0 and all(row[name] == rows[0][name] for name in ("kernel", "ops")):
-                rows.append(row)
-            else:
-                if rows:
-                    yield rows
-                rows = [row]
-        if rows:
-            yield rows
+            part, _, place = row["part"]
+            if part == place == 0:
+                section += 1
+            found.setdefault((section, place), []).append(row)
+        yield from found.values()
 
     def fused(self, row: Any) -> str:
         """Return the operations that a launch computes, or what it is for."""

@@ -10,8 +10,8 @@ from tracejit.codegen import gemm
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, emit_nest, named
 from tracejit.ir import Node, Where
-from tracejit.passes.lower import Access
 from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Section
+from tracejit.passes.lower import Access
 from tracejit.passes.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 

@@ -200,7 +200,7 @@ def _together(threads: int) -> Threads:
         out = np.zeros((parts, 8))  # each part has a cache line of its own
         arguments = np.array([[out[part].ctypes.data, _WORK] for part in range(parts)], np.intp)
         address = compiled.address(kernel)
-        rows = np.array([[address, 2 * part, parts if part == 0 else 1] for part in range(parts)], np.intp)
+        rows = np.array([[address, 2 * part, parts, 1] for part in range(parts)], np.intp)
         assert rows.shape[1] == ROW_WORDS
 
         def launch() -> None:

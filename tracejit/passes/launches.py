@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a plan launches: loop nests, kernels that are not made of a nest, and sections of tasks that run at the same time."""
+"""What a plan launches: loop nests, other kernels, and sections of tasks that may run at the same time."""
 
 from typing import NamedTuple
 

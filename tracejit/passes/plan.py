@@ -18,11 +18,11 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes import products, tiles
-from tracejit.passes.bands import schedule
 from tracejit.passes.fuse import Fused, Loop
-from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, product_launch
+from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Single, product_launch
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
 from tracejit.passes.products import Matrices, Product
+from tracejit.passes.sections import schedule
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
@@ -58,7 +58,7 @@ class _Planner:
         self.fused = fused
         self.checked: list[Node] = []
         self._fault: Value | None = None
-        self.launches: list[Launch] = []
+        self.launches: list[Single] = []
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
         self.uses = Counter(v for node in graph.nodes for v in node.inputs)
@@ -78,11 +78,11 @@ class _Planner:
             target = Value(value.aval, None)
             self.places[target] = Place("output", index, 0)
             self.copy(self.fused.view(value), (target, contiguous(value.shape)))
-        self.launches = schedule(self.launches, self.places)
-        constants = self.place_constants()
-        arena_bytes = self.place_arena()
+        launches = schedule(self.launches, self.places)
+        constants = self.place_constants(launches)
+        arena_bytes = self.place_arena(launches)
         outputs = [v.aval for v in self.graph.outputs]
-        return Plan(self.launches, self.places, outputs, constants, arena_bytes, self.checked)
+        return Plan(launches, self.places, outputs, constants, arena_bytes, self.checked)
 
     def stored(self) -> dict[int, list[Value]]:
         """Return, for each loop, the values that need memory: read by another step, or an output."""
@@ -125,18 +125,18 @@ class _Planner:
                 copied.append((index, value))
         return copied
 
-    def place_constants(self) -> list[np.ndarray]:
+    def place_constants(self, launches: list[Launch]) -> list[np.ndarray]:
         constants: list[np.ndarray] = []
-        for launch in self.launches:
+        for launch in launches:
             for root in launch.touched:
                 if root not in self.places and root.node is None and root.data is not None:
                     self.places[root] = Place("constant", len(constants), 0)
                     constants.append(np.ascontiguousarray(root.data))
         return constants
 
-    def place_arena(self) -> int:
+    def place_arena(self, launches: list[Launch]) -> int:
         last_use: dict[Value, int] = {}
-        for number, launch in enumerate(self.launches):
+        for number, launch in enumerate(launches):
             for root in launch.touched:
                 if root not in self.places:
                     last_use[root] = number
@@ -144,7 +144,7 @@ class _Planner:
         dying: dict[int, list[Value]] = {}
         for root, number in last_use.items():
             dying.setdefault(number, []).append(root)
-        for number, launch in enumerate(self.launches):
+        for number, launch in enumerate(launches):
             for root in launch.touched:
                 if root not in self.places:
                     offset = arena.take(root.aval.size * root.dtype.itemsize)

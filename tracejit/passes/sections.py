@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""sections: launches that work on the same rows are cut alike, so that a thread goes through many without waiting.
+
+Note [sections]
+A step works on a batch, and most of what it launches takes each row by itself: a layer forward, its activation, the
+loss of a row, the adjoint by the inputs. If all these are cut at the same rows, one thread can take the first rows
+through all of them while another takes the others: they share nothing that is written, and each finds in its cache
+what it wrote itself. Such a run of launches is a section, a thread's share of it a band. What sums over rows
+(the gradients of weights and biases) waits until the section is done; those launches form the next one.
+
+A launch can join a section if all that it reads or writes of what the section writes lies, for each band, in the memory
+that belongs to that band: if it walks the memory with the same period, and bands meet in the same places. A launch that
+cannot join is put off until after the section, with all that depends on it, or runs before it if it depends on nothing
+in it.
+
+A sum over rows is accumulated by each band in memory of its own, and combined afterwards; one that is added to such a
+sum, as in a loop over time, goes on in the same memory, and only the last one is combined. So are products whose
+results are small beside their factors, or are added to many times. Other products that sum over rows run as a whole
+in one band or the other: if they were cut, each band would read what all others have written, and that comes from
+the caches of other CPUs.
+
+The bands depend on sizes alone, as all parts do (Note [parts]). On one thread they cost: there are more launches, and
+each reads the weights again.
+"""
+
+import math
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops import OPS
+from tracejit.ops.op import Cut
+from tracejit.passes import bands, parts, products
+from tracejit.passes.bands import Rows, bands_of_product, rows_of_nest, sums_of_product, ways_of_product
+from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Section, Single, product_launch
+from tracejit.passes.lower import Nest
+from tracejit.passes.parts import Running
+from tracejit.passes.products import Product
+
+LEAST_NS = 40_000.0  # a section that takes less is not worth a second thread
+MOST_BYTES = 1 << 21  # that a section writes into the arena: more would leave the near cache
+_WINDOW = 64  # launches that are put off, at most, beside four for each one that joins
+_TINY_NS = 100.0  # what takes less, such as a copy of a bias, runs before the section if it can
+_SMALL_NS = 1000.0  # what takes less, and cannot join, may as well run before the section
+
+Key = tuple[int, ...]  # of memory: its period, and the elements where bands meet
+
+
+def schedule(launches: Sequence[Single], placed: Container[Value]) -> list[Launch]:
+    """Return launches in an order and in parts that several threads can run.
+
+    Args:
+        launches: in the order of the program.
+        placed: roots that are inputs or outputs, which are not only memory in between.
+    """
+    return _Scheduler(launches, placed).run()
+
+
+class _Facts:
+    """What is known of a launch: about how long it takes, what it reads and writes, and ways to cut it."""
+
+    __slots__ = ("launch", "ns", "reads", "ways", "writes")
+
+    def __init__(self, launch: Single, ns: float = 0.0, ways: Iterable[Rows] = ()) -> None:
+        self.launch = launch
+        self.ns = ns
+        self.reads = frozenset(launch.reads)
+        self.writes = frozenset(launch.writes)
+        self.ways = ways
+
+
+class _Scheduler:
+    def __init__(self, launches: Sequence[Single], placed: Container[Value]) -> None:
+        self.placed = placed
+        self.left = deque(launches)
+        self.done: list[Launch] = []
+        self.readers: Counter[Value] = Counter(root for launch in launches for root in set(launch.reads))
+        self.writers: Counter[Value] = Counter(root for launch in launches for root in launch.writes)
+        self.facts: dict[int, _Facts] = {}
+        self.made: dict[Value, Key] = {}  # what sections before wrote
+        self.expected_ns = 0.0  # of the launches that the last section put off
+
+    def run(self) -> list[Launch]:
+        while self.left:
+            found = self.section()
+            if found is None:
+                continue
+            for launch in found.before:
+                self.done += self.alone(launch)
+            self.done.append(found.section())
+            after = found.rest()
+            self.made.update(found.keys)
+            self.expected_ns = sum(self.known(launch).ns for launch in after)
+            self.left.extendleft(reversed(after))
+        return self.done
+
+    def section(self) -> "_Forming | None":
+        """Take a section from the launches that are left, or else some of them as they are."""
+        wish = _Wish(bands.MOST_BANDS, None)
+        while True:
+            window: list[Single] = []
+            found = _Forming(self, wish)
+            while self.left and not found.is_full:
+                window.append(self.left.popleft())
+                found.offer(self.known(window[-1]))
+            if found.wish is None:
+                break
+            wish = found.wish
+            self.left.extendleft(reversed(window))
+        if found.ns >= LEAST_NS and len(found.items) > 1:
+            return found
+        taken = max(1, len(window) // 2) if self.left and found.items else len(window)
+        self.left.extendleft(reversed(window[taken:]))
+        for launch in window[:taken]:
+            self.done += self.alone(launch)
+        return None
+
+    def known(self, launch: Single) -> _Facts:
+        found = self.facts.get(id(launch))
+        if found is None:
+            found = self.facts[id(launch)] = self.examine(launch)
+        return found
+
+    def examine(self, launch: Single) -> _Facts:
+        if isinstance(launch, NestLaunch):
+            divisible = parts.divisible(launch.nest, self.scratch(launch.nest), bands.MOST_BANDS)
+            is_one = divisible is None or divisible.extent < 2
+            ways = [] if is_one or divisible is None else [rows_of_nest(divisible)]
+            return _Facts(launch, parts.estimate(launch.nest), ways)
+        product = launch.whole
+        if not isinstance(product, Product):
+            return _Facts(launch)
+        panels = launch.name == "panels"
+        ways = list(ways_of_product(product, panels, self.writers[product.out.access.root]))
+        return _Facts(launch, products.estimate(product), ways)
+
+    def whole(self, nest: Nest) -> NestLaunch:
+        """Return the launch of a nest that is as short as can be."""
+        launch = NestLaunch(nest)
+        self.facts[id(launch)] = _Facts(launch, parts.estimate(nest))
+        return launch
+
+    def scratch(self, nest: Nest) -> set[Value]:
+        """Return the roots of memory that holds one row at a time."""
+        return {a.root for a in nest.writes if a.root.node is None and a.root not in self.placed}
+
+    def alone(self, launch: Single) -> list[Launch]:
+        """Return a launch by itself, in parts if it takes long."""
+        if isinstance(launch, NestLaunch):
+            split = parts.split_nest(launch.nest, self.scratch(launch.nest))
+            if split is None:
+                return [launch]
+            return [Section([[NestLaunch(nest)] for nest in split.nests]), *map(NestLaunch, split.combining)]
+        pieces: list[Single] = [launch]
+        if isinstance(launch.whole, Product):
+            some = products.parts_of(launch.whole, launch.name == "panels")
+            pieces = [product_launch(piece, launch.name, launch.node) for piece in some]
+        elif launch.whole is not None:
+            pieces = _cut(launch, launch.whole)
+        return [launch] if len(pieces) == 1 else [Section([[piece] for piece in pieces])]
+
+
+class _Wish(NamedTuple):
+    """How a section should be cut: into at most `most` bands, that begin at multiples of one of `granules` parts."""
+
+    most: int
+    granules: int | None
+
+
+class _Forming:
+    """A section that is being put together."""
+
+    def __init__(self, scheduler: _Scheduler, plan: _Wish) -> None:
+        self.scheduler = scheduler
+        self.most = plan.most
+        self.granules = plan.granules or 0
+        self.edges: list[int] = []  # of the bands, in granules
+        self.wish: _Wish | None = None  # what would suit a launch that cannot join
+        self.ns = 0.0
+        self.loads: list[float] = []  # of each band, ns
+        self.bytes = 0
+        self.before: list[Single] = []
+        self.items: list[list[Single]] = []  # each launch in bands
+        self.after: list[tuple[Single, Value | None]] = []  # with the sum that a launch is there to combine
+        self.keys: dict[Value, Key] = {}  # of what the section writes
+        self.read: dict[Value, Key | None] = {}  # of what else it reads; None: a band may read all of it
+        self.later_reads: set[Value] = set()
+        self.later_writes: set[Value] = set()
+        self.running: dict[Value, Running] = {}  # sums over rows
+        self.continued: Counter[Value] = Counter()
+        self.sums: dict[
+            Value, tuple[Value, KernelLaunch]
+        ] = {}  # of products: memory of all bands, the first product
+
+    @property
+    def count(self) -> int:
+        """The number of bands, 0 before the first launch has joined."""
+        return len(self.loads)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is to join."""
+        return (
+            self.wish is not None
+            or self.bytes > MOST_BYTES
+            or len(self.after) > _WINDOW + 4 * len(self.items)
+        )
+
+    def section(self) -> Section:
+        return Section([[item[band] for item in self.items] for band in range(self.count)])
+
+    def rest(self) -> list[Single]:
+        """Return the launches that come after the section."""
+        scheduler = self.scheduler
+        found: list[Single] = [scheduler.whole(_total(*each)) for each in self.sums.values()]
+        for launch, root in self.after:
+            # A sum that was only added to is in the sum that came of it.
+            if root in self.continued and root not in scheduler.placed:
+                assert root is not None
+                if scheduler.readers[root] == self.continued[root]:
+                    continue
+            found.append(launch)
+        return found
+
+    def offer(self, facts: _Facts) -> None:
+        """Take a launch in, or put it before or after the section."""
+        is_tiny = facts.ns < _TINY_NS and isinstance(facts.launch, NestLaunch)
+        if is_tiny and self.may_precede(facts):
+            self.before.append(facts.launch)
+            return
+        if any(self.join(facts, rows) for rows in facts.ways):
+            return
+        if (not facts.ways or facts.ns < _SMALL_NS or not self.items) and self.may_precede(facts):
+            self.before.append(facts.launch)
+        else:
+            self.put_off(facts, None)
+
+    def may_precede(self, facts: _Facts) -> bool:
+        """Return whether a launch depends on nothing that is in the section or put off."""
+        reads, writes = facts.reads, facts.writes
+        return (
+            reads.isdisjoint(self.keys)
+            and reads.isdisjoint(self.later_writes)
+            and writes.isdisjoint(self.keys)
+            and writes.isdisjoint(self.read)
+            and writes.isdisjoint(self.later_writes)
+            and writes.isdisjoint(self.later_reads)
+        )
+
+    def put_off(self, facts: _Facts, combines: Value | None) -> None:
+        self.after.append((facts.launch, combines))
+        self.later_reads |= facts.reads
+        self.later_writes |= facts.writes
+
+    def join(self, facts: _Facts, rows: Rows) -> bool:
+        """Take a launch in if it can join; return whether it did."""
+        running = self.running
+        going_on = {root for root in facts.reads if root in running and rows.goes_on(root)} if running else ()
+        if not self.may_be_now(facts, rows, going_on):
+            return False
+        if not self.count and not self.begin(rows):
+            return False
+        bounds = self.bounds(facts, rows)
+        if bounds is None:
+            return False
+        keys: dict[Value, Key | None] = {}
+        written: set[Value] = set()
+        for root, stride, period, is_written in rows.walks:
+            key = None if period is None else (period, *[stride * bound for bound in bounds])
+            keys[root] = key if keys.get(root, key) == key else None
+            if is_written:
+                written.add(root)
+        for root in rows.wholly:
+            if root not in going_on:
+                keys[root] = None
+        for root, key in keys.items():
+            if root in self.keys and (key is None or self.keys[root] != key):
+                return False
+            if root in written and (key is None or self.read.get(root, key) != key):
+                return False
+        for root, key in keys.items():
+            if key is not None and root in written:
+                if root not in self.keys and root not in self.scheduler.placed:
+                    self.bytes += root.aval.size * root.dtype.itemsize
+                self.keys[root] = key
+            else:
+                self.read[root] = key if self.read.get(root, key) == key else None
+        self.take(facts, rows, list(pairwise(bounds)))
+        return True
+
+    def may_be_now(self, facts: _Facts, rows: Rows, going_on: Container[Value]) -> bool:
+        """Return whether a launch depends on nothing that is put off, but for sums that it goes on with."""
+        later = self.later_writes
+        for root in facts.reads:
+            if root in later and root not in going_on:
+                return False
+        if not facts.writes.isdisjoint(self.later_reads):
+            return False
+        if rows.cut != "depth":
+            return facts.writes.isdisjoint(later)
+        (root,) = facts.writes
+        return root in self.sums or not (root in later or root in self.keys or root in self.read)
+
+    def begin(self, rows: Rows) -> bool:
+        """Choose the bands by the first launch; return whether it has rows enough."""
+        granules = self.granules or rows.extent
+        count = self.most
+        while count > 1 and (granules < count or rows.extent < count * rows.least or rows.most < count):
+            count //= 2
+        if count < 2:
+            return False
+        self.granules = granules
+        self.edges = [granules * band // count for band in range(count + 1)]
+        self.loads = [0.0] * count
+        return True
+
+    def bounds(self, facts: _Facts, rows: Rows) -> list[int] | None:
+        """Return the rows where the bands of a launch begin, and the end, or None if it cannot be cut so."""
+        for walk in rows.walks:
+            if walk.root in self.keys:
+                return self.bounds_by(self.keys[walk.root], walk.stride, rows)
+        count, extent, granules = self.count, rows.extent, self.granules
+        fit = min(rows.most, extent // rows.least)
+        scaled = [extent * edge for edge in self.edges]
+        if facts.ns * count <= self.scheduler.expected_ns and self.is_scattered(rows, scaled):
+            band = self.loads.index(min(self.loads))
+            return [0] * (band + 1) + [extent] * (count - band)
+        if fit >= count and all(edge % granules == 0 for edge in scaled):
+            return [edge // granules for edge in scaled]
+        if fit < 2:
+            return None
+        pieces = min(1 << fit.bit_length() - 1, count)
+        # If these are fewer than bands, some bands do nothing.
+        return [extent * (band * pieces // count) // pieces for band in range(count + 1)]
+
+    def bounds_by(self, key: Key, stride: int, rows: Rows) -> list[int] | None:
+        """Return the rows where bands meet in memory, or None if there are none or too few."""
+        for walk in rows.walks:
+            known = self.keys.get(walk.root)
+            if known is not None and known[0] != walk.period:
+                return None
+        found = [divmod(edge, stride) for edge in key[1:]]
+        bounds = [row for row, _ in found]
+        is_exact = not any(rest for _, rest in found)
+        fewest = min((stop - start for start, stop in pairwise(bounds) if stop > start), default=0)
+        if is_exact and fewest >= rows.least and self.count <= rows.most:
+            return bounds
+        fit = min(rows.most, rows.extent // rows.least)
+        if fit > 1 and rows.wholly.isdisjoint(self.keys):
+            # With fewer bands, or bands that begin elsewhere, it could join.
+            most, granules = min(1 << fit.bit_length() - 1, self.most), math.gcd(self.granules, rows.extent)
+            if (most, granules) != (self.most, self.granules) and granules >= most:
+                self.wish = _Wish(most, granules)
+        return None
+
+    def is_scattered(self, rows: Rows, scaled: list[int]) -> bool:
+        """Return whether bands of a product would each read what several bands of sections before have made."""
+        made = self.scheduler.made
+        if not isinstance(rows.source, Product):
+            return False
+        if not rows.wholly.isdisjoint(made):
+            return True
+        for root, stride, period, _ in rows.walks:
+            key = (period, *[stride * edge // self.granules for edge in scaled])
+            if made.get(root, key) != key:
+                return True
+        return False
+
+    def take(self, facts: _Facts, rows: Rows, ranges: list[tuple[int, int]]) -> None:
+        """Cut a launch into bands."""
+        launch, source = facts.launch, rows.source
+        self.ns += facts.ns
+        for band, (start, stop) in enumerate(ranges):
+            self.loads[band] += facts.ns * (stop - start) / rows.extent
+        if isinstance(source, Product):
+            assert isinstance(launch, KernelLaunch)
+            if rows.cut == "depth":
+                self.items.append(self.sum(launch, source, ranges))
+            else:
+                self.items.append(bands_of_product(launch, rows, ranges))
+            return
+        split = source.pieces(ranges, self.running)
+        self.items.append([NestLaunch(nest) for nest in split.nests])
+        sums = source.sums
+        for k, start in source.starts.items() if sums else ():
+            root = source.nest.reads[start].root
+            if k in sums and root in self.running:
+                self.continued[root] += 1
+        roots = [source.nest.writes[k].root for k in sums]
+        for nest, combined in zip_longest(split.combining, roots):
+            if combined is not None:
+                memory, *start_read = nest.reads
+                self.running[combined] = Running(memory.root, start_read[0] if start_read else None)
+            self.put_off(self.scheduler.known(self.scheduler.whole(nest)), combined)
+
+    def sum(self, launch: KernelLaunch, product: Product, ranges: list[tuple[int, int]]) -> list[Single]:
+        """Return the launches of the bands of a product that sums over their rows, in memory of each."""
+        root = product.out.access.root
+        add = root in self.sums
+        if not add:
+            memory = Value(Aval((self.count, product.m, product.n), None, root.dtype), None)
+            self.sums[root] = memory, launch
+            self.later_writes.add(root)
+        return sums_of_product(launch, product, ranges, self.sums[root][0], add)
+
+
+def _total(memory: Value, launch: KernelLaunch) -> Nest:
+    """Return the nest that adds up what bands have summed, and adds it to the result if the first product did."""
+    product = launch.whole
+    assert isinstance(product, Product)
+    out = product.out.access
+    element = Value(Aval((), None, out.dtype), None)
+    adding = Node(OPS["sum"], (element,), {}, None)
+    adding.outputs = (element,)
+    nest = parts.combine(adding, memory, out.root, out if product.add else None)
+    return nest._replace(nodes=launch.nodes)
+
+
+def _cut(launch: KernelLaunch, cut: Cut) -> list[Single]:
+    """Return a launch in parts of its output, one if it does not take long."""
+    *read, out = launch.pointers
+    size = out.root.aval.size
+    count = parts.count_of(cut.ns * size, size // cut.unit)
+    return [
+        launch._replace(
+            numbers=tuple(cut.numbers(launch.numbers, start, stop)),
+            pointers=(*read, out._replace(offset=out.offset + start)),
+        )
+        for start, stop in parts.bounds(size, count, cut.unit)
+    ]
