@@ -7,10 +7,11 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.codegen import gemm
+from tracejit.codegen.alike import Emissions
 from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.nest import NAME, emit_nest, named
+from tracejit.codegen.nest import NAME, named
 from tracejit.ir import Node, Where
-from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Section
+from tracejit.passes.launches import KernelLaunch, Section, Single
 from tracejit.passes.lower import Access
 from tracejit.passes.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
@@ -26,8 +27,7 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
         inputs: what the program takes.
         origins: takes up, for each kernel by name, which node a name in its text comes from where it is first used.
     """
-    noted: Origins = {} if origins is None else origins
-    rows = [row for launch in plan.launches for row in _rows(launch, plan, noted)]
+    rows = _Emission(plan, {} if origins is None else origins).run()
     checked = tuple(dict.fromkeys(map(_named, plan.checked)))
     return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
 
@@ -36,39 +36,54 @@ def _named(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
-def _rows(launch: Launch, plan: Plan, origins: Origins) -> list[Row]:
-    if not isinstance(launch, Section):
-        return [_row(launch, plan, origins)]
-    count = len(launch.tasks)
-    return [
-        _row(each, plan, origins)._replace(part=i, parts=count, length=len(task))
-        for i, task in enumerate(launch.tasks)
-        for each in task
-    ]
+class _Emission:
+    def __init__(self, plan: Plan, origins: Origins) -> None:
+        self.plan = plan
+        self.origins = origins
+        self.nests = Emissions()
+        self.notes: dict[tuple[Node, ...], tuple[str, tuple[Where, ...]]] = {}
 
+    def run(self) -> list[Row]:
+        rows: list[Row] = []
+        for launch in self.plan.launches:
+            if isinstance(launch, Section):
+                count, length = len(launch.tasks), len(launch.tasks[0])
+                rows += [
+                    self.row(each, i, count, length) for i, task in enumerate(launch.tasks) for each in task
+                ]
+            else:
+                rows.append(self.row(launch))
+        return rows
 
-def _row(launch: NestLaunch | KernelLaunch, plan: Plan, origins: Origins) -> Row:
-    arguments: list[Argument] = []
-    if isinstance(launch, KernelLaunch):
-        kernel = _kernel(launch)
-        if launch.symbol is not None:
-            arguments.append(Symbol(launch.symbol))
-        arguments += launch.numbers
-        arguments += [_pointer(access, plan) for access in launch.pointers]
-    else:
-        emitted = emit_nest(launch.nest)
-        kernel = emitted.kernel
-        origins.setdefault(kernel.name, emitted.origins)
-        for argument in emitted.arguments:
-            arguments.append(_pointer(argument, plan) if isinstance(argument, Access) else argument)
-    nodes = launch.nodes
-    note = ", ".join(node.op.name for node in nodes) or kernel.name.partition("_")[0]
-    where: tuple[Where, ...] = tuple(dict.fromkeys(node.where for node in nodes if node.where))
-    return Row(kernel, tuple(arguments), note, where)
+    def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
+        arguments: list[Argument] = []
+        if isinstance(launch, KernelLaunch):
+            kernel = _kernel(launch)
+            if launch.symbol is not None:
+                arguments.append(Symbol(launch.symbol))
+            arguments += launch.numbers
+            arguments += map(self.pointer, launch.pointers)
+        else:
+            emitted = self.nests.emit(launch.nest)
+            kernel = emitted.kernel
+            self.origins.setdefault(kernel.name, emitted.origins)
+            for argument in emitted.arguments:
+                arguments.append(self.pointer(argument) if isinstance(argument, Access) else argument)
+        note, where = self.note(tuple(launch.nodes))
+        return Row(
+            kernel, tuple(arguments), note or kernel.name.partition("_")[0], where, part, parts, length
+        )
 
+    def note(self, nodes: tuple[Node, ...]) -> tuple[str, tuple[Where, ...]]:
+        """Return the names of operations, and the user's lines that they come from."""
+        found = self.notes.get(nodes)
+        if found is None:
+            where = tuple(dict.fromkeys(node.where for node in nodes if node.where))
+            found = self.notes[nodes] = ", ".join([node.op.name for node in nodes]), where
+        return found
 
-def _pointer(access: Access, plan: Plan) -> Pointer:
-    return Pointer(plan.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
+    def pointer(self, access: Access) -> Pointer:
+        return Pointer(self.plan.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
