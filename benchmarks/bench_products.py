@@ -34,8 +34,8 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     from tracejit.backend.cpu import _symbol_address
     from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
-    from tracejit.passes.lower import Access
     from tracejit.passes.launches import KernelLaunch
+    from tracejit.passes.lower import Access
     from tracejit.passes.products import WIDE_BYTES
 
     kind = np.dtype(dtype)

@@ -296,7 +296,10 @@ def test_pages_of_random_programs_hold_together(seed: int) -> None:
     shown = program(
         Built(
             "random", [Input("", str(aval)) for aval in found.inputs], [], [str(c.dtype) for c in found.constants],
-            [Row(row.kernel.name, row.note, row.part, row.parts) for row in found.rows],
+            [
+                Row(row.kernel.name, row.note, row.part, row.parts, place)
+                for row, place in zip(found.rows, found.places, strict=True)
+            ],
             module_source(found, "random").splitlines(), describe(made), found.arena_bytes, [],
         ),
         sources.place,

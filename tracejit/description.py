@@ -316,13 +316,13 @@ class _Describer:
                 found[number] = op
         return found
 
-<<<<<<< HEAD
     def lives(self) -> dict[Value, list[int]]:
         """Return the first and the last row that touch each root."""
         lives: dict[Value, list[int]] = {}
         row = 0
         for launch in self.plan.launches:
-            after = row + (len(launch.parts) if isinstance(launch, Parts) else 1)
+            # Nothing within a section is used again before its end.
+            after = row + (sum(map(len, launch.tasks)) if isinstance(launch, Section) else 1)
             for root in launch.touched:
                 if root in lives:
                     lives[root][1] = after - 1
@@ -330,16 +330,6 @@ class _Describer:
                     lives[root] = [row, after - 1]
             row = after
         return lives
-=======
-    def last_rows(self) -> dict[Value, int]:
-        """Return the last row that touches each root."""
-        last: dict[Value, int] = {}
-        for each in _launched(self.plan.launches):
-            for part, row in zip(each.parts, each.rows, strict=True):
-                for root in part.touched:
-                    last[root] = max(row, last.get(root, row))
-        return last
->>>>>>> 43b5a7a (wip: bands)
 
     def buffer(self, root: Value, each: _Launched, first: int, last: int) -> Buffer:
         place = self.plan.places[root]

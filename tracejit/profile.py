@@ -5,11 +5,13 @@ Note [profiles]
 A replay runs all rows in one call, without a look at the clock. Here each launch is a call of the executor, on memory
 of its own and on inputs made up for it: nothing that the user holds is read or written, no result is filled again.
 Launches run in order, so that each finds in the caches what the one before left there. What such a call takes
-without a launch is subtracted, and of several replays the fastest counts, launch by launch.
+without a launch is subtracted, and of several replays the fastest counts, launch by launch. Launches that threads go
+through together, each on rows of its own, are measured together; a launch among them gets of this time what it takes of
+that of all when they run one after the other.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, Protocol
 
@@ -26,17 +28,17 @@ _LIMIT_NS = 300_000_000  # after which there are no more
 
 
 class Steps(Protocol):
-    """Runs some rows of a program: the first one, and how many."""
+    """Runs some rows of a program: the first one, how many, and whether on several threads."""
 
     status: int
 
-    def __call__(self, first: int, count: int, /) -> int: ...
+    def __call__(self, first: int, count: int, together: bool = True, /) -> int: ...
 
 
 class Profile(NamedTuple):
     """What launches take.
 
-    launch_ns   of each launch, alone
+    launch_ns   of each launch, alone; or its share of what launches take that run together
     replay_ns   of a whole replay
     replays     how many were measured, of which the fastest counts
     """
@@ -69,27 +71,45 @@ def profile(
         raise CodegenError(
             f"input {run.status} that was made up for a program is not as the program wants it"
         )
-    starts = [number for number, row in enumerate(program.rows) if row.part == 0]
-    launches = [(start, program.rows[start].parts) for start in starts]
+    sections = list(_sections(program))
+    long = [range(first, first + count) for first, count in sections if program.rows[first].length > 1]
     clock = time.perf_counter_ns
 
-    def timed(first: int, count: int) -> int:
+    def timed(first: int, count: int, together: bool = True) -> int:
         started = clock()
-        run(first, count)
+        run(first, count, together)
         return clock() - started
 
     rows = len(program.rows)
     timed(0, rows)  # the first pages of the memory, the first use of the kernels
-    best = [float("inf")] * len(launches)
+    section_ns = [float("inf")] * len(sections)
+    row_ns = dict.fromkeys([number for numbers in long for number in numbers], float("inf"))
     whole = empty = float("inf")
     ends = clock() + _LIMIT_NS
     replays = 0
     while replays < _LEAST or (replays < _MOST and clock() < ends):
-        best = [min(ns, timed(*launch)) for ns, launch in zip(best, launches, strict=True)]
+        section_ns = [min(ns, timed(*each)) for ns, each in zip(section_ns, sections, strict=True)]
+        row_ns = {number: min(ns, timed(number, 1, False)) for number, ns in row_ns.items()}
         whole = min(whole, timed(0, rows))
         empty = min(empty, *[timed(0, 0) for _ in range(_EMPTY)])
         replays += 1
-    return Profile([max(ns - empty, 0.0) for ns in best], max(whole - empty, 0.0), replays)
+    launch_ns = [0.0] * program.launches
+    launch_of_row = program.launch_of_row
+    for (first, count), ns in zip(sections, section_ns, strict=True):
+        numbers = range(first, first + count)
+        shares = [max(row_ns[number] - empty, 1.0) if number in row_ns else 1.0 for number in numbers]
+        for number, share in zip(numbers, shares, strict=True):
+            launch_ns[launch_of_row[number]] += max(ns - empty, 0.0) * share / sum(shares)
+    return Profile(launch_ns, max(whole - empty, 0.0), replays)
+
+
+def _sections(program: Program) -> Iterator[tuple[int, int]]:
+    """Give the first row and the number of rows of what runs together."""
+    first = 0
+    while first < len(program.rows):
+        count = program.rows[first].parts * program.rows[first].length
+        yield first, count
+        first += count
 
 
 def made_up(avals: Sequence[Aval], layouts: Sequence[Layout | None] = ()) -> tuple[np.ndarray, ...]:

@@ -101,6 +101,17 @@ class Program(NamedTuple):
         return found
 
     @property
+    def launch_of_row(self) -> list[int]:
+        """For each row, the number of its launch; parts of one launch count as one."""
+        found: list[int] = []
+        launches = 0
+        while len(found) < len(self.rows):
+            row = self.rows[len(found)]
+            found += [*range(launches, launches + row.length)] * row.parts
+            launches += row.length
+        return found
+
+    @property
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in the order of first use."""
         return list(dict.fromkeys(row.kernel for row in self.rows))

@@ -117,7 +117,7 @@ def costs(description: Description, launch_of_row: Sequence[int]) -> list[Cost]:
         dtypes = [op.outputs[0].dtype for op in ops if op.outputs[0].dtype.startswith("float")]
         return Cost(sum(read.values()), computed, dtypes[-1] if dtypes else "float32")
 
-    found = [Cost(0, 0, "float32")] * (launch_of_row[-1] + 1 if launch_of_row else 0)
+    found = [Cost(0, 0, "float32")] * (max(launch_of_row, default=-1) + 1)
     computes: set[int] = set()
     for row in description.rows:
         launch = launch_of_row[row.number]

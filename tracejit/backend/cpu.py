@@ -207,12 +207,14 @@ class Steps:
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
         self._arrays = id(inputs), id(outputs)
+        self._pool = int(instance.state[words.POOL])
         self.status = self(0, 0)
         instance.state[words.CHECK_COUNT] = instance.state[words.PATCH_COUNT] = 0
 
-    def __call__(self, first: int, count: int) -> int:
-        """Run `count` rows from the first on."""
+    def __call__(self, first: int, count: int, together: bool = True) -> int:
+        """Run `count` rows from the first on: whole sections, if their parts are to run `together` on several threads."""
         state = self._instance.state
+        state[words.POOL] = self._pool if together else 0
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
         return self._executor(self._instance.address, *self._arrays, 0)

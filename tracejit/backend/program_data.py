@@ -50,7 +50,7 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
                 "arguments": [_argument(argument) for argument in row.arguments],
                 "operations": row.note,
                 "where": [list(where) for where in row.where if where],
-                "part": [row.part, row.parts],
+                "part": [row.part, row.parts, row.length],
             }
             for row in program.rows
         ],
@@ -179,15 +179,14 @@ class _Reader:
             aval = self.outputs[guard]
             _check(aval.shape == () and aval.dtype.kind == "b", f"the guard is {aval}")
         rows = [self.row(each, i) for i, each in enumerate(self.data["rows"])]
-        part, parts = 0, 1
-        for i, row in enumerate(rows):  # the parts of a launch follow each other
-            follows = row.part == part and (
-                part == 0 or (row.parts == parts and row.kernel == rows[i - 1].kernel)
-            )
+        first = end = 0
+        for i, row in enumerate(rows):  # parts follow each other, each with all of its rows
+            if i == end:
+                first, end = i, i + row.parts * row.length
+            parts, length = rows[first].parts, rows[first].length
+            follows = (row.part, row.parts, row.length) == ((i - first) // length, parts, length)
             _check(follows, f"row {i} is part {row.part} of {row.parts}")
-            parts = row.parts
-            part = (part + 1) % parts
-        _check(part == 0, "the last launch lacks parts")
+        _check(end == len(rows), "the last launch lacks parts")
         return Program(rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard)
 
     def kernel(self, data: Any) -> Kernel:
@@ -197,8 +196,9 @@ class _Reader:
 
     def row(self, data: Any, number: int) -> Row:
         kernel = self.kernels[whole(data["kernel"], 0, len(self.kernels) - 1, f"the kernel of row {number}")]
-        part, parts = data["part"]
+        part, parts, length = data["part"]
         whole(parts, 1, _WORD - 1, f"the parts of row {number}")
+        whole(length, 1, _WORD - 1, f"the rows of a part of row {number}")
         return Row(
             kernel,
             tuple([self.argument(each, number) for each in data["arguments"]]),
@@ -206,6 +206,7 @@ class _Reader:
             tuple([(_text(file, "a file"), whole(line, 0, _WORD, "a line")) for file, line in data["where"]]),
             whole(part, 0, parts - 1, f"the part of row {number}"),
             parts,
+            length,
         )
 
     def argument(self, data: Any, row: int) -> Argument:

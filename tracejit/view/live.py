@@ -122,7 +122,10 @@ def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sourc
             for number in range(len(found.outputs))
         ],
         [f"{_shape(constant)} {constant.dtype}" for constant in found.constants],
-        [Row(row.kernel.name, row.note, row.part, row.parts) for row in found.rows],
+        [
+            Row(row.kernel.name, row.note, row.part, row.parts, place)
+            for row, place in zip(found.rows, found.places, strict=True)
+        ],
         replay.source().splitlines(),
         replay.describe(),
         found.arena_bytes,

@@ -20,12 +20,13 @@ _ARGUMENT = re.compile(r"in(\d+)")
 
 
 class Row(NamedTuple):
-    """A row of a program: the name of its kernel, the names of its ops, and which part of a launch it is."""
+    """A row of a program: its kernel, the names of its ops, which part of how many it belongs to, its place there."""
 
     kernel: str
     note: str
     part: int
     parts: int
+    place: int
 
 
 class Input(NamedTuple):
@@ -87,10 +88,13 @@ class _Shower:
         self.by_number = {operation.number: operation for operation in self.description.ops}
         self.launch_of_row: list[int] = []  # parts of a launch count as one
         self.first_rows: list[int] = []
+        first = 0  # launch of those that run together
         for number, row in enumerate(built.rows):
             if row.part == 0:
+                if row.place == 0:
+                    first = len(self.first_rows)
                 self.first_rows.append(number)
-            self.launch_of_row.append(len(self.first_rows) - 1)
+            self.launch_of_row.append(first + row.place)
         self.values: dict[str, int] = {}  # places among the ops that are shown, by the name of the value
         self.shown: dict[int, int] = {}  # the same by the number of an operation
         self.ops: list[data.Op] = []

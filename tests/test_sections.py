@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sections: launches that are cut at the same rows, and what has to wait, is summed by bands, or runs as a whole."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from tracejit import pipeline
+from tracejit.aval import Aval
+from tracejit.backend import cpu
+from tracejit.backend.cpu import CpuExecutable
+from tracejit.backend.pool import Pool
+from tracejit.backend.python import PythonExecutable
+from tracejit.codegen.alike import Emissions
+from tracejit.codegen.nest import emit_nest
+from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.passes import bands, sections
+from tracejit.passes.launches import NestLaunch, Section, Single
+from tracejit.program import Program
+
+F32 = np.dtype(np.float32)
+Steps = Callable[..., Sequence[Value]]
+
+
+def graph_of(steps: Steps, *shapes: tuple[int, ...]) -> Graph:
+    b = Builder(Graph())
+    b.graph.outputs = list(steps(b, *[b.input(Aval(shape, None, F32)) for shape in shapes]))
+    return b.graph
+
+
+def layers(count: int) -> Steps:
+    """Return tanh(x @ w) several times, and its sum over rows."""
+
+    def steps(b: Builder, x: Value, *weights: Value) -> list[Value]:
+        for w in weights:
+            x = b.tanh(b.matmul(x, w))
+        return [x, b.sum(x, axes=(0,), keepdims=False)]
+
+    assert count
+    return steps
+
+
+def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
+    """Return what a step of gradient descent needs of layers, by hand: the rows of each layer and of its adjoint."""
+    rows = [x]
+    for w in weights:
+        rows.append(b.tanh(b.matmul(rows[-1], w)))
+    ct, found = rows[-1], []
+    for h, below, w in zip(reversed(rows[1:]), reversed(rows[:-1]), reversed(weights), strict=True):
+        ct = b.mul(ct, b.sub(1.0, b.mul(h, h)))
+        found.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
+        ct = b.matmul(ct, b.transpose(w, axes=(1, 0)))
+    return found
+
+
+def in_time(steps: int) -> Steps:
+    """Return a recurrent loop with the gradient of its weight, which every step adds to."""
+
+    def function(b: Builder, x: Value, w: Value) -> list[Value]:
+        rows = [x]
+        for _ in range(steps):
+            rows.append(b.tanh(b.matmul(rows[-1], w)))
+        ct, total, bias = rows[-1], None, None
+        for h, below in zip(reversed(rows[1:]), reversed(rows[:-1]), strict=True):
+            ct = b.mul(ct, b.sub(1.0, b.mul(h, h)))
+            part = b.matmul(b.transpose(below, axes=(1, 0)), ct)
+            summed = b.sum(ct, axes=(0,), keepdims=False)
+            total = part if total is None else b.add(total, part)
+            bias = summed if bias is None else b.add(bias, summed)
+            ct = b.matmul(ct, b.transpose(w, axes=(1, 0)))
+        assert total is not None and bias is not None
+        return [total, bias]
+
+    return function
+
+
+def launches_of(graph: Graph) -> list[Single | Section]:
+    return pipeline.stages(graph).plan.launches
+
+
+def name(launch: Single) -> str:
+    if isinstance(launch, NestLaunch):
+        return " ".join(node.op.name for node in launch.nodes) or "copy"
+    return launch.name
+
+
+def shape(graph: Graph) -> list[str]:
+    """Return the launches in words: sections as the number of bands and the launches of the first."""
+    return [
+        f"{len(each.tasks)}: {', '.join(map(name, each.tasks[0]))}"
+        if isinstance(each, Section)
+        else name(each)
+        for each in launches_of(graph)
+    ]
+
+
+def agrees(graph: Graph, seed: int = 0) -> Program:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.uniform(-0.1, 0.1, v.shape).astype(F32) for v in graph.inputs]
+    program = pipeline.build(graph)
+    for found, want in zip(PythonExecutable(program)(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    return program
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make sections however little they do."""
+    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+
+
+WEIGHTS = ((64, 64),) * 4
+
+
+@pytest.mark.usefixtures("short")
+def test_rows_go_through_all_layers_in_one_section() -> None:
+    graph = graph_of(layers(4), (64, 64), *WEIGHTS)
+    assert shape(graph) == [
+        "4: product, tanh, product, tanh, product, tanh, product, tanh sum",
+        "sum",  # of what the bands summed
+    ]
+    program = agrees(graph)
+    assert (program.launches, len(program.rows)) == (9, 4 * 8 + 1)
+    assert program.launch_of_row == [*range(8)] * 4 + [8]
+    assert program.places == [*range(8)] * 4 + [0]
+
+
+def test_little_work_is_not_cut() -> None:
+    assert shape(graph_of(layers(4), (64, 64), *WEIGHTS)) == ["product", "tanh"] * 3 + ["product", "tanh sum"]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    ("rows", "count"), [(15, 0), (16, 2), (31, 0), (32, 2), (64, 4), (96, 4), (128, 8), (1024, 8)]
+)
+def test_bands_are_of_sixteen_rows_or_more(rows: int, count: int) -> None:
+    found = launches_of(graph_of(layers(2), (rows, 64), (64, 64), (64, 64)))
+    assert [len(each.tasks) for each in found if isinstance(each, Section)] == [count] * bool(count)
+
+
+@pytest.mark.usefixtures("short")
+def test_gradients_of_weights_wait_and_run_as_a_whole() -> None:
+    graph = graph_of(gradients, (64, 64), *WEIGHTS)
+    first, second = [each for each in launches_of(graph) if isinstance(each, Section)]
+    assert [name(each) for each in first.tasks[0]].count("product") == 4
+    assert [name(each) for each in first.tasks[0]].count("panels") == 3  # by a weight that lies by columns
+    rows = [[each.numbers[1] for each in task if name(each) == "product"] for task in second.tasks]  # type: ignore[union-attr]
+    assert sorted(map(sum, rows)) == [64] * 4  # each of them in one band
+    agrees(graph)
+
+
+@pytest.mark.usefixtures("short")
+def test_sums_over_time_are_summed_by_each_band() -> None:
+    graph = graph_of(in_time(6), (32, 64), (64, 64))
+    found = shape(graph)
+    (section,) = [text for text in found if text.startswith("2: ")]
+    assert section.count("product") == 6 + 5 + 6  # forward, by the rows, by the weight
+    assert [text for text in found if text != section] == ["transpose", "matmul", "sum_add"]
+    program = agrees(graph)
+    assert (
+        program.launches == 6 + 6 + 6 + 5 + 6 + 3 - 6 + 0
+        or program.launches == len(found) - 1 + section.count(",") + 1
+    )
+
+
+@pytest.mark.usefixtures("short")
+def test_what_is_written_in_place_goes_on_in_the_next_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "MOST_BYTES", 1 << 15)
+    graph = graph_of(in_time(12), (32, 64), (64, 64))
+    assert sum(isinstance(each, Section) for each in launches_of(graph)) > 3
+    agrees(graph)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("steps", [layers(3), gradients])
+@pytest.mark.parametrize("rows", [33, 50, 100])
+def test_rows_that_bands_do_not_divide(steps: Steps, rows: int) -> None:
+    agrees(graph_of(steps, (rows, 20), (20, 20), (20, 20), (20, 20)))
+
+
+@pytest.mark.usefixtures("short")
+def test_a_launch_that_looks_across_rows_ends_a_section() -> None:
+    def steps(b: Builder, x: Value, w: Value) -> list[Value]:
+        y = b.tanh(b.matmul(x, w))
+        z = b.cumsum(y, axis=0, reverse=False)
+        return [b.tanh(b.matmul(z, w))]
+
+    graph = graph_of(steps, (64, 64), (64, 64))
+    assert shape(graph) == ["4: product, tanh", "cumsum", "4: product, tanh"]
+    agrees(graph)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_slice_of_other_rows_does_not_join() -> None:
+    def steps(b: Builder, x: Value, w: Value) -> list[Value]:
+        y = b.tanh(b.matmul(x, w))
+        above = b.slice(y, start=(1, 0), stop=(33, 64), step=(1, 1))
+        return [b.tanh(b.matmul(above, w))]
+
+    graph = graph_of(steps, (64, 64), (64, 64))
+    assert shape(graph)[0].endswith("product, tanh")
+    assert len(shape(graph)) == 2
+    agrees(graph)
+
+
+def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of(gradients, (128, 128), *(((128, 128),) * 6))
+    program = pipeline.build(graph)
+    assert sum(row.length > 1 and row.part == 0 for row in program.rows) > 6
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(v.shape).astype(F32) / 8 for v in graph.inputs]
+    found = []
+    for size in (0, 2, 4):
+        pool = Pool(size) if size else None
+        monkeypatch.setattr(cpu, "pool", lambda code, pool=pool: pool)
+        run = CpuExecutable(program)
+        found += [[part.tobytes() for part in run(arrays)] for _ in range(40)]
+        if pool is not None:
+            pool.stop()
+    assert all(each == found[0] for each in found)
+    for got, want in zip(run(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
+
+
+def test_nests_that_become_the_same_text_are_emitted_once() -> None:
+    found = launches_of(graph_of(layers(3), (64, 64), *WEIGHTS[:3]))
+    nests = [each.nest for each in found if isinstance(each, NestLaunch)]
+    emissions = Emissions()
+    for nest in nests:
+        got, want = emissions.emit(nest), emit_nest(nest)
+        assert got.kernel == want.kernel
+        assert all(a is b for a, b in zip(got.arguments, want.arguments, strict=True))
+    assert len(emissions._known) == 2
+
+
+def test_a_section_keeps_its_bands_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of(layers(20), (128, 64), *(((64, 64),) * 20))
+    for most, count in ((1 << 21, 1), (1 << 18, 3)):
+        monkeypatch.setattr(sections, "MOST_BYTES", most)
+        assert sum(isinstance(each, Section) for each in launches_of(graph)) == count
+    assert bands.MOST_BANDS == 8
