@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to standard output, ever
 """
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -17,13 +18,16 @@ COMMANDS = (cache, view, doctor, completion, demo)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with `argv` (by default the arguments of the process) and return its exit code."""
-    given = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv = sys.argv[1:]
+        # The process is the command's. What was imported stays until it ends, and looking through it then takes 15 ms.
+        gc.freeze()
     try:
-        arguments = parser().parse_args(given)
+        arguments = parser().parse_args(argv)
     except UsageError as error:
         error.parser.print_usage(sys.stderr)
         output.say(f"{error.parser.prog}: error: {error}", sys.stderr)
-        if "--json" in given:
+        if "--json" in argv:
             output.fail(error.command, True, "UsageError", str(error))
         sys.exit(output.USAGE)
     return output.run(arguments)

@@ -81,10 +81,11 @@ def why(key: str, other: str | None = None) -> Why:
         CacheError: if there is no such entry, or there are several, or one is a program and the other a kernel, or the
             folder cannot be read.
     """
-    here = _resolved(key)
+    known = heads()
+    here = _resolved(key, known)
     if other is None:
-        return _nearest_program(here) if isinstance(here, Head) else _nearest_kernel(here)
-    there = _resolved(other)
+        return _nearest_program(here, known) if isinstance(here, Head) else _nearest_kernel(here)
+    there = _resolved(other, known)
     if isinstance(here, Head) and isinstance(there, Head):
         return _programs(described(here.name), described(there.name))
     if isinstance(here, Head) or isinstance(there, Head):
@@ -94,9 +95,8 @@ def why(key: str, other: str | None = None) -> Why:
     return _kernels(here, there)
 
 
-def _resolved(key: str) -> Head | Entry:
-    """Return the program or kernel that a key is meant to be."""
-    known = heads()
+def _resolved(key: str, known: Sequence[Head]) -> Head | Entry:
+    """Return the program or kernel that a key is meant to be, given all programs."""
     found = [each for each in known if key and each.name.startswith(key)]
     if not found:
         found = fitting(known, key)
@@ -144,10 +144,10 @@ def _title(program: Mapping[str, Any]) -> str:
     return f"{program['function']}{f' ({where[0]}:{where[1]})' if where else ''}"
 
 
-def _nearest_program(here: Head) -> Why:
+def _nearest_program(here: Head, known: Sequence[Head]) -> Why:
     """Compare a program with the one of the same function that has most in common with it."""
     others = [
-        each for each in heads() if each.head["function"] == here.head["function"] and each.name != here.name
+        each for each in known if each.head["function"] == here.head["function"] and each.name != here.name
     ]
     program = described(here.name)
     nearest = max(others, key=lambda each: _in_common(here.head, each.head), default=None)

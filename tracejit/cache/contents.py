@@ -15,6 +15,7 @@ from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.cache.programs import Described, Head, Programs
 from tracejit.cache.store import SUFFIX, Store, root
 from tracejit.errors import CacheError
+from tracejit.upkeep import collector_paused
 
 T = TypeVar("T")
 
@@ -43,7 +44,8 @@ def reading(what: Callable[[], T]) -> T:
 
 def heads() -> list[Head]:
     """Return what a list shows of all programs, the one used last first."""
-    return reading(programs().heads)
+    with collector_paused():  # nothing here is garbage
+        return reading(programs().heads)
 
 
 def matching(pattern: str) -> list[Head]:

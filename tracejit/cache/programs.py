@@ -189,24 +189,29 @@ def _read_head(file: File, line: bytes, uses: bytes) -> Head:
     hashed, _, text = line.partition(b" ")
     if _hash(text) != hashed.decode():
         raise ValueError("its content does not agree with its hash")
-    head = json.loads(text)
+    head = _decoded(text.decode())
     if head["schema"] != SCHEMA:
         raise ValueError("it was written by another version of tracejit")
     first, _, others = uses.partition(b"\n")
-    last = _use(others.rstrip(b"\n").rpartition(b"\n")[2] or first)
+    begun = _use(first)
+    last = _use(others.rstrip(b"\n").rpartition(b"\n")[2]) if others else begun
     # A file of uses may be full: that the program was used is still seen by the time of its own file.
     at = last.get("at", 0.0)
     used_s = max(at if isinstance(at, (int, float)) else 0.0, file.used_s)
-    return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), _use(first), used_s)
+    return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
 
 
 def _use(line: bytes) -> dict[str, Any]:
     """Return a line of uses, {} if it is damaged."""
     with suppress(ValueError, RecursionError):
-        use = json.loads(line)
+        use = _decoded(line.decode())
         if isinstance(use, dict):
             return use
     return {}
+
+
+# loads() first finds out how bytes are encoded, which takes as long as reading a short line.
+_decoded = json.JSONDecoder().decode
 
 
 def _hash(content: bytes) -> str:

@@ -4,7 +4,6 @@
 import argparse
 from typing import Any
 
-from tracejit.cache import archive
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import Result
 
@@ -23,10 +22,14 @@ def add(verbs: Any) -> None:
 
 
 def _pack(arguments: argparse.Namespace) -> Result:
+    from tracejit.cache import archive  # imports tarfile
+
     found = archive.pack(arguments.file)
     return Result(found, str(found))
 
 
 def _unpack(arguments: argparse.Namespace) -> Result:
+    from tracejit.cache import archive  # imports tarfile
+
     found = archive.unpack(arguments.file, arguments.sha256)
     return Result(found, str(found))

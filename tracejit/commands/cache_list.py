@@ -2,7 +2,6 @@
 """`tracejit cache list`: programs, a line for each."""
 
 import argparse
-import datetime
 import re
 import time
 from typing import Any
@@ -69,6 +68,8 @@ def _since(text: str) -> float:
     age = _AGE.fullmatch(text)
     if age:
         return time.time() - int(age[1]) * _SECONDS[age[2]]
+    import datetime
+
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):

@@ -4,7 +4,6 @@
 import argparse
 from typing import Any
 
-from tracejit.cache import compared
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import Result
 
@@ -26,5 +25,7 @@ def add(verbs: Any) -> None:
 
 
 def _why(arguments: argparse.Namespace) -> Result:
+    from tracejit.cache import compared
+
     found = compared.why(arguments.key, arguments.other)
     return Result(found, str(found))

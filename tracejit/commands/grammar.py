@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 NAMES, FILES, NOTHING = "names", "files", "nothing"
+_FILES = ("FILE", "FOLDER", "DIR")
 _NAMED = ("KEY", "PATTERN", "FUNCTION")  # positional arguments that name programs
 
 Value = tuple[str, ...] | str
@@ -55,7 +56,7 @@ def commands_of(parser: argparse.ArgumentParser) -> Iterator[Command]:
 def _value(action: argparse.Action) -> Value:
     if action.choices is not None:
         return tuple(map(str, action.choices))
-    if action.type is Path:
+    if action.type is Path or action.metavar in _FILES:
         return FILES
     named = not action.option_strings and any(name in str(action.metavar) for name in _NAMED)
     return NAMES if named else NOTHING
