@@ -155,7 +155,7 @@ class TestKeyboard:
         browser = show(view_pages.page(view_pages.program(2)))
         browser.run("document.getElementById('graph-canvas').focus()")
         walked = []
-        for key in ("Home", "ArrowDown", "ArrowDown", "ArrowUp", "End", "Home", "ArrowRight"):
+        for key in ("Home", "ArrowDown", "ArrowDown", "ArrowUp", "End", "Home", "ArrowLeft"):
             browser.press(key)
             walked.append(chosen(browser)[0])
         assert walked == [0, 2, 3, 2, 7, 0, 1]
@@ -272,6 +272,25 @@ class TestRepeats:
         assert browser.run(
             "tracejit.graph.placed.rows.every((row) => row.boxes.every((i, at) => at === 0 "
             "|| tracejit.graph.boxes[i].x >= tracejit.graph.boxes[row.boxes[at - 1]].x + 148))"
+        )
+
+    def test_ops_stand_beside_what_uses_them(self, show: Any) -> None:
+        made = view_pages.program(20)
+        made["ops"].append(view_pages.op("b", [], None, 0, kind="argument", place=None))
+        made["ops"].append(view_pages.op("decay", [len(made["ops"]) - 1], 38, 12))
+        made["ops"].append(view_pages.op("update", [61, len(made["ops"]) - 1], 39, 13))
+        browser = show(view_pages.page(made))
+        browser.click_on("#collapse")
+        row = "tracejit.graph.boxes[tracejit.graph.boxOf[{}]].row"
+        rows = [browser.run(row.format(op)) for op in (61, 62, 63, 64)]
+        assert rows == [rows[0], rows[0] - 1, rows[0], rows[0] + 1]
+
+    def test_a_long_signature_is_cut_in_the_heading(self, show: Any) -> None:
+        made = view_pages.program(1)
+        made["signature"] = [f"x{i}: scalar float32" for i in range(9)]
+        browser = show(view_pages.page(made))
+        assert browser.run("document.getElementById('subtitle').textContent") == (
+            ", ".join(made["signature"][:6]) + ", and 3 more arguments; 3 ops, 2 launches of 2 kernels"
         )
 
 

@@ -46,8 +46,8 @@ class GraphView {
     const scale = clamp((width - 40) / (right - left), 0.55, 1);
     // Of a wide graph, the middle of what comes first.
     const first = this.placed.rows.slice(0, 12).flatMap((row) => row.boxes);
-    const mean = first.reduce((sum, i) => sum + this.boxes[i].x, 0) / (first.length || 1) + BOX.width / 2;
-    const focus = (right - left) * scale > width - 40 ? mean : (left + right) / 2;
+    const places = first.map((i) => this.boxes[i].x + BOX.width / 2).sort((a, b) => a - b);
+    const focus = (right - left) * scale > width - 40 ? places[places.length >> 1] : (left + right) / 2;
     this.view = { scale, x: width / 2 - focus * scale, y: 20 };
     this.draw();
   }

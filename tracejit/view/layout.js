@@ -9,14 +9,15 @@ function boxesOf(model, open) {
   model.repeats.forEach(([first, period, times], run) => {
     if (!open.has(run)) for (let i = first + period; i < first + period * times; i++) foldedBy.set(i, run);
   });
-  // An op without a launch (a view) goes where the first op goes that uses it.
+  // What has no launch goes where the first op goes that uses it.
   const home = new Array(model.ops.length).fill(null);
   for (let i = model.ops.length - 1; i >= 0; i--) {
     const op = model.ops[i];
     home[i] = op.launch;
-    if (home[i] === null && op.kind === "op") {
-      for (const user of model.users[i]) if (home[user] !== null && (home[i] === null || home[user] < home[i])) home[i] = home[user];
-    }
+    if (home[i] !== null) continue;
+    for (const user of model.users[i]) if (home[user] !== null && (home[i] === null || home[user] < home[i])) home[i] = home[user];
+    // An argument or constant is folded if all that use it are.
+    if (op.kind !== "op" && model.users[i].some((user) => !foldedBy.has(home[user]))) home[i] = null;
   }
   const boxes = [];
   const boxOf = new Array(model.ops.length);
@@ -74,30 +75,35 @@ function place(boxes) {
       if (waiting[user] === 0) ready.push(user);
     }
   }
-  // What uses nothing, arguments and constants, lies just above the first that uses it.
-  boxes.forEach((box, i) => {
-    if (!box.inputs.length && box.users.length) {
-      let first = Infinity;
-      for (const user of box.users) first = Math.min(first, depth[user]);
-      depth[i] = Math.max(0, first - 1);
-    }
-  });
+  // Then each moves down to just above the first that uses it: the decay of an average stands beside its update, an
+  // argument beside the op that it is for.
+  for (let at = ready.length - 1; at >= 0; at--) {
+    const i = ready[at];
+    let first = Infinity;
+    for (const user of boxes[i].users) first = Math.min(first, depth[user]);
+    if (first < Infinity && first - 1 > depth[i]) depth[i] = first - 1;
+  }
   const layers = [];
   boxes.forEach((box, i) => { (layers[depth[i]] ??= []).push(i); });
   const x = new Array(boxes.length).fill(0);
   const spread = (layer) => layer.forEach((i, at) => { x[i] = at - (layer.length - 1) / 2; });
   const filled = layers.filter(Boolean);
   filled.forEach(spread);
-  const mean = (neighbours, otherwise) => {
+  // Where an op wishes to be: among its neighbours, those in the next layer before those far away.
+  const mean = (from, neighbours, otherwise) => {
     if (!neighbours.length) return otherwise;
-    let sum = 0;
-    for (const i of neighbours) sum += x[i];
-    return sum / neighbours.length;
+    let sum = 0, weights = 0;
+    for (const i of neighbours) {
+      const weight = 1 / (depth[i] - depth[from] || 1) ** 2;
+      sum += weight * x[i];
+      weights += weight;
+    }
+    return sum / weights;
   };
-  for (let sweep = 0; sweep < 4; sweep++) {
+  for (let sweep = 0; sweep < 6; sweep++) {
     const down = sweep % 2 === 0;
     for (const layer of down ? filled : [...filled].reverse()) {
-      const wish = new Map(layer.map((i) => [i, mean(down ? boxes[i].inputs : boxes[i].users, x[i])]));
+      const wish = new Map(layer.map((i) => [i, mean(i, down ? boxes[i].inputs : boxes[i].users, x[i])]));
       layer.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
       // As near to what is wished as neighbours allow.
       let free = -Infinity;

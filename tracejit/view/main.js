@@ -1,6 +1,7 @@
 // Puts the parts together: one selection, shown everywhere.
 
 const page = JSON.parse($("data").textContent);
+const MOST_ARGUMENTS = 6;  // in the heading; all are in the graph and in the section About
 const selected = { ops: new Set(), at: null };
 let model = null, timeline = null, memory = null;
 
@@ -159,7 +160,7 @@ function search(by = 0) {
     const linesAt = new Map(sourceLines.rows.filter((row) => row.kind === "line").map((row) => [`${row.file}:${row.number}`, row.text.toLowerCase()]));
     hits = !text ? [] : model.ops.flatMap((op, i) => {
       const line = op.place ? linesAt.get(op.place.join(":")) ?? "" : "";
-      return `${model.words(i, page.files)} ${op.detail}`.toLowerCase().includes(text) || line.includes(text) ? [i] : [];
+      return `${model.words(i, page.files)} k${(model.kernelOf(i) ?? -1) + 1} ${op.detail}`.toLowerCase().includes(text) || line.includes(text) ? [i] : [];
     });
     hit = -1;
     graph.found = text ? new Set(hits) : null;
@@ -191,7 +192,8 @@ function chooseLaunch(i) {
 
 function sections() {
   const on = {
-    select: (op) => select([op], op, "memory"), has: (op) => selected.ops.has(op), step, choose: chooseLaunch, kernel: pickKernel,
+    select: (op) => select([op], op, "memory"), has: (op) => selected.ops.has(op), step, choose: chooseLaunch,
+    kernel: (kernel) => { pickKernel(kernel); $("graph").scrollIntoView({ block: "nearest" }); },
     chosen: (i) => selected.at !== null && model.ops[selected.at].launch === i,
     place: ([file, number]) => {
       const row = sourceLines.rows.findIndex((each) => each.file === file && each.number === number);
@@ -213,7 +215,9 @@ function show(number) {
   $("search").value = "";
   $("found").textContent = "";
   graph.found = null;
-  $("subtitle").textContent = [model.signature.join(", "), `${count(model.count, "op")}, ${count(model.launches.length, "launch")} of ${count(model.kernels.length, "kernel")}`].filter(Boolean).join("; ");
+  const { signature } = model;
+  const more = signature.length > MOST_ARGUMENTS ? [`and ${count(signature.length - MOST_ARGUMENTS, "more argument")}`] : [];
+  $("subtitle").textContent = [[...signature.slice(0, MOST_ARGUMENTS), ...more].join(", "), `${count(model.count, "op")}, ${count(model.launches.length, "launch")} of ${count(model.kernels.length, "kernel")}`].filter(Boolean).join("; ");
   $("collapse").checked = model.repeats.length > 0;
   $("collapse").disabled = !model.repeats.length;
   opList.show(model.ops.map((op, i) => ({ ops: [i], text: op.name + op.result })), 60);
