@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import tracejit
 from tracejit import cli, config
 from tracejit.cache.programs import Programs
 from tracejit.cache.store import SUFFIX
@@ -233,6 +234,7 @@ def test_what_is_missing(capsys, root, monkeypatch, tmp_path) -> None:
         == f"{HEAD}\n# product_HASH: not on disk any more\n\n# tanh_square_sub_HASH: not on disk any more\n"
     )
     assert shown(capsys, root, "step", "--asm") == out
+    assert shown(capsys, root, "step", "--memory") == f"{HEAD}\n{MEMORY}"
 
 
 def test_a_kernel_that_the_program_does_not_have(capsys, root) -> None:
@@ -272,6 +274,7 @@ def test_a_description_that_nobody_wrote(capsys, root, monkeypatch, tmp_path, ch
     (key,) = [each.name for each in Programs(str(tmp_path / "other")).all()]
     text = f"the description of the program {key[:12]} is not what tracejit writes"
     assert run(capsys, "step") == (1, "", f"tracejit cache show: {text}\n")
+    assert repr(tracejit.cache.show("step")) == f"{key}: not what tracejit writes"
 
 
 def test_names_that_a_terminal_would_obey_are_printed_as_text(capsys, root, monkeypatch, tmp_path) -> None:

@@ -23,7 +23,7 @@ from tracejit.cache.contents import (
 )
 from tracejit.cache.entry import Entry
 from tracejit.cache.folder import File, Folder, RefusedError
-from tracejit.cache.program_text import ProgramText
+from tracejit.cache.program_text import UNREADABLE, ProgramText
 from tracejit.cache.programs import PROGRAM, Head
 from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
@@ -141,7 +141,10 @@ class Shown:
     kernels: dict[str, Entry]
 
     def __repr__(self) -> str:
-        return "\n".join(ProgramText(self.key, self.program, self.kernels).all())
+        try:
+            return "\n".join(ProgramText(self.key, self.program, self.kernels).all())
+        except UNREADABLE:
+            return f"{self.key}: not what tracejit writes"
 
 
 @dataclass(frozen=True, slots=True)

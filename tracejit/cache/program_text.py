@@ -14,6 +14,10 @@ _OPERATIONS = 8  # of a launch, whose names are printed
 Program = Mapping[str, Any]
 
 
+UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
+"""What descriptions raise that are not what tracejit writes; a shared folder has what others wrote."""
+
+
 class ProgramText:
     """The sections of a program; each is a list of lines.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.entry import Entry
-from tracejit.cache.program_text import ProgramText
+from tracejit.cache.program_text import UNREADABLE, ProgramText
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError, CodegenError
@@ -56,16 +56,11 @@ def _show(arguments: argparse.Namespace) -> Result:
             if name in wanted:
                 lines += [*section(), ""]
         for kernel in kernels:
-            if "source" in wanted or kernel["name"] not in compiled:
+            if "source" in wanted or (kernel["name"] not in compiled and {"asm", "llvm"} & set(wanted)):
                 lines += [*text.source(kernel), ""]
             for name, code in compiled.get(kernel["name"], {}).items():
                 lines += [f"# {kernel['name']}: {name}", code.rstrip(), ""]
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-    ) as error:  # a shared folder has what others wrote
+    except UNREADABLE as error:
         raise CacheError(
             f"the description of the program {found.key[:12]} is not what tracejit writes"
         ) from error
