@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The object code of an exported folder, for the CPU of this process."""
 
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tracejit.backend import elf, objects
+from tracejit.backend import objects
 from tracejit.errors import CodegenError, ExportError
 from tracejit.locks import new_lock
 from tracejit.program import Kernel, Prepared
@@ -59,24 +58,8 @@ class ExportedCode:
                 if file is None:
                     raise ExportError(f"load: there is no object code of {name}. {_AGAIN}")
                 try:
-                    found = objects.load(file.symbol, file.code, _needs(file), self._engine)
+                    found = objects.load(file.symbol, file.code, file.needs, self._engine)
                 except CodegenError as error:
                     raise ExportError(f"load: {error}. {_AGAIN}") from None
                 self._addresses[name] = found
             return found
-
-
-def _needs(file: Object) -> Iterable[str]:
-    """Return what an object file takes from the process.
-
-    Raises:
-        CodegenError: if it is none, or its function is not in it.
-    """
-    if not sys.platform.startswith("linux"):
-        return file.needs
-    found = elf.names(file.code)
-    if file.symbol not in found.functions:
-        raise CodegenError(
-            f"object code of {file.symbol} cannot be loaded: there is no function of that name in it"
-        )
-    return found.missing

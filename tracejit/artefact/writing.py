@@ -422,5 +422,8 @@ def _laid_out(array: np.ndarray) -> tuple[np.ndarray, int]:
     return memory, start
 
 
-def _json(data: Any) -> bytes:
-    return json.dumps(data, indent=1, allow_nan=False).encode()
+def _json(data: dict[str, Any]) -> bytes:
+    """Return a program as text, with a line for each row."""
+    head = json.dumps({name: value for name, value in data.items() if name != "rows"}, allow_nan=False)
+    rows = ",\n".join([json.dumps(row, allow_nan=False) for row in data["rows"]])
+    return f'{head[:-1]}, "rows": [\n{rows}\n]}}\n'.encode()

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
+from tracejit.backend import elf
 from tracejit.errors import CodegenError
 
-_MAGIC = b"\x7fELF" if sys.platform == "linux" else b""  # what object files begin with
+_FUNCTION = "function of that name in it"
 _lock = threading.Lock()
 
 
@@ -38,8 +39,8 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
     """
     # LLVM ends the process where a name is missing, or if this is something else.
     missing = [name for name in needs if not _provide(name)]
-    if symbol.encode() not in code or not code.startswith(_MAGIC):
-        missing.append("function of that name in it")
+    if not missing:
+        missing = _missing(symbol, code)
     if missing:
         raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
     with _lock:
@@ -47,6 +48,20 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return int(engine.get_function_address(symbol))
+
+
+def _missing(symbol: str, code: bytes) -> list[str]:
+    """Return the names that an object file lacks, and those that it needs and the process lacks."""
+    if not sys.platform.startswith("linux"):
+        return [] if symbol.encode() in code else [_FUNCTION]
+    try:
+        found = elf.names(code)
+    except CodegenError:
+        return [_FUNCTION]
+    return [
+        *([] if symbol in found.functions else [_FUNCTION]),
+        *[name for name in sorted(found.missing) if not _provide(name)],
+    ]
 
 
 @cache

@@ -18,12 +18,14 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 
 from tracejit import config
 from tracejit.cache.contents import reading, store
@@ -115,33 +117,32 @@ def pack(file: str) -> Packed:
     Raises:
         CacheError: if the folder cannot be read, or the file cannot be written.
     """
-    folders = _folders()
     members: list[Member] = []
     left_out: list[tuple[str, str]] = []
-    for kind, folder in folders.items():
-        for name in sorted(each.name for each in reading(folder.files)):
-            whole = f"{kind}/{name}"
-            if not _NAME.fullmatch(whole):
-                continue
-            try:
-                content = folder.read(name, use=False)
-                if content is not None:  # removed meanwhile
+    # Each entry is read once: it may be written anew or removed meanwhile. The table is known when all are read.
+    with _written(file) as stream, tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(file))) as rest:
+        for kind, folder in _folders().items():
+            for name in sorted(each.name for each in reading(folder.files)):
+                whole = f"{kind}/{name}"
+                if not _NAME.fullmatch(whole):
+                    continue
+                try:
+                    content = folder.read(name, use=False)
+                    if content is None:
+                        continue
                     _checked(whole, content)
-                    members.append(Member(whole, len(content), _sha256(content), 0))
-            except (CacheError, OSError) as error:
-                left_out.append((name.partition(".")[0], str(error)))
-    table = json.dumps(
-        {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
-    ).encode()
-    digest = _sha256(table)
-    with _written(file) as stream:
+                except (CacheError, OSError) as error:
+                    left_out.append((name.partition(".")[0], str(error)))
+                    continue
+                _append(rest, whole, content)
+                members.append(Member(whole, len(content), _sha256(content), 0))
+        table = json.dumps(
+            {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
+        ).encode()
+        digest = _sha256(table)
         _append(stream, f"tracejit-cache-{digest}.json", table)
-        for member in members:
-            kind, _, name = member.name.partition("/")
-            content = folders[kind].read(name, use=False)
-            if content is None or _sha256(content) != member.sha256:
-                raise CacheError(f"{member.name} changed while it was packed; pack again")
-            _append(stream, member.name, content)
+        rest.seek(0)
+        shutil.copyfileobj(rest, stream)
         stream.write(_END)
         total = stream.tell()
     kernels = sum(member.name.endswith(SUFFIX) for member in members)
@@ -251,14 +252,14 @@ def _padding(size_bytes: int) -> int:
     return -size_bytes % _BLOCK
 
 
-def _append(stream: BinaryIO, name: str, content: bytes) -> None:
+def _append(stream: IO[bytes], name: str, content: bytes) -> None:
     stream.write(_header(name, len(content)))
     stream.write(content)
     stream.write(bytes(_padding(len(content))))
 
 
 @contextmanager
-def _written(file: str) -> Iterator[BinaryIO]:
+def _written(file: str) -> Iterator[IO[bytes]]:
     """Give a stream whose content becomes the file when the block ends without an error."""
     aside = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
     try:
@@ -276,7 +277,7 @@ def _written(file: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def _opened(file: str) -> Iterator[IO[bytes]]:
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:
@@ -291,7 +292,7 @@ def _damaged(file: str, what: str) -> CacheError:
     return CacheError(f"{file} is not what `tracejit cache pack` writes: {what}; nothing was unpacked")
 
 
-def _table(file: str, stream: BinaryIO) -> tuple[str, list[Member]]:
+def _table(file: str, stream: IO[bytes]) -> tuple[str, list[Member]]:
     """Return the hash of the table of an archive, and what it lists; the stream is behind the table then."""
     total = os.fstat(stream.fileno()).st_size
     header = stream.read(_BLOCK)
@@ -337,7 +338,7 @@ def _table(file: str, stream: BinaryIO) -> tuple[str, list[Member]]:
     return named[1], members
 
 
-def _content(file: str, stream: BinaryIO, member: Member) -> bytes:
+def _content(file: str, stream: IO[bytes], member: Member) -> bytes:
     """Return the content of a member; the stream is behind it then."""
     stream.seek(member.at)
     header = stream.read(_BLOCK)
