@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands that look into the cache on disk: whole outputs, as text and as JSON, and exit codes."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from tracejit import cli, config
 from tracejit.cache import inspect
 from tracejit.cache.entry import Entry, Key
-from tracejit.cache.programs import Programs
+from tracejit.cache.programs import SCHEMA, Programs
 from tracejit.cache.store import SUFFIX, Store
 
 AT = time.mktime((2026, 5, 4, 3, 2, 1, 0, 0, -1))
@@ -278,6 +280,8 @@ def test_list_of_what_is_not_known(capsys, root) -> None:
 def test_list_prints_nothing_that_a_terminal_obeys(capsys, root) -> None:
     Programs(str(root)).keep(program("red\x1b[31m\n", "mul_1"), {"at": AT})
     assert "  red\\x1b[31m\\n  " in run(capsys, "list", "red*")[1]
+    assert run(capsys, "list", "red*", "--names")[1] == "red\\x1b[31m\\n\n"
+    assert "  red\\x1b[31m\\n (/home/me/train.py:5)\n" in run(capsys, "why", "red*")[1]
 
 
 def test_list_of_an_empty_cache(capsys, tmp_path, monkeypatch) -> None:
@@ -377,6 +381,84 @@ def test_wrong_usage(capsys, arguments, text) -> None:
         cli.main(arguments)
     assert stop.value.code == 2
     assert text in capsys.readouterr().err
+
+
+def test_a_list_of_damaged_programs(capsys, root) -> None:
+    """What is damaged is left out or shown as it is; nothing fails. Lines of uses have no hash."""
+    random = Random(0)
+    files = sorted((root / "programs").iterdir())
+    contents = {path: path.read_bytes() for path in files}
+    found = []
+    for _ in range(100):
+        path = random.choice(files)
+        content = bytearray(contents[path])
+        place = random.randrange(len(content))
+        if random.random() < 0.3:
+            del content[place:]
+        else:
+            content[place] = random.randrange(256)
+        path.write_bytes(content)
+        assert run(capsys, "list")[0] == run(capsys, "list", "--json")[0] == 0
+        found.append(len(functions(capsys)))
+        assert run(capsys, "why", "step")[0] in (0, 1)
+        assert run(capsys, "info")[0] == 0
+        path.write_bytes(contents[path])
+    assert {1, 2} == {*found}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"at":1e999}',
+        b'{"at":"soon"}',
+        b'{"at":-1e300}',
+        b'{"build_ns":"x","compile_ns":[1]}',
+        b'{"at":NaN}',
+    ],
+)
+def test_a_list_of_odd_uses(capsys, root, line) -> None:
+    for path in (root / "programs").glob("*.uses"):
+        path.write_bytes(line + b"\n")
+    code, found = data(capsys, "list")
+    assert code == 0
+    assert [(each["hits"], each["build_ns"], each["compile_ns"]) for each in found] == [(0, None, None)] * 2
+    assert [each["used_s"] for each in found] == [AT + 1, AT]
+    assert run(capsys, "list")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("function", 5), ("target", None), ("kernels", [7]), ("kernels", None), ("signature", [["x"]]),
+        ("signature", [["x", 1]]), ("defined", ["a.py"]), ("defined", ["a.py", "1"]), ("row_count", "1"),
+        ("arena_bytes", None), ("schema", 1),
+    ],
+)  # fmt: skip
+def test_heads_that_somebody_else_wrote(capsys, root, name, value) -> None:
+    """The hashes of such a file agree: they protect from damage."""
+    (path,) = (
+        root / "programs" / f"{key}.program" for function, key in keys(root).items() if function == "step"
+    )
+    _, _, rest = path.read_bytes().partition(b"\n")
+    head = {
+        "schema": SCHEMA, "function": "odd", "defined": None, "signature": [], "arguments": 0, "target": "cpu",
+        "kernels": [], "row_count": 1, "arena_bytes": 0,
+    }  # fmt: skip
+    for changed, number in (({}, 3), ({name: value}, 2)):
+        text = json.dumps(head | changed).encode()
+        content = hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n" + rest
+        other = path.with_name(f"{hashlib.sha256(content).hexdigest()}.program")
+        other.write_bytes(content)
+        other.chmod(0o600)
+        assert len(functions(capsys)) == number
+        other.unlink()
+
+
+def test_a_list_of_a_time_that_no_calendar_has(capsys, root) -> None:
+    path = root / "programs" / f"{keys(root)['step']}.program"
+    os.utime(path, (2**55, 2**55))
+    if path.stat().st_mtime > 2**54:  # not every file system holds that
+        assert run(capsys, "list", "step")[1].endswith("       1.5        80.0\n")
 
 
 def test_a_list_reads_the_beginning_of_each_program_and_its_uses(root, monkeypatch) -> None:

@@ -164,6 +164,7 @@ def test_the_grammar_is_that_of_the_parser() -> None:
     verb.add_argument("where", metavar="KEY|FUNCTION")
     verb.add_argument("--to", type=Path, metavar="FILE")
     verb.add_argument("--pattern", metavar="PATTERN")
+    verbs.add_parser("pack", help="pack up").add_argument("file", metavar="FILE")
     common = [
         grammar.Option(("-h", "--help"), "show this help message and exit", None),
         grammar.Option(("--json",), "print one JSON object", None),
@@ -171,7 +172,7 @@ def test_the_grammar_is_that_of_the_parser() -> None:
     assert list(grammar.commands_of(parser)) == [
         grammar.Command(
             "it",
-            {"go": "go on"},
+            {"go": "go on", "pack": "pack up"},
             [*common, grammar.Option(("--level", "-l"), "one of 1, 2 (2)", ("1", "2"))],
             grammar.NOTHING,
         ),
@@ -185,6 +186,7 @@ def test_the_grammar_is_that_of_the_parser() -> None:
             ],
             grammar.NAMES,
         ),
+        grammar.Command("it pack", {}, common, grammar.FILES),
     ]
 
 

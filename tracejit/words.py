@@ -38,12 +38,15 @@ def milliseconds(time_ns: int | None) -> str:
 
 
 def moment(time_s: float | None) -> str:
-    """Return a point in time as a local date and time, nothing for one that is not known.
+    """Return a point in time as a local date and time, nothing for one that is not known, or that no calendar has.
 
-    >>> moment(None)
-    ''
+    >>> moment(None), moment(1e300)
+    ('', '')
     """
-    return "" if time_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
+    try:
+        return "" if time_s is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(time_s))
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> str:

@@ -11,7 +11,7 @@ from tracejit.cache.entry import Entry
 from tracejit.cache.inspect import SHOWN
 from tracejit.cache.programs import Described, Head
 from tracejit.errors import CacheError
-from tracejit.words import count
+from tracejit.words import count, printable
 
 _PLACES = ("in the entry", "in this process")
 
@@ -62,8 +62,8 @@ class Why:
             lines.append(f"there  {self.other[:SHOWN]}  {self.other_name}")
             lines += map(str, self.differences or ["nothing differs"])
         if self.process is not None:
-            lines += ["", str(self.process)]
-        return "\n".join(lines)
+            lines += ["", *str(self.process).splitlines()]
+        return "\n".join(map(printable, lines))
 
 
 def why(key: str, other: str | None = None) -> Why:

@@ -22,6 +22,7 @@ PROGRAM, USES = ".program", ".uses"
 _NAME = re.compile(r"([0-9a-f]{64})\.program")
 _USES_BYTES = 1 << 16  # of one program
 _MOST = 2000  # programs that are kept
+_LARGEST = 2.0**62  # number in a line of uses
 _ARGUMENTS, _CHARACTERS = 12, 200  # of a signature, and of an argument, that a list shows
 
 
@@ -193,20 +194,38 @@ def _read_head(file: File, line: bytes, uses: bytes) -> Head:
     if head["schema"] != SCHEMA:
         raise ValueError("it was written by another version of tracejit")
     first, _, others = uses.partition(b"\n")
+    _check_head(head)
     begun = _use(first)
     last = _use(others.rstrip(b"\n").rpartition(b"\n")[2]) if others else begun
     # A file of uses may be full: that the program was used is still seen by the time of its own file.
-    at = last.get("at", 0.0)
-    used_s = max(at if isinstance(at, (int, float)) else 0.0, file.used_s)
+    used_s = max(last.get("at", 0.0), file.used_s)
     return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
 
 
+def _check_head(head: dict[str, Any]) -> None:
+    """Raise a TypeError or ValueError if a head is not what _head() makes: in a shared folder anybody may write."""
+    texts = [head["function"], head["target"], *head["kernels"]]
+    for name, text in head["signature"]:
+        texts += (name, text)
+    counts = [head["arguments"], head["row_count"], head["arena_bytes"]]
+    if head["defined"] is not None:
+        file, line = head["defined"]
+        texts.append(file)
+        counts.append(line)
+    if {*map(type, texts)} - {str} or {*map(type, counts)} - {int}:
+        raise TypeError("a head of other types")
+
+
 def _use(line: bytes) -> dict[str, Any]:
-    """Return a line of uses, {} if it is damaged."""
+    """Return the numbers in a line of uses, {} if it is damaged; there is no hash that would tell."""
     with suppress(ValueError, RecursionError):
         use = _decoded(line.decode())
         if isinstance(use, dict):
-            return use
+            return {
+                name: number
+                for name, number in use.items()
+                if type(number) in (int, float) and 0 <= number < _LARGEST
+            }
     return {}
 
 

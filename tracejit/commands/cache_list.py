@@ -10,6 +10,7 @@ from tracejit.cache import inspect
 from tracejit.cache.store import root
 from tracejit.commands.arguments import add_command, positive
 from tracejit.commands.output import DONE, FAILED, Result
+from tracejit.words import printable
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
@@ -59,7 +60,7 @@ def _list(arguments: argparse.Namespace) -> Result:
     note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
     if arguments.names:
         names = list(dict.fromkeys(each.function for each in found))
-        return Result(names, "\n".join(names), DONE if found or not chosen else FAILED, note)
+        return Result(names, "\n".join(map(printable, names)), DONE if found or not chosen else FAILED, note)
     return Result(found, str(found) if found else "", DONE if found or not chosen else FAILED, note)
 
 
