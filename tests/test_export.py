@@ -96,6 +96,14 @@ CALLS: list[tuple[Any, tuple[Any, ...]]] = [
         (np.ones(2), -0.0, np.float32(3), True, None, "text", (1, b"x", np.int8(3), 1j, np.dtype(">f4"))),
     ),
     (lambda x, kind, nan: tj.cast(x, kind), (np.ones(2), np.float32, float("nan"))),
+    (
+        lambda x, *kinds: (x, np.bool_(True), kinds),
+        (np.ones(2), np.bool_(False), bool, np.bool_, np.int64(3), 3j),
+    ),
+    (
+        lambda p: p[np.int64(1)] + p[1.5] + p[(1, "a")],
+        ({np.int64(1): np.ones(1), 1.5: np.ones(1), (1, "a"): np.ones(1)},),
+    ),
 ]
 
 
@@ -148,6 +156,20 @@ def test_numbers_that_vary_are_inputs(path: str) -> None:
             loaded(*wrong)
     with pytest.raises(ArgumentError, match=r"n is 9223372036854775808, expected an int that varies"):
         loaded(x, 0.5, 1 << 63)
+
+
+def test_a_loop_exports_the_trace_for_all_iterations(path: str) -> None:
+    @tj.dlaccelerate
+    def step(x: Any, iteration: int) -> Any:
+        return x / iteration
+
+    x = np.ones(2)
+    for iteration in range(1, 8):  # of which the first two have a trace each that nothing confirms
+        step(x, iteration)
+    assert tj.export(step, path).traces == 1
+    loaded = tj.load(path)
+    for iteration in (1, 2, 5, 1000):
+        assert loaded(x, iteration).tolist() == [1 / iteration] * 2
 
 
 @tj.dlaccelerate

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit import generator, logs, trace, tree
 from tracejit.array import dlarray
 from tracejit.artefact import files, values
+from tracejit.artefact.fitting import covers, fits
 from tracejit.artefact.machine import HOST, executor_hash, system
 from tracejit.callpath import MISS
 from tracejit.codegen.emit import module_source
@@ -19,13 +20,12 @@ from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceErr
 from tracejit.explain import leaf_names
 from tracejit.guards import GuardFailed
 from tracejit.program import Program
-from tracejit.signature import ArrayPart, Call, Key, NumberPart, ValuePart, layouts, read
+from tracejit.signature import ArrayPart, Call, Key, NumberPart, layouts, read
 from tracejit.state import NOTHING, State
 from tracejit.traces import ArrayLeaf, NumberLeaf, Replayable
 from tracejit.words import count, milliseconds
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1  # of int64
 _SHOWN = 5
 _WRONG = (
     TraceJitError, AttributeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError,
@@ -181,16 +181,16 @@ class LoadedFunction:
                     f"{self._name} was loaded and has no derivative: {name} is an array of an evaluation that goes on. "
                     "Call it outside of dlfeval, or with extractdata(...) of the argument."
                 )
-        fits = False
+        is_known = False
         for key, arrays in self._fitting(call):
-            fits = True
+            is_known = True
             for known in reversed(self._by_key[key]):
                 result = known.run(arrays)
                 if result is not MISS:
                     if is_alone:
                         self._remember(known)
                     return result
-        if not fits:
+        if not is_known:
             raise ArgumentError(f"{self._unlike(call)} {self._remedy()}")
         tried = [known for key, _ in self._fitting(call) for known in self._by_key[key]]
         guards = [guard for known in tried for guard in known.signature.guards]
@@ -232,7 +232,7 @@ class LoadedFunction:
             [
                 i
                 for i, (want, have) in enumerate(zip(key.parts, call.key.parts, strict=True))
-                if not _fits(want, have)
+                if not fits(want, have)
             ]
             for key in alike
         ]
@@ -435,7 +435,7 @@ def _variants(path: str, content: files.Content, chosen: dict[str, Any], class_o
         draws = told["draws"]
         state: State = NOTHING
         if draws is not None:
-            blocks = _Blocks(program_data.whole(draws, 0, _MOST, "the number of blocks"))
+            blocks = _Blocks(program_data.whole(draws, 0, program_data.MOST_BYTES, "the number of blocks"))
             state = generator.Draws(NOTHING, {generator.default: blocks})  # type: ignore[dict-item]
         file = f"{stem}/trace-{number}.json"
         data = files.parse(path, file, content.files[file])
@@ -478,20 +478,9 @@ def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool)
             raise ValueError("a number of the result is an array")
 
 
-def _fits(wanted: Any, given: Any) -> bool:
-    """Return whether the part of a call's key is that of a trace, in which it may be a number that varies."""
-    if wanted == given:
-        return True
-    if type(wanted) is not NumberPart or type(given) is not ValuePart or given.kind is not wanted.kind:
-        return False
-    return wanted.kind is float or _LEAST <= given.value <= _MOST
-
-
 def _as_arrays(key: Key, call: Call) -> list[dlarray] | None:
     """Return the arrays of a call with numbers that vary among them, or None if it does not fit a key."""
-    if key.structure != call.key.structure or key.orders != call.key.orders:
-        return None
-    if not all(map(_fits, key.parts, call.key.parts)):
+    if not covers(key, call.key):
         return None
     return [
         leaf if type(leaf) is dlarray else dlarray._wrap(np.asarray(leaf), None, None)

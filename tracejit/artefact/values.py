@@ -24,7 +24,7 @@ _KINDS: dict[str, type] = {
     kind.__name__: kind for kind in (int, float, complex, bool, str, bytes, type(None))
 }
 _NUMPY: dict[str, type] = {
-    kind.__name__: kind
+    f"numpy.{kind.__name__}": kind
     for kind in (*[dtype.type for dtype in SUPPORTED_DTYPES], np.float16, np.complex64, np.complex128)
 }
 _NO_DEFAULT = inspect.Parameter.empty
@@ -38,8 +38,10 @@ class UnwritableError(Exception):
 
 
 def _kind_name(kind: type) -> str:
-    if _KINDS.get(kind.__name__) is kind or _NUMPY.get(kind.__name__) is kind:
-        return kind.__name__
+    for known in (_KINDS, _NUMPY):
+        for name, value in known.items():
+            if value is kind:
+                return name
     raise UnwritableError(
         f"a {kind.__module__}.{kind.__qualname__}, which is known by what it is in this process only"
     )

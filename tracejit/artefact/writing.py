@@ -23,6 +23,7 @@ import numpy as np
 from tracejit import generator, trace
 from tracejit.accelerate import AcceleratedFunction
 from tracejit.artefact import files, values
+from tracejit.artefact.fitting import covers
 from tracejit.artefact.machine import HOST, executor_hash, system
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
@@ -170,7 +171,7 @@ def _exportable(accfun: AcceleratedFunction, entries: Sequence[Entry]) -> list[T
     Raises:
         ExportError: if there are none, or one cannot be replayed now.
     """
-    name = accfun.function.__qualname__ if hasattr(accfun.function, "__qualname__") else "the function"
+    name = _name(accfun.function)
     if not entries:
         raise ExportError(
             f"export: {name} has no traces. Call it with arguments as those that it is to take, {accfun.confirm + 1} "
@@ -184,6 +185,10 @@ def _exportable(accfun: AcceleratedFunction, entries: Sequence[Entry]) -> list[T
             place = describe_location(entry.refusal.where)
             raise ExportError(f"{what}: it runs uncompiled, because {entry.refusal.reason} at {place}. {one}")
         known = [each for each in entry.variants if each.state.applies()]
+        replayed = [each for each in entry.replayable(accfun.confirm) if each in known]
+        if len(replayed) < max(1, len(known)) and _is_covered(entry, entries, accfun.confirm):
+            found += reversed(replayed)
+            continue
         if not known:
             failed = next(
                 (each.state.failed() for each in entry.variants if each.state.failed() is not None), None
@@ -192,14 +197,20 @@ def _exportable(accfun: AcceleratedFunction, entries: Sequence[Entry]) -> list[T
             raise ExportError(
                 f"{what}: its trace does not apply any more, because {why}. Call it again. {one}"
             )
-        replayed = entry.replayable(accfun.confirm)
-        if any(each not in replayed for each in known):
+        if len(replayed) < len(known):
             raise ExportError(
                 f"{what}: a trace has not been confirmed by a second recording. Call it with the same values again, or "
                 f"set confirm = 0. {one}"
             )
         found += known
     return found
+
+
+def _is_covered(entry: Entry, entries: Sequence[Entry], confirm: int) -> bool:
+    """Return whether a key in which numbers vary serves the calls of another key too: its first calls had none yet."""
+    return any(
+        other is not entry and other.replayable(confirm) and covers(other.key, entry.key) for other in entries
+    )
 
 
 class _Described(NamedTuple):
@@ -215,7 +226,7 @@ class _Writer:
 
     def __init__(self, accfun: AcceleratedFunction, captured: str) -> None:
         self._function = accfun.function
-        self._name = str(getattr(self._function, "__qualname__", type(self._function).__name__))
+        self._name = _name(self._function)
         self._captured = captured
         self._made: list[tuple[Trace, _Described]] = []
         self._programs: dict[int, list[Program]] = {}  # by the size of vectors
@@ -317,7 +328,9 @@ class _Writer:
                 stem = f"programs/vectors-{vector_bytes}/trace-{i}"
                 data = program_data.encoded(program, [self._keep(array) for array in program.constants])
                 self.files[f"{stem}.json"] = _json(data)
-                self.files[f"{stem}.py"] = module_source(program, self._made[i][0].replay.title).encode()
+                self.files[f"{stem}.py"] = module_source(program, self._made[i][0].replay.title).encode(
+                    errors="backslashreplace"
+                )
         table: dict[str, Any] = {}
         kernels = dict.fromkeys(k for program in self._programs[vector_bytes] for k in program.kernels)
         everything: list[Kernel | str] = [*ahead.FUNCTIONS, *kernels]
@@ -366,6 +379,10 @@ class _Writer:
             "cpus": self._cpus,
             "traces": self.traces,
         }  # fmt: skip
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _taken_apart(state: State) -> tuple[State, list[tuple[generator.Generator, int]]]:
