@@ -10,6 +10,7 @@ import pytest
 from graphs import random_case
 
 from tracejit import dlaccelerate, dlarray, pipeline
+from tracejit.autodiff import gradient
 from tracejit.aval import Aval
 from tracejit.description import Description, Operation, Pair, Result, Stages, describe
 from tracejit.ir import Builder, Graph, Value
@@ -337,3 +338,25 @@ def test_emitted_source_has_the_lines_of_the_user() -> None:
     ]
     (kernel,) = replay.program.kernels
     assert "#" not in kernel.text
+
+
+def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of a bias in a loop over time: each band adds to memory of its own, in one loop after the other."""
+    for name, value in (
+        ("parts.LEAST_FOLDED", 0.01), ("sections.LEAST_NS", 0.0), ("bands.BAND_ROWS", 1), ("bands.LEAST_ROWS", 1),
+        ("bands.MOST_BANDS", 3),
+    ):  # fmt: skip
+        monkeypatch.setattr(f"tracejit.passes.{name}", value)
+
+    def recurrent(b: Any) -> tuple[Value, ...]:
+        x, u, bias = inputs(b, (8, 8), (8, 8), (8,))
+        h = x
+        for _ in range(3):
+            h = b.tanh(b.add(b.matmul(h, u), bias))
+        loss = b.sum(b.square(h), axes=(0, 1), keepdims=False)
+        return loss, *gradient(b, [loss], [b.constant(np.ones((), F32))], [u, bias])  # type: ignore[misc]
+
+    found = describe(staged(recurrent))
+    assert "parts of the loop add up in memory of their own, which is added up after them" in {
+        pair.why for pair in found.pairs
+    }

@@ -380,10 +380,11 @@ class _Describer:
         assert isinstance(made, Loop) and isinstance(read, Loop)
         if made.whole is not None and made.whole is read.whole:
             return Apart.LONG.says(count=len(made.whole.nodes))
-        node, value = next(
-            (node, value) for node in read.nodes for value in node.inputs if self.fused.view(value)[0] is root
-        )
-        return self.of_loops(made, read, node, value, root)
+        reads = ((node, value) for node in read.nodes for value in node.inputs)
+        found = next((each for each in reads if self.fused.view(each[1])[0] is root), None)
+        if found is None:  # the parts of a sum, with which another loop goes on
+            return Apart.PARTS.says()
+        return self.of_loops(made, read, *found, root)
 
     def of_loops(self, made: Loop, read: Loop, node: Node, value: Value, root: Value) -> str:
         base = self.fused.source(value)[0]
