@@ -336,6 +336,23 @@ def test_verify_says_what_cannot_be_read(capsys, root) -> None:
     assert run(capsys, "verify") == (0, "2 entries are good, 0 are not\n", "")  # a link is no entry
 
 
+def test_verify_checks_programs(capsys, root) -> None:
+    step, evaluate = (root / "programs" / f"{keys(root)[name]}.program" for name in ("step", "evaluate"))
+    step.write_bytes(step.read_bytes()[:-9])
+    evaluate.chmod(0o666)
+    reasons = {
+        step.stem: "a program: its content does not agree with its hash",
+        evaluate.stem: f"a program: other users may write to the file {evaluate.name} (mode 666)",
+    }
+    code, found = data(capsys, "verify")
+    assert (code, found["good"]) == (1, 3)
+    assert {each["key"]: each["reason"] for each in found["bad"]} == reasons
+    assert run(capsys, "verify")[1].endswith("3 entries are good, 2 are not\n")
+    step.unlink()
+    step.symlink_to(root / "aside")
+    assert [each["key"] for each in data(capsys, "verify")[1]["bad"]] == [evaluate.stem]  # a link is none
+
+
 def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
     size = (root / "kernels" / (entry("mul_1").key.name + SUFFIX)).stat().st_size
     assert run(capsys, "remove", "step") == (0, f"removed 1 program and 1 kernel, {size} bytes\n", "")

@@ -17,7 +17,7 @@ from tracejit.commands import grammar, shells
 from tracejit.commands.arguments import Parser
 
 COMMANDS = ["cache", "completion", "demo"]
-FUNCTIONS = ["f.<locals>.step", "evaluate"]
+FUNCTIONS = ["f.<locals>.step", "evaluate", "step, forward"]
 COLUMNS = ["key", "function", "where", "target", "kernels", "size", "hits", "build", "compile", "used"]
 
 # How a shell is asked what it offers for words, the last of which is not complete; it prints a line for each.
@@ -109,8 +109,10 @@ def test_values_of_options(shell) -> None:
 
 @every_shell
 def test_names_of_functions(request, shell) -> None:
-    quoted = "f.\\<locals\\>.step" if "bash" in request.node.name else FUNCTIONS[0]
-    assert set(shell("cache", "show", "")) == {quoted, "evaluate"}
+    is_bash = "bash" in request.node.name
+    quoted = "f.\\<locals\\>.step" if is_bash else FUNCTIONS[0]
+    part = "step\\,\\ forward" if is_bash else FUNCTIONS[2]
+    assert set(shell("cache", "show", "")) == {quoted, "evaluate", part}
     assert shell("cache", "why", "step", "ev") == ["evaluate"]
     assert shell("cache", "remove", "f.") == [quoted]
 

@@ -157,6 +157,29 @@ def test_what_is_damaged_is_left_out(root: Path) -> None:
     assert kept.all() == [whole]
 
 
+def test_what_is_damaged_is_written_again(root: Path) -> None:
+    kept = Programs(str(root))
+    kept.keep({"function": "f"}, use_of(1.0))
+    (found,) = kept.all()
+    (path,) = (root / "programs").glob("*.program")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert (kept.all(), [name for name, _ in kept.bad()]) == ([], [found.name])
+    kept.keep({"function": "f"}, use_of(2.0))
+    assert ([each.program for each in kept.all()], list(kept.bad())) == ([found.program], [])
+
+
+def test_a_program_that_cannot_be_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Programs(str(root))
+    kept.keep({"function": "f"}, use_of(1.0))
+
+    def read(file: int, count: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "read", read)
+    assert [reason for _, reason in kept.bad()] == ["it cannot be read (Input/output error)"]
+    assert kept.all() == kept.heads() == []
+
+
 def test_another_schema_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SCHEMA", 99)
     Programs(str(root)).keep({"function": "f"}, use_of(1.0))

@@ -289,7 +289,7 @@ def show(key: str) -> Shown:
 
 
 def verify(rebuild: bool = False) -> Verified:
-    """Check every entry: who may write to it, its hash, and that it stands under its own key.
+    """Check every entry: who may write to it, its hash, and that it stands under its own key; programs too.
 
     With `rebuild` the sources are compiled again, and stored code is compared with that.
 
@@ -304,6 +304,7 @@ def verify(rebuild: bool = False) -> Verified:
             good[name] = found
         elif found is not None:
             bad.append((name, found))
+    bad += [(name, f"a program: {reason}") for name, reason in reading(lambda: list(programs().bad()))]
     if not rebuild:
         return Verified(len(good), bad)
     from tracejit.backend.rebuild import rebuilt  # imports Numba

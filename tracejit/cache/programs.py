@@ -11,6 +11,7 @@ a line of JSON for each process that used it: times, and no more.
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ class Programs:
             head = _json(_head(program))
             content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
             name = _hash(content)
-            if self._folder.read(name + PROGRAM) is None:
+            if self._folder.read(name + PROGRAM) != content:  # there is none, or it is damaged
                 self._make_room()
                 self._folder.write(name + PROGRAM, content)
             self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
@@ -118,6 +119,24 @@ class Programs:
         with suppress(OSError, CacheError, ValueError, RecursionError):
             return self._described(name)
         return None
+
+    def bad(self) -> Iterator[tuple[str, str]]:
+        """Give the programs that are not as they should be, with what is wrong.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        for file in self.files():
+            name = file.name.removesuffix(PROGRAM)
+            try:
+                content = self._folder.read(file.name, use=False)
+                if content is not None and _hash(content) != name:
+                    raise CacheError("its content does not agree with its hash")
+            except CacheError as error:
+                yield name, str(error)
+            except OSError as error:
+                yield name, f"it cannot be read ({error.strerror or error})"
 
     def remove(self, name: str) -> bool:
         """Remove a program; return whether it was there.
