@@ -130,7 +130,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def stable(text: str, root: Path) -> str:
     """Return a text without what differs between machines and runs."""
     text = re.sub(r"^[0-9a-f]{64}$", "KEY", text.replace(str(root.parent), "ROOT"), flags=re.MULTILINE)
-    text = re.sub(r"_[0-9a-f]{12}\b", "_HASH", text)
+    text = re.sub(r"_[0-9a-f]{12}\b", "_HASH", re.sub(r"\b[0-9a-f]{64}\b", "KEY", text))
     return re.sub(r": [\d.]+ \w+, compiled in [\d.]+ ms", ": SIZE, compiled in TIME", text)
 
 
@@ -178,6 +178,17 @@ def test_compiled_code(capsys, root) -> None:
     of_all = shown(capsys, root, "step", "--asm")
     assert of_all.startswith(HEAD)
     assert re.findall("# (.*): asm", of_all) == ["product_HASH", "tanh_square_sub_HASH"]
+
+
+def test_all_that_is_known_as_json(capsys, root, request) -> None:
+    code, out, err = run(capsys, "step", "--json")
+    found = json.loads(stable(out, root))
+    assert (code, err, found["schema"], found["command"]) == (0, "", 1, "cache show")
+    text = json.dumps(found["result"]["program"], indent=1) + "\n"
+    path = Path(__file__).parent / "golden" / "show_of_a_program.json"
+    if request.config.getoption("--update-golden"):
+        path.write_text(text)
+    assert text == path.read_text(), "review the difference after pytest --update-golden"
 
 
 def test_as_json(capsys, root) -> None:
