@@ -21,6 +21,7 @@ import tracejit as tj
 from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.cache import inspect
 from tracejit.description import describe
+from tracejit.errors import CacheError
 from tracejit.pipeline import stages
 from tracejit.view import data, live, stored
 from tracejit.view.page import as_json, file_name, render
@@ -395,6 +396,35 @@ class TestStored:
         check(page)
         (note,) = page["notes"]
         assert "the cache has the first rows and the first row of each kernel; left out are" in note
+
+    def test_descriptions_that_tracejit_did_not_write(self) -> None:
+        stepped()
+        shown = inspect.show("step")
+        changes: list[tuple[str, Any]] = [
+            ("rows", None), ("rows", [{}]), ("ops", [{"number": 0}]), ("kernels", []), ("arena_bytes", float("nan")),
+            ("memory", [{"kind": "arena"}]), ("signature", [["x"]]), ("left_out", None), ("inputs", 3),
+        ]  # fmt: skip
+        for name, value in changes:
+            other = inspect.Shown("f" * 64, {**shown.program, name: value}, shown.kernels)
+            with pytest.raises(CacheError) as raised:
+                stored.page([other])
+            text = "he description of the program ffffffffffff is not what tracejit writes"
+            assert str(raised.value) == f"t{text}"
+            page = stored.page([shown, other])
+            check(page)
+            assert page["notes"] == [f"T{text}; it is left out."]
+            assert len(page["programs"]) == 1
+
+    def test_rows_of_which_some_are_left_out(self) -> None:
+        def row(number: int, part: int, place: int) -> dict[str, Any]:
+            return {"number": number, "kernel": 0, "operations": "add", "part": [part, 2, place]}
+
+        # Two launches in two parts each, of the next two the second one, of the last ones the second part.
+        numbers = [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1), (5, 0, 1), (7, 1, 1), (11, 1, 1), (12, 0, 0)]
+        found = stored._rows([row(*each) for each in numbers], ["k"])
+        assert [(each.part, each.place) for each in found] == [
+            (0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 0), (0, 0), (0, 0),
+        ]  # fmt: skip
 
     def test_kernels_that_are_gone(self) -> None:
         stepped()

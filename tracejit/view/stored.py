@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.cache.inspect import Shown
+from tracejit.cache.program_text import UNREADABLE
 from tracejit.description import Buffer, Description, Launched, Operation, Pair, Result
+from tracejit.errors import CacheError
 from tracejit.passes.plan import Place
 from tracejit.view import data
 from tracejit.view.about import about
+from tracejit.view.page import as_json
 from tracejit.view.program import Built, Input, Measured, Row, program
 from tracejit.view.sources import Sources
 from tracejit.words import size
@@ -22,12 +25,23 @@ _UNTIMED = (
 
 
 def page(programs: Sequence[Shown]) -> data.Page:
-    """Return what the page shows of programs of one function."""
+    """Return what the page shows of programs, whose descriptions may be what others wrote.
+
+    Raises:
+        CacheError: if none of them is what tracejit writes.
+    """
     sources = Sources(trusted=False)
-    made = [_program(each, sources) for each in programs]
-    names = list(dict.fromkeys(str(each.program["function"]) for each in programs))
-    notes = []
+    made, names, notes = [], [], []
     for each in programs:
+        unreadable = f"the description of the program {each.key[:12]} is not what tracejit writes"
+        try:
+            shown = _program(each, sources)
+            as_json(shown)  # what is no number cannot be shown
+        except UNREADABLE:
+            notes.append(f"{unreadable[0].upper()}{unreadable[1:]}; it is left out.")
+            continue
+        made.append(shown)
+        names.append(str(each.program["function"]))
         left = each.program["left_out"]
         if left:
             words = ", ".join(f"{number} {name}" for name, number in left.items())
@@ -35,10 +49,18 @@ def page(programs: Sequence[Shown]) -> data.Page:
                 f"Of {each.key[:12]}, which is long, the cache has the first rows and the first row of each kernel; "
                 f"left out are {words}."
             )
+    if not made:
+        raise CacheError(unreadable)
     return {
-        "title": ", ".join(names), "notes": notes, "programs": made, "files": sources.files(), "keys": None, "last": "",
-        "history": [], "facts": about(),
-    }  # fmt: skip
+        "title": ", ".join(dict.fromkeys(names)),
+        "notes": notes,
+        "programs": made,
+        "files": sources.files(),
+        "keys": None,
+        "last": "",
+        "history": [],
+        "facts": about(),
+    }
 
 
 def _program(shown: Shown, sources: Sources) -> data.Program:
@@ -53,7 +75,7 @@ def _program(shown: Shown, sources: Sources) -> data.Program:
         _inputs(made["inputs"], signature),
         [f"result {number + 1}" for number in range(len(made["outputs"]))],
         (),
-        [Row(names[row["kernel"]], row["operations"], *row["part"]) for row in made["rows"]],
+        _rows(made["rows"], names),
         _emitted(shown, names),
         _description(made, numbers),
         made["arena_bytes"],
@@ -84,6 +106,22 @@ def _inputs(inputs: Sequence[str], signature: Sequence[Sequence[str]]) -> list[I
         if words and (plain == words or (text.endswith("that varies") and words.startswith("scalar"))):
             found.append(Input(name, text))
     return [*found, *[Input("", text) for text in inputs[len(found) :]]]
+
+
+def _rows(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Row]:
+    """Return rows, of which some are left out: those that run together are numbered by what is there of them."""
+    found = []
+    places: dict[int, int] = {}  # of a launch among those that it runs together with
+    expected = 0
+    for row in rows:
+        part, parts, place = row["part"]
+        if part == place == 0 or row["number"] != expected:
+            places = {}
+        expected = row["number"] + 1
+        is_new = place not in places
+        at = places.setdefault(place, len(places))
+        found.append(Row(names[row["kernel"]], row["operations"], 0 if is_new else max(part, 1), parts, at))
+    return found
 
 
 def _description(made: dict[str, Any], numbers: list[int]) -> Description:
