@@ -78,20 +78,21 @@ def page(running: Running) -> data.Page:
     }
 
 
-def measured(profile: Profile | None, rates: Rates | None) -> Measured:
-    """Return what launches took, and words about how that was found."""
+def measured(profile: Profile | None, rates: Rates | None, in_parts: bool) -> Measured:
+    """Return what launches took, and words about how that was found; whether some run in parts changes the words."""
     if profile is None or rates is None:
         return Measured((), None, ["Not measured: the program has not run compiled in this process."])
     alone = sum(profile.launch_ns)
     products = ", ".join(f"{rate / 1e9:.0f} Gflop/s in {dtype}" for dtype, rate in rates.flops_per_s.items())
     copies = ", ".join(f"{rate / 1e9:.0f} GB/s for {size(moved)}" for moved, rate in rates.copies)
+    together = "Launches that threads go through together have shares of what they take. " if in_parts else ""
     return Measured(
         profile.launch_ns,
         rates,
         [
             "Width: what a launch takes when it is run alone, on numbers made up for it. Filled part: what this "
             "machine needs at least, to move the bytes or to compute, whichever takes longer: the roofline.",
-            f"The fastest of {profile.replays} replays counts; together {alone / 1e3:.1f} µs, in one call "
+            f"{together}The fastest of {profile.replays} replays counts; together {alone / 1e3:.1f} µs, in one call "
             f"{profile.replay_ns / 1e3:.1f} µs.",
             f"The machine, measured now by NumPy: copies {copies}; matrix products {products}, or what the best launch "
             "here reached if that is more.",
@@ -107,6 +108,7 @@ def _event(name: str, call: int, outcome: str, text: str) -> data.Event:
 def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sources: Sources) -> data.Program:
     found = replay.program
     profile = replay.profile()
+    in_parts = any(row.parts > 1 for row in found.rows)
     guards: list[data.GuardLine] = [
         {"text": str(guard), "place": sources.place(guard.where)}
         for guard in (*known.guards, *known.state.guards())
@@ -137,7 +139,7 @@ def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sourc
             ("target", "cpu"),
         ],
     )
-    return program(built, sources.place, measured(profile, rates() if profile else None), guards)
+    return program(built, sources.place, measured(profile, rates() if profile else None, in_parts), guards)
 
 
 def _constants(arrays: Sequence[np.ndarray]) -> str:
