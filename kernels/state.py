@@ -34,7 +34,7 @@ ROW_WORDS = 4
 
 # Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
 (
-    TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, TO_SKIP, SKIPPED, MUTEX,
+    TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, RESUME_NS, ALONE_NS, MUTEX,
     CONDITION,
 ) = (0, 8, 16, 24, 32, 40, 41, 42, 43, 44, 48, 64)  # fmt: skip
 POOL_WORDS = 80

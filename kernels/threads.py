@@ -13,8 +13,8 @@ of them itself. Workers look for work for some tens of microseconds and then sle
 pool; another one that comes meanwhile runs its parts by itself.
 
 Where something else keeps the CPUs busy, a worker may be suspended in the middle of a part, for milliseconds. After
-such a wait the caller leaves the pool alone for some launches, for twice as many each time that it happens again. (A
-step of 57 us, two of whose launches are in parts, took 93 us beside a busy process without this.)
+such a wait the caller leaves the pool alone for eight times as long as it has waited, and for twice as long as the last
+time if that was not long ago: so waiting takes a ninth of the time at most.
 """
 
 from typing import Any
@@ -41,6 +41,7 @@ from .machine import (
     wake_all,
 )
 from .state import (
+    ALONE_NS,
     CONDITION,
     DONE,
     LAUNCH_ARGUMENTS,
@@ -48,12 +49,11 @@ from .state import (
     LAUNCH_ROWS,
     MUTEX,
     OWNER,
+    RESUME_NS,
     ROW_WORDS,
-    SKIPPED,
     SLEEPERS,
     STOP,
     TICKET,
-    TO_SKIP,
 )
 
 _POOL = types.CPointer(types.intp)
@@ -69,7 +69,7 @@ _LOOKS = 64  # between two looks at the clock, or until who waits for a part let
 _AWAKE_NS = 200_000  # without work, until a worker sleeps; to wake it takes 5 us, and 50 until it works
 # Who waits longer than this, and twice as long as the own work took, leaves the pool alone for a while.
 _PATIENCE_NS = 20_000
-_FEWEST_SKIPPED, _MOST_SKIPPED = 16, 1 << 14
+_ALONE, _MOST_ALONE_NS = 8, 250_000_000  # times what was waited
 
 
 def work(pool: Any) -> None:
@@ -115,9 +115,9 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
     The third word of the first of `rows` says how many there are, the fourth how many rows each of them has.
     """
     parts, length = rows[2], rows[3]
+    started_ns = now_ns()
     owned = parts <= _NUMBER and exchange_word(pool, OWNER, 0, 1)
-    if owned and pool[TO_SKIP] > 0:
-        pool[TO_SKIP] -= 1
+    if owned and started_ns < pool[RESUME_NS]:
         store_word(pool, OWNER, 0)
         owned = False
     if not owned:
@@ -125,7 +125,6 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
             row = advance(rows, ROW_WORDS * i)
             call(row[0], advance(arguments, row[1]))
         return
-    started_ns = now_ns()
     pool[LAUNCH_ROWS] = address_of(rows)
     pool[LAUNCH_ARGUMENTS] = address_of(arguments)
     pool[LAUNCH_CONTROL] = read_control(0)
@@ -154,9 +153,12 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
             give_way()
         else:
             pause()
-    if now_ns() - worked_ns > _PATIENCE_NS + 2 * (worked_ns - started_ns):
-        pool[SKIPPED] = min(max(2 * pool[SKIPPED], _FEWEST_SKIPPED), _MOST_SKIPPED)
-        pool[TO_SKIP] = pool[SKIPPED]
-    else:
-        pool[SKIPPED] -= pool[SKIPPED] >> 5
+    done_ns = now_ns()
+    waited_ns = done_ns - worked_ns
+    if waited_ns > _PATIENCE_NS + 2 * (worked_ns - started_ns):
+        alone_ns = pool[ALONE_NS]
+        again = started_ns - pool[RESUME_NS] < 4 * alone_ns
+        alone_ns = max(_ALONE * waited_ns, 2 * alone_ns if again else alone_ns // 2)
+        pool[ALONE_NS] = min(alone_ns, _MOST_ALONE_NS)
+        pool[RESUME_NS] = done_ns + pool[ALONE_NS]
     store_word(pool, OWNER, 0)

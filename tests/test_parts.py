@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 from graphs import assert_same, random_case, strided
 
+from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.backend import cpu
 from tracejit.backend.cpu import CpuExecutable
 from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
+from tracejit.description import describe
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.passes import bands, parts, products, sections
 from tracejit.pipeline import build
@@ -75,7 +77,10 @@ def check(seed: int, dtypes: Sequence[str], steps: int, in_strides: bool) -> int
         arrays, layouts = (
             zip(*[strided(rnd, a) for a in maker.arrays], strict=True) if maker.arrays else ((), ())
         )
-    program = build(maker.graph, layouts)
+    stages = pipeline.stages(maker.graph, layouts)
+    program = stages.program
+    description = describe(stages)
+    assert {row.number for row in description.rows} == set(range(len(program.rows)))
     with np.errstate(all="ignore"):
         want = evaluate(maker.graph, maker.arrays)
         assert_same(maker, PythonExecutable(reordered(program, rnd))(arrays), want)

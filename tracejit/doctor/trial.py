@@ -209,7 +209,7 @@ def _together(threads: int) -> Threads:
 
         return launch
 
-    # Workers sleep at first; and who had to wait for one leaves the pool alone for 16 launches (Note [pool]).
+    # Workers sleep at first; and who had to wait for one leaves the pool alone for a while (Note [pool]).
     _median(in_parts(work, threads), _LAUNCHES)
     together, alone = (_median(in_parts(work, parts), _LAUNCHES) for parts in (threads, 1))
     round_trip = _median(in_parts(nothing, threads), _ROUNDS)
