@@ -206,6 +206,18 @@ def test_commands(file: Path, go: Any, capsys: pytest.CaptureFixture[str], tmp_p
         run("unpack")
 
 
+def test_the_commands_import_no_numba(file: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from tracejit import cli; code = cli.main(['cache', *sys.argv[1:]]); "
+        "sys.exit(code or 'numba' in sys.modules)"
+    )
+    for verb in ("unpack", "pack"):
+        subprocess.run(
+            [sys.executable, "-c", code, verb, str(file)], check=True, capture_output=True,
+            env=os.environ | {"TRACEJIT_CACHE_DIR": str(tmp_path / "fleet")},
+        )  # fmt: skip
+
+
 # What is refused.
 
 
