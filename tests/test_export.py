@@ -22,7 +22,10 @@ import pytest
 
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
+from tracejit.artefact import machine
+from tracejit.backend import ahead
 from tracejit.backend.ahead import LEVELS, runs_here
+from tracejit.captured import CapturedState
 from tracejit.passes import products
 
 HERE = [level for level in LEVELS if runs_here(level)]
@@ -268,6 +271,87 @@ def test_what_numpy_reads_of_an_array_is_captured_too(path: str) -> None:
         tj.export(scaled, path, args=(np.ones(2),))
     tj.export(scaled, path, args=(np.ones(2),), captured="constants")
     assert tj.load(path)(np.ones(2)).tolist() == [3.0, 3.0]
+
+
+def test_captured_arrays_beside_random_numbers(path: str) -> None:
+    weights = np.arange(3.0)
+    noisy = tj.dlaccelerate(lambda x: x * weights + tj.rand(3))
+    tj.export(noisy, path, args=(np.ones(3),), captured="constants")
+    loaded = tj.load(path)
+    with tj.rng(1):
+        expected = [noisy(np.ones(3)).tolist() for _ in range(3)]
+    weights[:] = 0
+    with tj.rng(1):
+        assert [loaded(np.ones(3)).tolist() for _ in range(3)] == expected
+
+
+def test_what_changes_while_it_is_exported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    monkeypatch.setattr(CapturedState, "applies", lambda self: True)
+    for _ in range(3):
+        double(np.ones(3))
+    monkeypatch.setattr(CapturedState, "fetch_checked", lambda self: None)
+    with pytest.raises(
+        ExportError, match=r"what it reads changed while it was exported\. Export it again\.$"
+    ):
+        tj.export(double, path)
+
+
+class Unsigned:
+    """Doubles."""
+
+    __signature__ = "none that Python knows"
+
+    def __call__(self, x: Any) -> Any:
+        return 2 * x
+
+
+def test_a_function_without_a_signature(path: str) -> None:
+    loaded = exported(tj.dlaccelerate(Unsigned()), path, (np.ones(2),))
+    assert loaded(np.ones(2)).tolist() == [2.0, 2.0]
+    assert loaded.signature[0].inputs == "argument 1: 2 float64"
+    with pytest.raises(ArgumentError, match="expected: argument 1; not expected: x"):
+        loaded(x=np.ones(2))
+
+
+def test_levels_that_other_machines_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "host", lambda: ("x86_64-linux", "old", "+sse2,+sse3,-avx"))
+    assert [level for level in LEVELS if runs_here(level)] == ["x86-64"]
+    monkeypatch.setattr(ahead, "host", lambda: ("x86_64-linux", "unknown", ""))
+    assert not any(map(runs_here, LEVELS))
+    monkeypatch.setattr(ahead, "host", lambda: ("aarch64-linux", "m1", "+sse2"))
+    assert not any(map(runs_here, LEVELS))
+
+
+def test_the_sources_of_the_executor_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine.executor_hash()
+    assert before is not None
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b" " * (path.name == "state.py"))
+    assert machine.executor_hash() not in (before, None)
+    monkeypatch.setattr(machine.kernels, "__path__", ["/nowhere"])
+    assert machine.executor_hash() is None
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+def test_a_folder_that_cannot_be_put_in_place(fails: int, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = tj.dlaccelerate(lambda x: 2 * x)
+    sha256 = tj.export(double, path, args=(np.ones(3),)).sha256
+    rename, calls = os.rename, []
+
+    def failing(*args: Any, **folders: Any) -> None:
+        if not folders:  # as the cache gives them
+            calls.append(args)
+            if len(calls) == fails:
+                raise OSError(28, "No space left on device")
+        rename(*args, **folders)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(ExportError, match=r"function.tj cannot be written \(No space left on device\)\.$"):
+        tj.export(double, path, args=(np.ones(4),), replace=True)
+    monkeypatch.undo()
+    assert os.listdir(os.path.dirname(path)) == ["function.tj"]
+    assert tj.load(path, sha256=sha256)(np.ones(3)).tolist() == [2.0] * 3
 
 
 @pytest.mark.parametrize("cpu", HERE)

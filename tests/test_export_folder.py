@@ -272,6 +272,32 @@ def test_manifests_of_something_else(change: Any, text: str, path: Path) -> None
     refused(path, text)
 
 
+def results(change: Callable[[Any], None]) -> Callable[[Any], None]:
+    return lambda manifest: change(manifest["traces"][0]["results"])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            lambda r: r.update(structure="leaf", orders=[], leaves=r["leaves"][:1]),
+            "the outputs of a program are not the",
+        ),
+        (
+            lambda r: r["leaves"].__setitem__(0, ["array", "C"]),
+            "the labels of a result are not those of its array",
+        ),
+        (
+            lambda r: r["leaves"].__setitem__(1, ["number", "float", None]),
+            "a number of the result is an array",
+        ),
+    ],
+)
+def test_results_that_are_not_the_program_s(change: Any, text: str, path: Path) -> None:
+    rehashed(path, results(change))
+    refused(path, text)
+
+
 @pytest.mark.parametrize(
     "name",
     [

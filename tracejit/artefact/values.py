@@ -207,22 +207,22 @@ def decode_orders(data: Any) -> list[Any]:
 
 def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
     """Check that each dict has an order, of its own keys."""
-    each = iter(orders)
+    dicts: list[tuple[Any, ...]] = []
 
     def walk(structure: Structure) -> None:
-        if structure is LEAF:
-            return
-        kind, names, children = structure
-        if kind in (dict, OrderedDict):
-            order = next(each, ())
-            if order is not None and (len(order) != len(names) or set(order) != set(names)):
-                raise ValueError("the order of the keys of a dict has other keys")
-        for child in children:
-            walk(child)
+        if structure is not LEAF:
+            kind, names, children = structure
+            if kind in (dict, OrderedDict):
+                dicts.append(names)
+            for child in children:
+                walk(child)
 
     walk(structure)
-    if next(each, None) is not None:
-        raise ValueError("more orders than dicts")
+    if len(orders) != len(dicts):
+        raise ValueError(f"{len(orders)} orders of {len(dicts)} dicts")
+    for order, names in zip(orders, dicts, strict=True):
+        if order is not None and (len(order) != len(names) or set(order) != set(names)):
+            raise ValueError("the order of the keys of a dict has other keys")
 
 
 def _leaves(structure: Structure) -> int:
