@@ -13,7 +13,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 from tracejit import generator, logs, notebook, policy, trace, tree
 from tracejit.array import dlarray
@@ -40,6 +40,9 @@ from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
 from tracejit.varying import Needed, Varying
 from tracejit.words import count
+
+if TYPE_CHECKING:
+    from tracejit.view.live import Running
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
@@ -268,7 +271,7 @@ class AcceleratedFunction(Options):
         made.write_text(page.render(live.page(self._running())), encoding="utf-8")
         return made
 
-    def _running(self) -> Any:
+    def _running(self) -> "Running":
         """Return what the page shows of this function."""
         from tracejit.view.live import Running
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HTML for notebooks: a title, facts and tables, short, in colours that are read on light and on dark."""
 
-import html
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +15,7 @@ _QUIET = "opacity: 0.75"
 
 def block(title: str, note: str, *parts: str) -> str:
     """Return a title, what is to be said of it, and further parts, which are HTML."""
-    heading = f"<div><b>{html.escape(title)}</b> <span style='{_QUIET}'>{html.escape(note)}</span></div>"
+    heading = f"<div><b>{_escaped(title)}</b> <span style='{_QUIET}'>{_escaped(note)}</span></div>"
     return f"<div style='font-size: 13px'>{heading}{''.join(parts)}</div>"
 
 
@@ -27,13 +26,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], most: int, wh
     >>> text.count("<tr>"), "and 1 more ops" in text
     (2, True)
     """
-    head = "".join(f"<th style='{_CELL}'>{html.escape(name)}</th>" for name in header)
+    head = "".join(f"<th style='{_CELL}'>{_escaped(name)}</th>" for name in header)
     lines = [
-        "<tr>" + "".join(f"<td style='{_CELL}'>{html.escape(str(cell))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td style='{_CELL}'>{_escaped(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows[:most]
     ]
     more = len(rows) - most
-    rest = f"<div style='{_QUIET}'>and {more} more {html.escape(what)}</div>" if more > 0 else ""
+    rest = f"<div style='{_QUIET}'>and {more} more {_escaped(what)}</div>" if more > 0 else ""
     return (
         f"<table style='{_TABLE}'><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>{rest}"
     )
@@ -59,6 +58,12 @@ def values(data: np.ndarray) -> str:
         cells = [_element(matrix, i, j) for j in columns]
         lines.append("<tr>" + "".join(f"<td style='{_NUMBER}'>{cell}</td>" for cell in cells) + "</tr>")
     return f"{note}<table style='{_TABLE}'><tbody>{''.join(lines)}</tbody></table>"
+
+
+def _escaped(text: str) -> str:
+    import html  # which has all names of characters: a millisecond of every process
+
+    return html.escape(text)
 
 
 def _ends(extent: int) -> list[int | None]:

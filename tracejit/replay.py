@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from tracejit.ir import Graph
 from tracejit.locks import new_lock
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
-from tracejit.profile import Profile, profile
 from tracejit.program import Program
 from tracejit.stats import Share
 from tracejit.upkeep import collector_paused, give_back
+
+if TYPE_CHECKING:  # nobody measures while a function is only run
+    from tracejit.profile import Profile
 
 
 class Replay:
@@ -131,8 +133,10 @@ class Replay:
         with collector_paused():
             return describe(pipeline.stages(self.graph, self._layouts))
 
-    def profile(self) -> Profile | None:
+    def profile(self) -> "Profile | None":
         """Return what each launch takes (Note [profiles]), or None if the program is not compiled (yet)."""
+        from tracejit.profile import profile
+
         stepwise = getattr(self._executable, "stepwise", None)
         return None if stepwise is None else profile(self.program, stepwise, self._layouts)
 
