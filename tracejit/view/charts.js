@@ -187,6 +187,12 @@ function timeChart(parent, model, on) {
           context.strokeStyle = theme.accent;
           context.lineWidth = 3;
           context.strokeRect(x + 1, top + 1, Math.max(wide - gap - 2, 1), tall - 2);
+          context.fillStyle = theme.accent;  // a launch may be thinner than its frame
+          context.beginPath();
+          context.moveTo(x + wide / 2 - 6, 0);
+          context.lineTo(x + wide / 2 + 6, 0);
+          context.lineTo(x + wide / 2, top);
+          context.fill();
         }
       }
       labels(context, width, height - 12, from, to, duration);

@@ -293,7 +293,7 @@ else {
   for (const id of ["graph", "source", "emitted", "time", "memory", "guards"]) $(id).hidden = true;
   document.querySelector(".panes").hidden = true;
   traceSection(page);
-  fill("about", make("dl", { class: "facts" }, ...page.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", { class: "mono" }, value)])));
+  aboutSection(page, null);
   $("tools").querySelector(".search").hidden = true;
   for (const link of document.querySelectorAll("nav a")) link.hidden = document.querySelector(link.hash).hidden;
 }

@@ -148,7 +148,18 @@ function traceSection(page) {
   fill("traces", ...parts);
 }
 
+const KEYS = [
+  ["/", "search; Enter and Shift+Enter go to the next and the one before"],
+  ["Escape", "chooses nothing"],
+  ["arrows, Page Up, Page Down, Home, End", "in the graph: to what an op uses, what uses it, its neighbours, other launches, the first, the last; "
+    + "in a source: to lines that have ops; in a chart: to other launches"],
+  ["Enter", "in the graph: unfolds repeats"],
+  ["+ − 0", "zoom, and all of it; Control and the wheel do so too"],
+];
+
+// What is known of the program that is shown, if there is one, and of the page.
 function aboutSection(page, model) {
-  fill("about", make("dl", { class: "facts" }, ...[...model.facts, ...page.facts].flatMap(([name, value]) =>
-    [make("dt", {}, name), make("dd", { class: "mono" }, value)])));
+  const list = (pairs, style = null) => make("dl", { class: "facts" }, ...pairs.flatMap(([name, value]) =>
+    [make("dt", {}, name), make("dd", { class: style }, value)]));
+  fill("about", list([...(model?.facts ?? []), ...page.facts], "mono"), model && make("h3", {}, "Keys"), model && list(KEYS));
 }
