@@ -486,6 +486,18 @@ def test_an_archive_that_changes_meanwhile(file: Path, go: Any, monkeypatch: pyt
     assert tj.cache.verify().bad == []
 
 
+def test_several_processes_unpack_at_once(file: Path, go: Any) -> None:
+    root = go("fleet")
+    code = "import sys; from tracejit.cache import archive; [archive.unpack(sys.argv[1]) for _ in range(20)]"
+    environment = os.environ | {"TRACEJIT_CACHE_DIR": str(root)}
+    started = [subprocess.Popen([sys.executable, "-c", code, str(file)], env=environment) for _ in range(3)]
+    for _ in range(5):
+        tj.cache.purge()
+    assert [process.wait() for process in started] == [0] * 3
+    archive.unpack(str(file))
+    assert (tj.cache.verify().good, tj.cache.verify().bad) == (3, [])
+
+
 def test_who_is_killed_leaves_a_cache(file: Path, go: Any) -> None:
     code = (
         "import os, sys\nfrom tracejit.cache import archive, folder\nrename = os.rename\nleft = [int(sys.argv[2])]\n"

@@ -803,6 +803,20 @@ def test_without_sources_nothing_is_exported(path: str, monkeypatch: pytest.Monk
         tj.export(tj.dlaccelerate(lambda x: 2 * x), path, args=(np.ones(3),))
 
 
+def test_without_a_cache(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config.settings, "cache", "off")
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+    loaded = exported(tj.dlaccelerate(lambda x: x * 2 - 1), path, (np.ones(3),))
+    assert loaded(np.ones(3)).tolist() == [1.0] * 3
+    assert not (tmp_path / "cache").exists()
+
+
+def test_exported_without_compiled_replays(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config.settings, "backend", "python")
+    loaded = exported(tj.dlaccelerate(lambda x: x * 2 - 1), path, (np.ones(3),))
+    assert loaded(np.ones(3)).tolist() == [1.0] * 3
+
+
 # A new process.
 
 COLD = """

@@ -148,6 +148,11 @@ def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
             )
     if not names or len(set(names)) != len(names):
         raise ArgumentError(f"export: cpus: expected one or more different names, not {names!r}.")
+    if executor_hash() is None:
+        raise ExportError(
+            "export: the sources of tracejit's kernels are not there, so that nobody could tell whether the folder "
+            "fits where it is loaded. Install tracejit with its .py files."
+        )
     return names
 
 
@@ -352,12 +357,6 @@ class _Writer:
 
     def manifest(self) -> dict[str, Any]:
         """Return what is said of the folder."""
-        executor = executor_hash()
-        if executor is None:
-            raise ExportError(
-                "export: the sources of tracejit's kernels are not there, so that nobody could tell whether the folder "
-                "fits where it is loaded. Install tracejit with its .py files."
-            )
         from tracejit.backend.key import key_of
 
         key = key_of("kernel", "")
@@ -374,7 +373,7 @@ class _Writer:
                 "parameters": values.encode_signature(signature),
             },
             "system": system(),
-            "executor": executor,
+            "executor": executor_hash(),
             "made_with": {name: value for name, value in made_with if name in _VERSIONS},
             "cpus": self._cpus,
             "traces": self.traces,
