@@ -153,6 +153,30 @@ class Browser:
             self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=times)
         self.settle()
 
+    def drag(self, x: float, y: float, dx: float, dy: float) -> None:
+        """Press the button at a place, move, and release it."""
+        for kind, at_x, at_y in (
+            ("mousePressed", x, y), ("mouseMoved", x + dx / 2, y + dy / 2), ("mouseMoved", x + dx, y + dy),
+            ("mouseReleased", x + dx, y + dy),
+        ):  # fmt: skip
+            self._ask(
+                "Input.dispatchMouseEvent", type=kind, x=at_x, y=at_y, button="left", buttons=1, clickCount=1
+            )
+        self.settle()
+
+    def wheel(self, x: float, y: float, dy: float, control: bool = False) -> None:
+        """Turn the wheel at a place."""
+        self._ask(
+            "Input.dispatchMouseEvent",
+            type="mouseWheel",
+            x=x,
+            y=y,
+            deltaX=0,
+            deltaY=dy,
+            modifiers=2 * control,
+        )
+        self.settle()
+
     def hover(self, x: float, y: float) -> None:
         """Move the pointer to a place of the window."""
         self._ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

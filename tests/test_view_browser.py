@@ -66,6 +66,15 @@ def at_op(browser: Browser, op: int) -> tuple[float, float]:
     )
 
 
+def rectangle(browser: Browser, selector: str) -> list[float]:
+    """Scroll to an element, and return where it is in the window, and how large."""
+    return browser.run(  # type: ignore[no-any-return]
+        f"(() => {{ const e = document.querySelector('{selector}'); "
+        "e.scrollIntoView({block: 'center', behavior: 'instant'}); "
+        "const r = e.getBoundingClientRect(); return [r.x, r.y, r.width, r.height]; })()"
+    )
+
+
 def select(browser: Browser, name: str, value: object) -> None:
     """Choose a value of a select element."""
     element = f"document.getElementById('{name}')"
@@ -233,6 +242,74 @@ class TestKeyboard:
             browser.press("Tab")
             style = browser.run("getComputedStyle(document.activeElement).outline")
             assert "solid 2px" in style
+
+
+class TestPointer:
+    def test_dragging_moves_the_graph_and_chooses_nothing(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(2)))
+        x, y = at_op(browser, 3)
+        before = browser.run("[tracejit.graph.view.x, tracejit.graph.view.y]")
+        browser.drag(x, y, 40, -30)
+        after = browser.run("[tracejit.graph.view.x, tracejit.graph.view.y]")
+        assert after == [before[0] + 40, before[1] - 30]
+        assert chosen(browser) == []
+
+    def test_the_wheel_scrolls_the_graph_and_then_the_page(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(60)))
+        browser.click_on("#collapse")
+        x, y = at_op(browser, 2)
+        browser.wheel(x, y + 100, 500)
+        assert browser.run("tracejit.graph.view.y") == 20 - 500
+        for _ in range(60):
+            browser.wheel(x, y + 100, 500)
+        last = browser.run("tracejit.graph.view.y")
+        browser.wheel(x, y + 100, 500)
+        assert browser.run("tracejit.graph.view.y") == last
+        browser.run("new Promise((done) => setTimeout(done, 300))")
+        assert browser.run("scrollY") > 0
+
+    def test_control_and_the_wheel_zoom_where_the_pointer_is(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(2)))
+        x, y = at_op(browser, 3)
+        scale = browser.run("tracejit.graph.view.scale")
+        browser.wheel(x, y, -100, control=True)
+        assert browser.run("tracejit.graph.view.scale") > scale
+        assert at_op(browser, 3) == (pytest.approx(x, abs=1), pytest.approx(y, abs=1))
+
+    def test_the_strip_leads_to_any_part_of_a_long_graph(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(500)))
+        browser.click_on("#collapse")
+        x, y, width, height = rectangle(browser, "#graph-canvas")
+        browser.click(x + width - 5, y + height - 2)
+        tall, scale, at = browser.run(
+            "[tracejit.graph.placed.height, tracejit.graph.view.scale, tracejit.graph.view.y]"
+        )
+        assert -at / scale > 0.95 * tall - height / scale
+        assert chosen(browser) == []
+
+    def test_a_double_click_unfolds(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(10)))
+        x, y = at_op(browser, 20)
+        browser.click(x, y)
+        browser.click(x, y, times=2)
+        assert browser.run("tracejit.graph.boxes.length") == 32
+
+    def test_a_chart_zooms_and_moves(self, show: Any) -> None:
+        browser = show(view_pages.page(view_pages.program(50)))
+        browser.click_on("#time button[aria-label^='Zoom in']")
+        span = "tracejit.timeline.to - tracejit.timeline.from"
+        assert browser.run(span) == browser.run("tracejit.timeline.extent") / 2
+        x, y, width, _ = rectangle(browser, "#time canvas")
+        before = browser.run("tracejit.timeline.from")
+        browser.drag(x + width / 2, y + 20, 60, 0)
+        assert browser.run("tracejit.timeline.from") < before
+        browser.run("document.querySelector('#time canvas').focus()")
+        browser.press("0")
+        assert browser.run(span) == browser.run("tracejit.timeline.extent")
+        browser.press("End")
+        assert chosen(browser) == [150, 151]
+        browser.press("ArrowLeft")
+        assert chosen(browser) == [149]
 
 
 class TestRepeats:
