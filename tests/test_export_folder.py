@@ -259,7 +259,11 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
             lambda m: m | {"cpus": [{"name": 3}]},
             r"is not what export\(\) writes \(TypeError: 3 where text belongs\)",
         ),
-        (lambda m: m["cpus"][0].update(cpu="another"), "has no object code for this machine"),
+        (lambda m: m["cpus"][0].update(features="+sse2,+quantum"), "has no object code for this machine"),
+        (
+            lambda m: m["cpus"][0].update(features="-sse2", cpu="another"),
+            "has no object code for this machine",
+        ),
         (lambda m: m["cpus"][0].update(code={}), "there is no object code of "),
         (
             lambda m: m["cpus"][0]["code"]["run"].update(symbol="run"),
@@ -270,6 +274,11 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
 def test_manifests_of_something_else(change: Any, text: str, path: Path) -> None:
     rehashed(path, change)
     refused(path, text)
+
+
+def test_code_for_a_lesser_cpu_runs(path: Path) -> None:
+    rehashed(path, lambda m: m["cpus"][0].update(cpu="older", features="+sse2,-quantum"))
+    assert tj.load(path).cpu == "host"
 
 
 def results(change: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -332,9 +332,9 @@ def load(
     """
     started_ns = time.perf_counter_ns()
     path = os.path.abspath(os.fspath(path))
-    content = files.read(path, shared, sha256)
     _check_process()
     try:
+        content = files.read(path, shared, sha256)
         made = LoadedFunction(path, shared, classes or {}, cpu, content)
     except ExportError:
         raise
@@ -392,11 +392,11 @@ def _chosen(manifest: Mapping[str, Any], path: str, wanted: str | None) -> dict[
     cpus: dict[str, dict[str, Any]] = {values._text(each["name"]): each for each in manifest["cpus"]}
     if manifest["system"] == system():
         _, name, features = host()
-        for each in (HOST, *reversed(LEVELS)):
+        is_own = HOST in cpus and cpus[HOST]["cpu"] == name
+        for each in (*([HOST] if is_own else []), *reversed(LEVELS), HOST):
             if each not in cpus or wanted not in (None, each):
                 continue
-            own = (cpus[each]["cpu"], cpus[each]["features"]) == (name, features)
-            if own if each == HOST else runs_here(each):
+            if _has(cpus[each], name, features) if each == HOST else runs_here(each):
                 return cpus[each]
     known = ", ".join(f"{name} ({each['cpu']})" if name == HOST else name for name, each in cpus.items())
     what = "" if wanted is None else f" {wanted!r}"
@@ -404,6 +404,12 @@ def _chosen(manifest: Mapping[str, Any], path: str, wanted: str | None) -> dict[
         f"load: {path} has no object code{what} for this machine ({system()}, {host()[1]}); it has code for "
         f"{manifest['system']!s:.40}: {known}. Export the function here, or with cpus= that this machine has."
     )
+
+
+def _has(told: Mapping[str, Any], name: str, features: str) -> bool:
+    """Return whether a CPU has all that code for another one may use."""
+    needed = {each for each in told["features"].split(",") if each.startswith("+")}
+    return needed <= {*features.split(",")} and (bool(needed) or told["cpu"] == name)
 
 
 def _variants(path: str, content: files.Content, chosen: dict[str, Any], class_of: Any) -> list[_Variant]:
