@@ -23,9 +23,10 @@ import pytest
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
 from tracejit.artefact import machine
-from tracejit.backend import ahead
+from tracejit.backend import ahead, compiler, objects
 from tracejit.backend.ahead import LEVELS, runs_here
 from tracejit.captured import CapturedState
+from tracejit.codegen import gemm, target
 from tracejit.passes import products
 
 HERE = [level for level in LEVELS if runs_here(level)]
@@ -373,6 +374,25 @@ def test_code_for_a_level_of_cpus(cpu: str, path: str) -> None:
     assert loaded.cpu == cpu
     for found, expected in zip(loaded(*args), step(*args), strict=True):
         np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("level", "without"),
+    [
+        ("x86-64", ["ymm", "zmm", "vfmadd", "popcnt"]),
+        ("x86-64-v2", ["ymm", "zmm", "vfmadd"]),
+        ("x86-64-v3", ["zmm"]),
+    ],
+)
+def test_code_for_a_level_has_no_more_than_that(level: str, without: list[str]) -> None:
+    """Here it would run all the same."""
+    vector_bytes = LEVELS[level].vector_bytes
+    with target.written_for(vector_bytes):
+        kernels = [gemm.product(np.dtype(np.float32), 64, 64), gemm.panels(np.dtype(np.float64))]
+    texts = [compiler.lower(kernel).assembly(objects.Cpu(level, "")) for kernel in kernels]
+    texts += [compiler.lower_function(name).assembly(objects.Cpu(level, "")) for name in ahead.FUNCTIONS]
+    assert not [name for name in without for text in texts if name in text]
+    assert "ymm" in texts[0] or vector_bytes < 32
 
 
 def test_the_best_code_is_used(path: str) -> None:

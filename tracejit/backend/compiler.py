@@ -275,9 +275,9 @@ class Lowered(NamedTuple):
         needs = [each.name for each in functions if each.is_declaration and each.name in self.declares]
         return bytes(machine.emit_object(module)), tuple(needs)
 
-    def assembly(self) -> str:
+    def assembly(self, cpu: Cpu | None = None) -> str:
         """Return what is in the object file, for the reader."""
-        machine = _codegen().machine
+        machine = _codegen().machine if cpu is None else target_machine(cpu)
         return str(machine.emit_assembly(self._optimised(machine)))
 
     def optimised(self) -> str:
