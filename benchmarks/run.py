@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs workloads: one process for each library, in turns on the same machine, results compared."""
+"""Runs workloads: one process for each library, in turns on the same machine, results compared.
+
+Who is not at work is stopped, so that each library has the machine for itself in its turn.
+"""
 
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -114,6 +118,7 @@ class Worker:
     def ask(self, limit_s: float | None = None, **request: Any) -> dict[str, Any]:
         """Return the answer to a request, {"error": ...} if the process ended or took too long."""
         assert self._process.stdin is not None and self._output is not None
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.stdin.write(json.dumps(request) + "\n")
         except BrokenPipeError:
@@ -123,7 +128,11 @@ class Worker:
             self.close()
             return {"error": f"no answer within {limit_s:g} s"}
         line = self._output.readline()
-        return json.loads(line) if line else {"error": self._last_words()}  # type: ignore[no-any-return]
+        if not line:
+            return {"error": self._last_words()}
+        # Threads that look for work some time after their turn would take part of the next one's CPU.
+        self._process.send_signal(signal.SIGSTOP)
+        return json.loads(line)  # type: ignore[no-any-return]
 
     def _last_words(self) -> str:
         assert self._process.stderr is not None

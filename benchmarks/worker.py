@@ -54,7 +54,7 @@ class Session:
         return {"first_s": first_s, "results": file.name, "before_bytes": before}
 
     def measure(self, seconds: float) -> dict[str, Any]:
-        """Time a turn in parts, after a warm-up: threads of other workers spin on for a while."""
+        """Time a turn in parts, after a warm-up."""
         run = self._job.run
         part_s = seconds / PARTS
         if not self._count:

@@ -802,3 +802,16 @@ def test_layouts_of_broadcast_and_reversed_inputs() -> None:
     layouts = [Layout(0, a.shape, tuple(s // 8 for s in a.strides)) for a in (x, y)]
     (found,) = PythonExecutable(build(graph, layouts))([x, y])
     np.testing.assert_allclose(found, (x + y) @ y, rtol=1e-14)
+
+
+def test_a_short_inner_loop_has_its_extent_in_the_text() -> None:
+    def text(inner: int) -> str:
+        b = Builder(Graph())
+        x, y = b.input(Aval((30, 5, inner), None, np.dtype(np.float32))), b.input(Aval((30, 5, 1), None, np.dtype(np.float32)))
+        b.graph.outputs = [b.sum(b.mul(x, y), axes=(0,), keepdims=False)]
+        (row, *_) = build(b.graph).rows
+        return row.kernel.text
+
+    assert "n2 = 4\n" in text(4) and "p0_1 = 4\n" in text(4) and "p1_1 = 1\n" in text(4)
+    assert text(4) != text(3)
+    assert "n2 = args[" in text(9) and text(9) == text(20)
