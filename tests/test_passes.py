@@ -807,7 +807,10 @@ def test_layouts_of_broadcast_and_reversed_inputs() -> None:
 def test_a_short_inner_loop_has_its_extent_in_the_text() -> None:
     def text(inner: int) -> str:
         b = Builder(Graph())
-        x, y = b.input(Aval((30, 5, inner), None, np.dtype(np.float32))), b.input(Aval((30, 5, 1), None, np.dtype(np.float32)))
+        x, y = (
+            b.input(Aval((30, 5, inner), None, np.dtype(np.float32))),
+            b.input(Aval((30, 5, 1), None, np.dtype(np.float32))),
+        )
         b.graph.outputs = [b.sum(b.mul(x, y), axes=(0,), keepdims=False)]
         (row, *_) = build(b.graph).rows
         return row.kernel.text

@@ -45,7 +45,7 @@ def test_a_program_is_written_down_when_it_is_built(root: Path) -> None:
     (found,) = Programs(str(root)).all()
     program = found.program
     assert program["function"].endswith("step")
-    assert (program["target"], program["schema"]) == ("cpu", 3)
+    assert (program["target"], program["schema"]) == ("cpu", programs.SCHEMA)
     assert program["inputs"] == ["3x2 float32", "5x3 float32"]
     assert program["outputs"] == ["scalar float32", "3x2 float32"]
     assert program["row_count"] == len(program["rows"]) > 1
@@ -257,3 +257,18 @@ def test_constants_are_described_by_their_size_alone(root: Path) -> None:
     (found,) = Programs(str(root)).all()
     assert isinstance(found, Described)
     assert "1234567" not in json.dumps(found.program)
+
+
+def test_a_call_goes_on_if_its_program_cannot_be_described(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise StopIteration("no reason")
+
+    monkeypatch.setattr("tracejit.backend.inventory.describe", broken)
+    with caplog.at_level("WARNING", "tracejit"):
+        stepped(6)
+    assert [record.getMessage() for record in caplog.records] == [
+        "stepped.<locals>.step: what it is made of is not written down: StopIteration: no reason"
+    ]
+    assert Programs(str(root)).all() == []

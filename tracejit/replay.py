@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import config, pipeline
+from tracejit import config, logs, pipeline
 from tracejit.annotate import annotated
 from tracejit.aval import Aval
 from tracejit.codegen.emit import module_source
@@ -113,10 +113,15 @@ class Replay:
             return None
         from tracejit.backend.inventory import Inventory
 
-        with collector_paused():
-            if stages is None:
-                stages = pipeline.stages(self.graph, self._layouts)
-            return Inventory(stages, self.title, self._share)
+        try:
+            with collector_paused():
+                if stages is None:
+                    stages = pipeline.stages(self.graph, self._layouts)
+                return Inventory(stages, self.title, self._share)
+        except Exception as error:  # nobody's call fails because of what is written down of it
+            what = f"{type(error).__name__}: {error}"
+            logs.write(logs.WARNING, "cache", f"{self.title}: what it is made of is not written down: {what}")
+            return None
 
     @property
     def launch(self) -> Any:

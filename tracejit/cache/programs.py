@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.errors import CacheError
 
-SCHEMA = 3
+SCHEMA = 4
 PROGRAM, USES = ".program", ".uses"
 _NAME = re.compile(r"([0-9a-f]{64})\.program")
 _USES_BYTES = 1 << 16  # of one program
