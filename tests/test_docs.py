@@ -7,16 +7,20 @@ into the pages.
 """
 
 import doctest
+import os
 import re
 import runpy
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tracejit import config
+
+ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.FAIL_FAST
@@ -169,5 +173,9 @@ def test_pendulum_is_identified():
 
 
 if __name__ == "__main__":
-    for path in PAGES:
-        path.write_text(updated(str(path.relative_to(ROOT)), path.read_text(), {"__name__": "page"}))
+    # Pages write files, and look into the cache: neither the checkout nor the user's cache is theirs.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        config.settings.cache_dir = os.path.join(folder, "cache")
+        for path in PAGES:
+            path.write_text(updated(str(path.relative_to(ROOT)), path.read_text(), {"__name__": "page"}))
