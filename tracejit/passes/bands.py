@@ -145,7 +145,8 @@ def sums_of_product(
     found: list[Single] = []
     for band, (start, stop) in enumerate(ranges):
         out = Matrices(Access(memory, band * product.m * product.n, (), memory.dtype), product.n, 1, 0)
-        piece = product.depth(start, stop)._replace(out=out, add=int(add))
+        x, y = product.x.moved(start * product.x.column), product.y.moved(start * product.y.row)
+        piece = Product(1, product.m, product.n, stop - start, x, y, out, int(add))
         found.append(product_launch(piece, launch.name, launch.node))
     return found
 

@@ -213,7 +213,8 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
 
 def moved(access: Access, start: int) -> Access:
     """Return an access that begins `start` rows further on."""
-    return access._replace(offset=access.offset + start * access.strides[0])
+    root, offset, strides, dtype = access
+    return Access(root, offset + start * strides[0], strides, dtype) if start and strides[0] else access
 
 
 def estimate(nest: Nest) -> float:

@@ -25,7 +25,7 @@ each reads the weights again.
 
 import math
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -62,14 +62,22 @@ def schedule(launches: Sequence[Single], placed: Container[Value]) -> list[Launc
 class _Facts:
     """What is known of a launch: about how long it takes, what it reads and writes, and ways to cut it."""
 
-    __slots__ = ("launch", "ns", "reads", "ways", "writes")
+    __slots__ = ("_known", "_others", "launch", "ns", "reads", "writes")
 
     def __init__(self, launch: Single, ns: float = 0.0, ways: Iterable[Rows] = ()) -> None:
         self.launch = launch
         self.ns = ns
         self.reads = frozenset(launch.reads)
         self.writes = frozenset(launch.writes)
-        self.ways = ways
+        self._known: list[Rows] = []
+        self._others = iter(ways)
+
+    def ways(self) -> Iterator[Rows]:
+        """Give the ways to cut the launch, which are looked for as they are wanted."""
+        yield from self._known
+        for rows in self._others:
+            self._known.append(rows)
+            yield rows
 
 
 class _Scheduler:
@@ -134,8 +142,8 @@ class _Scheduler:
         if not isinstance(product, Product):
             return _Facts(launch)
         panels = launch.name == "panels"
-        ways = list(ways_of_product(product, panels, self.writers[product.out.access.root]))
-        return _Facts(launch, products.estimate(product), ways)
+        writers = self.writers[product.out.access.root]
+        return _Facts(launch, products.estimate(product), ways_of_product(product, panels, writers))
 
     def whole(self, nest: Nest) -> NestLaunch:
         """Return the launch of a nest that is as short as can be."""
@@ -231,9 +239,12 @@ class _Forming:
         if is_tiny and self.may_precede(facts):
             self.before.append(facts.launch)
             return
-        if any(self.join(facts, rows) for rows in facts.ways):
-            return
-        if (not facts.ways or facts.ns < _SMALL_NS or not self.items) and self.may_precede(facts):
+        can_be_cut = False
+        for rows in facts.ways():
+            can_be_cut = True
+            if self.join(facts, rows):
+                return
+        if (not can_be_cut or facts.ns < _SMALL_NS or not self.items) and self.may_precede(facts):
             self.before.append(facts.launch)
         else:
             self.put_off(facts, None)
