@@ -217,6 +217,11 @@ class _Emitter:
 
     def stem(self) -> str:
         names = list(dict.fromkeys(node.op.name for node in self.nest.nodes))
+        lines = [line for group in (*self.nest.row, *self.nest.full) for line in group]
+        if len(names) == 1 and not any(isinstance(line, Compute) for line in lines):
+            # What is summed up differs, of bands or of rows, for a sum or for a product; the text does not.
+            folds = [line.node.op.name for line in lines if isinstance(line, Fold | Accumulate)]
+            names = [name.removesuffix("_add") for name in folds[:1]]
         if not names:
             return "copy" if self.nest.reads else "fill"
         return "_".join(names[:2] + names[-1:] if len(names) > 3 else names)

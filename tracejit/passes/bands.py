@@ -14,7 +14,7 @@ from tracejit.passes import products
 from tracejit.passes.launches import KernelLaunch, Single, product_launch
 from tracejit.passes.lower import Access
 from tracejit.passes.parts import Divisible
-from tracejit.passes.products import Matrices, Product
+from tracejit.passes.products import Product
 
 MOST_BANDS = 8
 BAND_ROWS = 16  # of a product, at least, where that leaves two bands
@@ -132,23 +132,50 @@ def bands_of_product(launch: KernelLaunch, rows: Rows, ranges: list[tuple[int, i
     """Return the launches of the bands of a product that is cut by its result or its batch."""
     product = rows.source
     assert isinstance(product, Product)
-    take = {"rows": product.rows, "columns": product.columns, "some": product.some}[rows.cut]
-    nothing = product.rows(0, 0)
-    pieces = [take(start, stop) if start < stop else nothing for start, stop in ranges]
-    return [product_launch(piece, launch.name, launch.node) for piece in pieces]
+    if rows.cut != "rows":
+        take = product.columns if rows.cut == "columns" else product.some
+        pieces = [take(start, stop) if start < stop else product.rows(0, 0) for start, stop in ranges]
+        return [product_launch(piece, launch.name, launch.node) for piece in pieces]
+    # Most are cut so, and a long loop has thousands: only what differs is made anew.
+    batch, _, *others = launch.numbers
+    x, y, out = launch.pointers
+    return [
+        KernelLaunch(
+            launch.name,
+            (batch, stop - start, *others),
+            (_moved(x, start * product.x.row), y, _moved(out, start * product.out.row)),
+            1,
+            launch.node,
+        )
+        for start, stop in ranges
+    ]
 
 
 def sums_of_product(
     launch: KernelLaunch, product: Product, ranges: list[tuple[int, int]], memory: Value, add: bool
 ) -> list[Single]:
     """Return the launches of the bands of a product that is cut along its depth: each has its own part of `memory`."""
-    found: list[Single] = []
-    for band, (start, stop) in enumerate(ranges):
-        out = Matrices(Access(memory, band * product.m * product.n, (), memory.dtype), product.n, 1, 0)
-        x, y = product.x.moved(start * product.x.column), product.y.moved(start * product.y.row)
-        piece = Product(1, product.m, product.n, stop - start, x, y, out, int(add))
-        found.append(product_launch(piece, launch.name, launch.node))
-    return found
+    _, m, n, _, *strides = launch.numbers
+    x, y, _ = launch.pointers
+    return [
+        KernelLaunch(
+            launch.name,
+            (1, m, n, stop - start, *strides[:-3], n, 0, int(add)),
+            (
+                _moved(x, start * product.x.column),
+                _moved(y, start * product.y.row),
+                Access(memory, band * m * n, (), memory.dtype),
+            ),
+            1,
+            launch.node,
+        )
+        for band, (start, stop) in enumerate(ranges)
+    ]
+
+
+def _moved(access: Access, elements: int) -> Access:
+    root, offset, strides, dtype = access
+    return Access(root, offset + elements, strides, dtype) if elements else access
 
 
 def _walk(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> Walk:

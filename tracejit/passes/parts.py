@@ -20,6 +20,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Fold as FoldEmit
@@ -130,7 +132,6 @@ class Divisible(NamedTuple):
         memory: dict[int, Value] = {}  # by write: what the parts accumulate in
         starts = self.starts
         begun: dict[int, Value] = {}  # by read: what parts go on with
-        fresh: set[int] = set()  # writes whose parts begin anew although the nest adds to something
         combining = []
         for k in self.sums:
             root = nest.writes[k].root
@@ -140,13 +141,12 @@ class Divisible(NamedTuple):
                 start = nest.reads[starts[k]]
                 known = running.get(start.root)
                 if known is None:
-                    fresh.add(k)
+                    # The same kernel for parts that begin and for parts that go on.
+                    begun[starts[k]] = _zeros(start.root, count)
                 else:
                     begun[starts[k]] = known.memory
                     start = known.start
             combining.append(combine(self.accumulated[k], memory[k], root, start))
-        if fresh:
-            nest = _begun_anew(nest, fresh)
         nests = []
         for number, (start_row, stop_row) in enumerate(ranges):
             writes = []
@@ -346,14 +346,10 @@ def _folds_alike(node: Node) -> bool:
     return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
 
 
-def _begun_anew(nest: Nest, writes: set[int]) -> Nest:
-    """Return a nest that accumulates in `writes` without adding to anything."""
-
-    def anew(line: Line) -> Line:
-        return line._replace(start=None) if isinstance(line, Accumulate) and line.write in writes else line
-
-    row, full = ([list(map(anew, group)) for group in groups] for groups in (nest.row, nest.full))
-    return _compact(nest._replace(row=row, full=full))
+def _zeros(like: Value, count: int) -> Value:
+    """Return a constant that `count` parts can go on with as if it were what they have summed so far."""
+    shape = (count, *like.shape)
+    return Value(Aval(shape, None, like.dtype), None, data=np.zeros(shape, like.dtype))
 
 
 def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
