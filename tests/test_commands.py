@@ -91,6 +91,7 @@ def test_an_error_without_the_name_of_the_command(capsys) -> None:
     [
         (["cache", "show", "--json"], "cache show", "the following arguments are required: KEY"),
         (["--json"], "", "the following arguments are required: COMMAND"),
+        (["--js", "cache", "show"], "cache show", "the following arguments are required: KEY"),
         (
             ["cache", "list", "a", "b", "--json"],
             "",
@@ -152,6 +153,37 @@ def test_nobody_reads_the_output(given) -> None:
         process.stdin.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+def ended(given: list[str], how: str) -> tuple[int, bytes, bytes]:
+    """Run the command in a shell that does something with its streams; return its exit code, output and errors."""
+    code = f"import sys; from tracejit.cli import main; sys.exit(main({given}))"
+    shell = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-c", code]
+    done = subprocess.run(shell, capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("given", [["cache", "dir"], ["cache", "info", "--json"], ["--help"]])
+def test_the_output_cannot_be_written(given) -> None:
+    told = b"tracejit: standard output cannot be written (No space left on device)\n"
+    assert ended(given, "> /dev/full") == (1, b"", told)
+    assert ended(["cache", "show", "f"], "2> /dev/full") == (1, b"", b"")
+
+
+def test_streams_that_are_closed() -> None:
+    assert ended(["cache", "dir"], ">&-") == (0, b"", b"")
+    assert ended(["cache", "shew"], "2>&-") == (2, b"", b"")
+    assert ended(["cache", "show", "f"], "2>&-") == (1, b"", b"")
+
+
+def test_an_interrupt_while_the_output_is_written(capsys, monkeypatch) -> None:
+    def interrupted(_: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output, "run", interrupted)
+    assert cli.main(["cache", "dir"]) == 1
+    assert capsys.readouterr() == ("", "tracejit: interrupted\n")
 
 
 def test_a_name_that_cannot_be_printed(capsys) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from tracejit.commands import cache, completion, demo, doctor, output, view
-from tracejit.commands.arguments import Parser, UsageError
+from tracejit.commands.arguments import Parser, UsageError, is_json
 
 COMMANDS = (cache, view, doctor, completion, demo)
 
@@ -23,11 +23,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The process is the command's. What was imported stays until it ends, and looking through it then takes 15 ms.
         gc.freeze()
     try:
+        return _run(argv)
+    except OSError as error:  # what a command finds wrong it tells itself
+        output.say(f"tracejit: standard output cannot be written ({error.strerror or error})", sys.stderr)
+    except KeyboardInterrupt:
+        output.say("tracejit: interrupted", sys.stderr)
+    return output.FAILED
+
+
+def _run(argv: Sequence[str]) -> int:
+    try:
         arguments = parser().parse_args(argv)
     except UsageError as error:
-        error.parser.print_usage(sys.stderr)
+        output.say(error.parser.format_usage().removesuffix("\n"), sys.stderr)
         output.say(f"{error.parser.prog}: error: {error}", sys.stderr)
-        if "--json" in argv:
+        if any(is_json(each) for each in argv):
             output.fail(error.command, True, "UsageError", str(error))
         sys.exit(output.USAGE)
     return output.run(arguments)

@@ -40,6 +40,11 @@ class Parser(argparse.ArgumentParser):
         say(message.removesuffix("\n"), file or sys.stderr)
 
 
+def is_json(argument: str) -> bool:
+    """Return whether an argument is --json, or a beginning of it, as parsers take it."""
+    return len(argument) > len("--") and "--json".startswith(argument)
+
+
 def command_of(parser: argparse.ArgumentParser) -> str:
     """Return the name of the command that a parser is for, without the program's."""
     return parser.prog.partition(" ")[2]

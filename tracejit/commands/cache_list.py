@@ -68,7 +68,7 @@ def _since(text: str) -> float:
     """Return a point in time, in seconds since 1970."""
     age = _AGE.fullmatch(text)
     if age:
-        return time.time() - int(age[1]) * _SECONDS[age[2]]
+        return time.time() - float(age[1]) * _SECONDS[age[2]]
     import datetime
 
     try:

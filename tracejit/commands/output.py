@@ -108,15 +108,23 @@ def _warnings_said(command: str) -> Iterator[None]:
         yield
 
 
-def say(text: str, stream: TextIO) -> None:
-    """Print a line, or several; if nobody reads any more, as after `| head`, nothing is printed from then on."""
+def say(text: str, stream: TextIO | None) -> None:
+    """Print a line, or several; if nobody reads any more, as after `| head`, nothing is printed from then on.
+
+    Raises:
+        OSError: if standard output cannot be written, as on a full disk. Of standard error there is nobody to tell.
+    """
+    if stream is None:  # closed when Python began
+        return
     # The name of a file need not be text that can be printed.
     encoding = stream.encoding or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         # Python flushes once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+            raise
 
 
 def _say_json(value: Any) -> None:
