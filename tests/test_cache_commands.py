@@ -209,7 +209,7 @@ def test_list_filters(capsys, root) -> None:
     os.utime(path, (AT, AT))
     assert functions(capsys, "--since", "2h") == ["now"]
     assert functions(capsys, "--since", "3d") == functions(capsys, "--since", "1w") == ["now"]
-    assert functions(capsys, "--since", f"{'9' * 5000}d") == functions(capsys)  # longer than there are numbers for
+    assert functions(capsys, "--since", f"{'9' * 400}d") == functions(capsys)
     assert data(capsys, "list", "--since", "90m") == (1, [])
 
 

@@ -71,6 +71,124 @@ def refused(path: Path, text: str, **options: Any) -> None:
         tj.load(path, **options)
 
 
+def replacing(path: Path, other: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let another process put `other` in place of the folder whenever the manifest was read, so many times."""
+    read, left = files._read, [times]
+
+    def replaced(folder: str, name: str, *rest: Any) -> bytes:
+        content = read(folder, name, *rest)
+        if name == "manifest.json" and left[0]:
+            left[0] -= 1
+            shutil.rmtree(path)
+            shutil.copytree(other, path)
+        return content
+
+    monkeypatch.setattr(files, "_read", replaced)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_folder_that_is_replaced_while_it_is_read(
+    times: int, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tj.export(tj.dlaccelerate(lambda x: x + 1), tmp_path / "other.tj", args=(np.ones(3),))
+    replacing(path, tmp_path / "other.tj", monkeypatch, times)
+    found = tj.load(path)
+    assert found.sha256 == other.sha256
+    assert found(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_folder_that_is_out_of_the_way(
+    made: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another process renames the old and the new one there is none for a moment."""
+    os.rename(path, tmp_path / "step.tj.new-1-2-old")
+    read = files._read_all
+
+    def later(*given: Any) -> files.Content:
+        try:
+            return read(*given)
+        finally:
+            if not path.exists():
+                shutil.copytree(made, path)
+
+    monkeypatch.setattr(files, "_read_all", later)
+    assert tj.load(path).path == str(path)
+    (tmp_path / "step.tj.new-1-2-old").rename(tmp_path / "other.tj.new-1-2-old")
+    shutil.rmtree(path)
+    monkeypatch.setattr(files, "_read_all", read)
+    with pytest.raises(ExportError, match=r"step\.tj is no exported folder: there is no manifest\.sha256"):
+        tj.load(path)
+
+
+def test_a_folder_that_is_replaced_all_the_time(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tj.export(tj.dlaccelerate(lambda x: x + 1), tmp_path / "other.tj", args=(np.ones(3),))
+    replacing(path, tmp_path / "other.tj", monkeypatch, 1)
+    monkeypatch.setattr(files, "_ATTEMPTS", 1)
+    with pytest.raises(ExportError, match=r"code/host/.* is missing\. Export the function again\."):
+        tj.load(path)
+
+
+def renaming(monkeypatch: pytest.MonkeyPatch, before: Callable[[str, str], None]) -> None:
+    """Let something happen before each folder is renamed."""
+    rename = os.rename
+
+    def renamed(source: Any, target: Any, **options: Any) -> None:
+        if not options:  # with options, of a file in the cache
+            before(source, target)
+        rename(source, target, **options)
+
+    monkeypatch.setattr(os, "rename", renamed)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_what_ends_replacing_leaves_what_was_there(
+    error: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tj.load(path).sha256
+    fun = tj.dlaccelerate(lambda x: x + 1)
+
+    def interrupted(source: str, target: str) -> None:
+        if target == str(path) and not source.endswith("-old"):
+            raise error
+
+    renaming(monkeypatch, interrupted)
+    with pytest.raises((KeyboardInterrupt, ExportError)):
+        tj.export(fun, path, args=(np.ones(3),), replace=True)
+    assert tj.load(path).sha256 == before
+    assert os.listdir(path.parent) == ["step.tj"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_two_processes_replace_a_folder(
+    number: int, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has it out of the way when this one wants to move it, or its own in place by then."""
+    other = Path(shutil.copytree(path, tmp_path / "other.tj"))
+    renames = iter(range(9))
+
+    def meanwhile(_: str, __: str) -> None:
+        if next(renames) == number:
+            shutil.move(path, tmp_path / "theirs") if number == 0 else shutil.copytree(other, path)
+
+    fun = tj.dlaccelerate(lambda x: x + 1)
+    fun(np.ones(3))
+    renaming(monkeypatch, meanwhile)
+    made = tj.export(fun, path, args=(np.ones(3),), replace=True)
+    assert tj.load(path).sha256 == made.sha256
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        ["other.tj", "step.tj", *(["theirs"] if number == 0 else [])]
+    )
+
+
+def test_paths_of_bytes(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path / "new" / "step.tj")
+    made = tj.export(tj.dlaccelerate(lambda x: x + 1), path, args=(np.ones(3),))  # type: ignore[arg-type]
+    assert made.path == tj.load(path).path == os.fsdecode(path)  # type: ignore[arg-type]
+    assert os.listdir(tmp_path / "new") == ["step.tj"]
+
+
 def test_sha256sum_agrees(made: Path) -> None:
     done = subprocess.run(
         ["sha256sum", "-c", "manifest.sha256"], cwd=made, capture_output=True, text=True, check=True

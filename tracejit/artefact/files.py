@@ -45,6 +45,7 @@ _NAME = re.compile(
     r"|code/(?:host|x86-64(?:-v[234])?)/[A-Za-z0-9_]{1,200}\.o"
 )
 _DIGITS = re.compile(r"[0-9a-f]{64}")
+_ATTEMPTS = 20  # while other processes replace the folder
 _AGAIN = "Export the function again."
 
 
@@ -113,7 +114,7 @@ def write(path: str, manifest: Mapping[str, Any], files: Mapping[str, bytes], re
         try:
             for name, data in whole.items():
                 _write(aside, name, data)
-            _put(aside, path)
+            _put(aside, path, replace)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
@@ -126,7 +127,8 @@ def _check_place(path: str, replace: bool) -> None:
         return
     if not replace:
         raise ExportError(f"export: {path} is there already; give another path, or replace=True.")
-    if os.path.islink(path) or not os.path.isfile(os.path.join(path, HASH)):
+    is_one = os.path.isfile(os.path.join(path, HASH)) and not os.path.islink(path)
+    if not is_one and os.path.lexists(path):  # another process, which replaces it, may have it out of the way
         raise ExportError(f"export: {path} is no exported folder, and is not replaced; give another path.")
 
 
@@ -144,22 +146,33 @@ def _write(folder: str, name: str, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _put(aside: str, path: str) -> None:
-    if os.path.lexists(path):
-        old = f"{aside}-old"
-        os.rename(path, old)
-        try:
-            os.rename(aside, path)
-        except OSError:
+def _put(aside: str, path: str, replace: bool) -> None:
+    old = f"{aside}-old"
+    attempts = _ATTEMPTS if replace else 1
+    try:
+        while True:
+            if replace:
+                with suppress(FileNotFoundError):
+                    os.rename(path, old)
+            try:
+                os.rename(aside, path)
+                break
+            except OSError:
+                attempts -= 1
+                if not attempts or not os.path.lexists(path):
+                    raise
+                shutil.rmtree(old, ignore_errors=True)  # another process has replaced it already
+    except BaseException:  # an interrupt too leaves a folder where there was one
+        with suppress(OSError):
             os.rename(old, path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.rename(aside, path)
+        raise
+    finally:
+        if os.path.lexists(path):
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def read(path: str, shared: bool, sha256: str | None = None) -> Content:
-    """Return what is in an exported folder.
+    """Return what is in an exported folder, all of it of one export: while it is replaced, of the new one.
 
     Args:
         path: of the folder.
@@ -170,6 +183,35 @@ def read(path: str, shared: bool, sha256: str | None = None) -> Content:
         ExportError: if it is not as it was written, or is not to be trusted.
     """
     path = os.path.abspath(path)
+    attempts = _ATTEMPTS
+    while True:
+        before = _identity(path)
+        try:
+            return _read_all(path, shared, sha256)
+        except ExportError:
+            attempts -= 1
+            if not attempts or (_identity(path) == before and not _is_away(path)):
+                raise
+
+
+def _is_away(path: str) -> bool:
+    """Return whether a folder is out of the way of one that is about to take its place."""
+    name = re.escape(os.path.basename(path))
+    with suppress(OSError, ValueError):
+        if not os.path.lexists(path):
+            return any(map(re.compile(rf"{name}\.new-.*-old").fullmatch, os.listdir(os.path.dirname(path))))
+    return False
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """Return what tells a folder from another one that takes its place, None if there is none."""
+    with suppress(OSError, ValueError):
+        status = os.lstat(path)
+        return (status.st_dev, status.st_ino, status.st_mtime_ns)
+    return None
+
+
+def _read_all(path: str, shared: bool, sha256: str | None) -> Content:
     digits = _read(path, HASH, shared, 1 << 10)
     content = _read(path, MANIFEST, shared, _MOST_MANIFEST_BYTES)
     found = hash_of(content)

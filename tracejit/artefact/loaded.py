@@ -331,7 +331,7 @@ def load(
         (x: 2 float64) -> 2 float64
     """
     started_ns = time.perf_counter_ns()
-    path = os.path.abspath(os.fspath(path))
+    path = os.path.abspath(os.fsdecode(path))
     _check_process()
     try:
         content = files.read(path, shared, sha256)

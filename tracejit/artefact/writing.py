@@ -121,10 +121,10 @@ def export(
         writer.add(known)
     for name in names:
         writer.compile(name)
-    sha256 = files.write(os.fspath(path), writer.manifest(), writer.files, replace)
+    sha256 = files.write(os.fsdecode(path), writer.manifest(), writer.files, replace)
     kernels = {name for table in writer.code.values() for name in table}
     return Exported(
-        os.path.abspath(path), sha256, len(writer.traces), len(kernels), names,
+        os.path.abspath(os.fsdecode(path)), sha256, len(writer.traces), len(kernels), names,
         sum(map(len, writer.files.values())), tuple(writer.fixed.items()),
     )  # fmt: skip
 
