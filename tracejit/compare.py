@@ -7,6 +7,7 @@ import numpy as np
 
 from tracejit import trace, tree
 from tracejit.array import dlarray
+from tracejit.words import shown
 
 
 def first_difference(actual: Any, expected: Any, tolerance: float) -> str | None:
@@ -39,7 +40,9 @@ def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | No
     a, b = np.asarray(mine), np.asarray(theirs)
     alike = type(mine) is type(theirs) and a.shape == b.shape
     if not alike or a.dtype.kind not in "fiub":
-        return None if alike and np.array_equal(a, b) else f"{name} is {mine!r}, expected {theirs!r}"
+        return (
+            None if alike and np.array_equal(a, b) else f"{name} is {shown(mine)}, expected {shown(theirs)}"
+        )
     if a.dtype.kind != "f":
         a, b = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):

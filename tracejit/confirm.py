@@ -15,6 +15,7 @@ from tracejit import tree
 from tracejit.guards import Guard, same
 from tracejit.ir import Node, Value, Where
 from tracejit.traces import ArrayLeaf, NumberLeaf, Trace
+from tracejit.words import shown
 
 
 class Verdict(Enum):
@@ -137,7 +138,7 @@ class _Comparison:
                 compares: Any = type(a).__eq__
                 new = type(a) is type(b) and compares is object.__eq__
                 cause = "an object that is made anew in each call" if new else _cause(a, b)
-                return Difference(f"{name} was {a!r:.80}, is {b!r:.80}", None, cause)
+                return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
         return None
 
 

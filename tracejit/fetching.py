@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit import signature, trace
+from tracejit import signature, trace, words
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.heap import (
@@ -266,7 +266,9 @@ class Walk:
             self._value(next(self._variables), self._expression(owner, cell), name, cell.value, where)
 
     def _key(self, key: Any) -> str:
-        return repr(key) if type(key) in (str, int, bool, bytes, type(None)) else self._constant(key)
+        is_short = type(key) is int and key.bit_length() <= 64
+        is_text = is_short or type(key) in (str, bool, bytes, type(None))
+        return repr(key) if is_text else self._constant(key)
 
     def _expression(self, owner: str, cell: Cell) -> str:
         if cell.kind in ("global", "module", "item"):
@@ -443,7 +445,7 @@ class Walk:
         source = owner
         if type(value) in MAPPINGS:
             keys, parts = held[::2], held[1::2]
-            names = [f"{name}[{key!r}]" for key in keys]
+            names = [f"{name}[{words.shown(key)}]" for key in keys]
             text = f"if [*{owner}] != {self._constant([*keys])}: {_FAIL}"
             source = f"{owner}.values()"
         variables = [next(self._variables) for _ in parts]
@@ -492,7 +494,7 @@ def _cell_name(owner: str, cell: Cell) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = words.shown(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 

@@ -19,6 +19,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.generator import Generator
 from tracejit.ops import Layout
+from tracejit.words import shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
 _ATOMS = frozenset((int, bool, str, bytes))
@@ -52,7 +53,7 @@ class ValuePart(NamedTuple):
     value: Any
 
     def __str__(self) -> str:
-        return str(self.value[0]) if issubclass(self.kind, _INEXACT) else repr(self.value)
+        return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
 
 
 class NumberPart(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.errors import ArgumentError
+from tracejit.words import shown
 
 LEAF = "leaf"
 
@@ -95,7 +96,7 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(keys))
     except TypeError:  # keys of several types
-        return tuple(sorted(keys, key=lambda key: (type(key).__qualname__, repr(key))))
+        return tuple(sorted(keys, key=lambda key: (type(key).__qualname__, shown(key))))
 
 
 def _fields(kind: type) -> Any:
@@ -192,7 +193,7 @@ def _steps(structure: Structure) -> list[str]:
     if names is None:
         return [f"[{i}]" for i in range(len(children))]
     if kind in _DICTS:
-        return [f"[{key!r}]" for key in names]
+        return [f"[{shown(key)}]" for key in names]
     return [f".{name}" for name in names]
 
 
@@ -207,13 +208,17 @@ def difference(
         if a is LEAF or b is LEAF or a[0] is not b[0]:
             return f"{path} is {_kind(a)} in {one} and {_kind(b)} in {other}"
         if a[1] != b[1]:
-            return f"{path} has the keys {list(a[1])} in {one} and {list(b[1])} in {other}"
+            return f"{path} has the keys {_keys(a)} in {one} and {_keys(b)} in {other}"
         if len(a[2]) != len(b[2]):
             return f"{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
         places = (walk(x, y, path + step) for x, y, step in zip(a[2], b[2], _steps(a), strict=True))
         return next(place for place in places if place is not None)
 
     return walk(first.structure, second.structure, root)
+
+
+def _keys(structure: Structure) -> str:
+    return f"[{', '.join(map(shown, structure[1]))}]"
 
 
 def _kind(structure: Structure) -> str:

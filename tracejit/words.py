@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 
 def count(number: int, what: str) -> str:
@@ -68,6 +69,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
         ).rstrip()
         for row in rows
     )
+
+
+def shown(value: Any) -> str:
+    """Return the repr of a value, whose class may be anybody's; words for one that has none.
+
+    >>> shown("a"), shown(10**5000)
+    ("'a'", '<int without repr: ValueError>')
+    """
+    try:
+        return repr(value)
+    except Exception as error:  # an integer may have too many digits for one
+        return f"<{type(value).__name__} without repr: {type(error).__name__}>"
 
 
 def printable(text: str) -> str:

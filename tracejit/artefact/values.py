@@ -17,6 +17,7 @@ from tracejit.errors import ExportError
 from tracejit.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.traces import ArrayLeaf, NumberLeaf
 from tracejit.tree import LEAF, Structure
+from tracejit.words import shown
 
 _CONTAINERS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
 _DICTS = ("dict", "OrderedDict")
@@ -72,7 +73,10 @@ def encode_atom(value: Any) -> list[Any]:
         return [name, np.asarray(value).tobytes().hex()]
     if kind is bytes:
         return [name, value.hex()]
-    return [name, value if kind in (str, bool) else repr(value)]
+    try:
+        return [name, value if kind in (str, bool) else repr(value)]
+    except ValueError:
+        raise UnwritableError(f"an {name} of more digits than Python writes") from None
 
 
 def decode_atom(data: Any) -> Any:
@@ -402,7 +406,7 @@ def encode_signature(signature: inspect.Signature | None) -> Any:
     if signature is None:
         return None
     return [
-        [each.name, each.kind.name, None if each.default is _NO_DEFAULT else f"{each.default!r:.80}"]
+        [each.name, each.kind.name, None if each.default is _NO_DEFAULT else f"{shown(each.default):.80}"]
         for each in signature.parameters.values()
     ]
 

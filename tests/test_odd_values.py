@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values that cannot be put in words fail no call, and nothing that looks into functions."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import ExportError
+
+
+class Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError("no words")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Silent
+
+    def __hash__(self) -> int:
+        return 1
+
+
+HUGE = 10**5000  # more digits than Python writes
+HERE = {"int": HUGE, "Silent": Silent()}
+X = np.ones(3)
+
+
+def called(function: Any, *args: Any) -> Any:
+    """Accelerate a function that doubles X, call it until it is replayed, and look at all that is known of it."""
+    made = tj.dlaccelerate(function)
+    for _ in range(4):
+        (result,) = made(*args)
+        assert result.tolist() == [2.0, 2.0, 2.0]
+    assert made.stats.hits == 2
+    assert ": hit. The call was replayed" in str(made.explain())
+    assert made._repr_html_()
+    return made
+
+
+@pytest.fixture(autouse=True, params=["NOTSET", "DEBUG"])
+def level(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(getattr(logging, request.param), "tracejit")
+
+
+@pytest.mark.parametrize(("name", "error"), [("int", "ValueError"), ("Silent", "RuntimeError")])
+class TestWithoutRepr:
+    def test_an_argument(self, name: str, error: str, tmp_path: Any, python_backend: Any) -> None:
+        made = called(lambda x, other: [x * 2], X, HERE[name])
+        assert f"other: <{name} without repr: {error}>" in str(made.explain())
+        made.view(tmp_path / "page.html")
+
+    def test_another_value(self, name: str, error: str, python_backend: Any) -> None:
+        made = called(lambda x, other: [x * 2], X, HERE[name])
+        made(X, "text")
+        assert f"other was <{name} without repr: {error}>, is 'text'" in str(made.explain())
+
+    def test_a_value_that_is_read(self, name: str, error: str, python_backend: Any) -> None:
+        value = HERE[name]
+        called(lambda x: [x * 2] if value else None, X)
+
+    def test_a_key(self, name: str, error: str, python_backend: Any) -> None:
+        made = called(lambda d: [d[HERE[name]] * 2], {HERE[name]: X})
+        assert f"d[<{name} without repr: {error}>]: 3 float64" in str(made.explain())
+        made({HERE[name]: X, "a": X})
+        assert f"has the keys [<{name} without repr: {error}>] in" in str(made.explain())
+
+    def test_a_key_of_what_is_read(self, name: str, error: str, python_backend: Any) -> None:
+        table = {HERE[name]: 2.0}
+        called(lambda x: [x * table[HERE[name]]], X)
+
+    def test_a_default(self, name: str, error: str, tmp_path: Any) -> None:
+        def double(x: Any, other: Any = HERE[name]) -> Any:
+            return x * 2
+
+        tj.export(tj.dlaccelerate(double), tmp_path / "double.tj", args=(X,))
+        loaded = tj.load(tmp_path / "double.tj")
+        assert str(loaded.__signature__) == f"(x, other=<{name} without repr: {error}>)"
+
+
+def test_an_integer_that_cannot_be_written(tmp_path: Any) -> None:
+    with pytest.raises(ExportError, match="other is an int of more digits than Python writes"):
+        tj.export(tj.dlaccelerate(lambda x, other: x * 2), tmp_path / "double.tj", args=(X, HUGE))
+    with pytest.raises(ExportError, match="hold an int of more digits than Python writes"):
+        tj.export(tj.dlaccelerate(lambda d: d[HUGE] * 2), tmp_path / "double.tj", args=({HUGE: X},))
