@@ -18,6 +18,7 @@ from tracejit.cache import inspect
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.programs import SCHEMA, Programs
 from tracejit.cache.store import SUFFIX, Store
+from tracejit.words import size as in_words
 
 AT = time.mktime((2026, 5, 4, 3, 2, 1, 0, 0, -1))
 
@@ -356,7 +357,8 @@ def test_verify_checks_programs(capsys, root) -> None:
 
 def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
     size = (root / "kernels" / (entry("mul_1").key.name + SUFFIX)).stat().st_size
-    assert run(capsys, "remove", "step") == (0, f"removed 1 program and 1 kernel, {size} bytes\n", "")
+    size += (root / "programs" / f"{keys(root)['step']}.program").stat().st_size
+    assert run(capsys, "remove", "step") == (0, f"removed 1 program and 1 kernel, {in_words(size)}\n", "")
     left = {path.name.removesuffix(SUFFIX) for path in (root / "kernels").iterdir()}
     assert left == {entry(name).key.name for name in ("add_2", "sum_3")}
     assert list(keys(root)) == ["evaluate"]
@@ -364,8 +366,11 @@ def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
 
 
 def test_purge(capsys, root) -> None:
-    code, found = data(capsys, "purge")
-    assert (code, found["programs"], found["kernels"]) == (0, 2, 3)
+    for name in ("kernels/.new-1-ab", "programs/.new-2-cd", f"programs/{'0' * 64}.uses"):
+        (root / name).write_bytes(b"of a process that was killed")
+    whole = [path for path in root.glob("*/*") if path.suffix in (SUFFIX, ".program")]
+    size = sum(path.stat().st_size for path in whole)
+    assert data(capsys, "purge") == (0, {"programs": 2, "kernels": 3, "bytes": size})
     assert list((root / "kernels").iterdir()) == list((root / "programs").iterdir()) == []
     assert run(capsys, "purge") == (0, "removed 0 programs and 0 kernels, 0 bytes\n", "")
 

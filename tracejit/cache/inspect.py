@@ -24,7 +24,7 @@ from tracejit.cache.contents import (
 from tracejit.cache.entry import Entry
 from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.cache.program_text import UNREADABLE, ProgramText
-from tracejit.cache.programs import PROGRAM, Head
+from tracejit.cache.programs import PROGRAM, USES, Head
 from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
 from tracejit.upkeep import collector_paused
@@ -332,15 +332,28 @@ def purge() -> Removed:
         CacheError: if the folder cannot be read.
     """
     kept = {file.name.removesuffix(PROGRAM) for file in reading(programs().files)}
-    return _remove(kept, set(kernel_names()))
+    removed = _remove(kept, set(kernel_names()))
+    for name in ("kernels", "programs"):
+        folder = _folder(name)
+        for file in reading(folder.files):  # what processes that were killed have left
+            if file.is_temporary or file.name.endswith(USES):
+                folder.remove(file.name)
+    return removed
 
 
 def _remove(names: set[str], kernels: set[str]) -> Removed:
-    folder = Folder(root(), "kernels", config.settings.cache == "shared")
+    folder = _folder("kernels")
     sizes = {file.name: file.bytes for file in store().entries()}
     gone = [name + SUFFIX for name in kernels if name + SUFFIX in sizes and folder.remove(name + SUFFIX)]
     kept = programs()
-    return Removed(sum(kept.remove(name) for name in names), len(gone), sum(sizes[name] for name in gone))
+    sizes |= {file.name: file.bytes for file in kept.files()}
+    programs_gone = [name + PROGRAM for name in names if kept.remove(name)]
+    total = sum(sizes.get(name, 0) for name in (*gone, *programs_gone))
+    return Removed(len(programs_gone), len(gone), total)
+
+
+def _folder(name: str) -> Folder:
+    return Folder(root(), name, config.settings.cache == "shared")
 
 
 def _fits_file(file: str | None, pattern: str) -> bool:
