@@ -542,7 +542,28 @@ class TestPage:
 
     def test_names_of_files(self) -> None:
         assert file_name("../../<lambda>") == "....lambda"
-        assert file_name("<>") == "function"
+        assert file_name("<>") == file_name("\ud800") == "function"
+        assert file_name("é" * 300) == "é" * 100
+
+    def test_a_name_that_cannot_be_written(self) -> None:
+        text = render(view_pages.page(title="caf\udce9")).encode().decode()
+        assert "<title>caf\\udce9 - tracejit</title>" in text
+
+    def test_functions_whose_names_no_file_has(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python_backend: None
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name, file in (("caf\udce9", "tracejit-caf.html"), ("x" * 300, f"tracejit-{'x' * 200}.html")):
+
+            def named(x: dlarray) -> dlarray:
+                return x * 2
+
+            named.__qualname__ = name
+            function = dlaccelerate(named)
+            for _ in range(3):
+                function(np.ones(3))
+            assert function.view() == Path(file)
+            assert (tmp_path / file).stat().st_size
 
 
 def test_a_wheel_has_the_files_of_the_page() -> None:

@@ -17,6 +17,7 @@ from importlib.resources import files
 
 from tracejit.view.data import Page
 
+_NAME_BYTES = 200
 _SCRIPTS = ("base.js", "layout.js", "graph.js", "lists.js", "charts.js", "sections.js", "main.js")
 
 
@@ -29,7 +30,8 @@ def render(page: Page) -> str:
     )
     parts = {
         "policy": policy,
-        "title": html.escape(page["title"]),
+        # A name need not be text that can be written.
+        "title": html.escape(page["title"].encode(errors="backslashreplace").decode()),
         "style": style,
         "script": script,
         "data": as_json(page),
@@ -50,12 +52,13 @@ def as_json(value: object) -> str:
 
 
 def file_name(function: str) -> str:
-    """Return a function's name as part of a file's name.
+    """Return a function's name as part of a file's name, of which systems take 255 bytes.
 
     >>> file_name("Model.<locals>.step")
     'Model.locals.step'
     """
-    return re.sub(r"[^\w.-]", "", function) or "function"
+    name = re.sub(r"[^\w.-]", "", function).encode(errors="ignore")
+    return name[:_NAME_BYTES].decode(errors="ignore") or "function"
 
 
 @cache
