@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Values that cannot be put in words fail no call, and nothing that looks into functions."""
+"""Values without words and names that are none fail no call, and nothing that looks into functions."""
 
 import logging
 from typing import Any
@@ -84,3 +84,37 @@ def test_an_integer_that_cannot_be_written(tmp_path: Any) -> None:
         tj.export(tj.dlaccelerate(lambda x, other: x * 2), tmp_path / "double.tj", args=(X, HUGE))
     with pytest.raises(ExportError, match="hold an int of more digits than Python writes"):
         tj.export(tj.dlaccelerate(lambda d: d[HUGE] * 2), tmp_path / "double.tj", args=({HUGE: X},))
+
+
+ODD = [
+    '"""\n1 / 0\n"""',
+    '"""',
+    "a\nb",
+    "\r1 / 0",
+    "a\0b",
+    "\x1b[31m",
+    "caf\udce9",
+    "\ud800",
+    "back\\",
+    "\u2028",
+    '"',
+    "",
+]
+
+
+@pytest.mark.parametrize("name", ODD, ids=ascii)
+def test_a_function_of_any_name(name: str, python_backend: Any) -> None:
+    def double(x: Any) -> Any:
+        return [x * 2]
+
+    double.__qualname__ = name
+    compile(called(double, X).source(), "source", "exec")
+
+
+@pytest.mark.parametrize(
+    "file", ["a\n1 / 0\n.py", "\r1 / 0.py", "caf\udce9.py", '"""\n1 / 0\n"""', "back\\"], ids=ascii
+)
+def test_a_file_of_any_name(file: str, python_backend: Any) -> None:
+    names: dict[str, Any] = {}
+    exec(compile("def double(x):\n    return [x * 2]\n", file, "exec"), names)
+    compile(called(names["double"], X).source(), "source", "exec")

@@ -28,8 +28,8 @@ PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
-    ("annotate", "errors", "words"),
-    ("aval", "config", "locks", "notebook", "policy", "tree", "upkeep"),
+    ("errors", "words"),
+    ("annotate", "aval", "config", "locks", "notebook", "policy", "tree", "upkeep"),
     ("logs",),
     ("cache",),
     ("ops",),

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from tracejit.words import printable
+
 _WIDEST = 60  # characters of a line beyond which a comment is no longer in the column of the others
 
 
@@ -40,7 +42,7 @@ def comment(name: str, where: Sequence[Any] | None, names: Mapping[str, str]) ->
     >>> comment("tanh", ("/a/train.py", 7), {"/a/train.py": "train.py"})
     'train.py:7 tanh'
     """
-    return name if where is None else f"{names[where[0]]}:{where[1]} {name}"
+    return name if where is None else f"{printable(names[where[0]])}:{where[1]} {name}"
 
 
 def short_names(files: Iterable[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from tracejit.errors import CodegenError
 from tracejit.ops import OPS, Kind
 from tracejit.ops.op import Scalar
 from tracejit.program import Program
+from tracejit.words import printable
 
 _LANES = (2, 4, 8, 16, 32, 64)
 _ROWS = (4, 8, 16)
@@ -57,7 +58,8 @@ class PythonExecutable:
     def __init__(self, program: Program, title: str = "tracejit program") -> None:
         self.program = program
         self._namespace = dict(namespace())
-        exec(compile(module_source(program, title), f"<tracejit {title}>", "exec"), self._namespace)
+        name = f"<tracejit {printable(title)}>"
+        exec(compile(module_source(program, title), name, "exec"), self._namespace)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for."""

@@ -15,6 +15,7 @@ from tracejit.passes.launches import KernelLaunch, Section, Single
 from tracejit.passes.lower import Access
 from tracejit.passes.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
+from tracejit.words import printable
 
 Origins = dict[str, dict[str, Node]]
 
@@ -123,7 +124,7 @@ def module_source(
     replaces those of kernels, by their names.
     """
     parts = [
-        f'"""{title}\n\n'
+        f'"""{_in_docstring(title)}\n\n'
         f"{program.launches} launches of {len(program.kernels)} kernels; arena {program.arena_bytes} bytes.\n"
         + "".join(f"input[{i}]: {aval}\n" for i, aval in enumerate(program.inputs))
         + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
@@ -135,8 +136,13 @@ def module_source(
     return "\n".join(parts)
 
 
+def _in_docstring(text: str) -> str:
+    """Return the user's text so that it ends no docstring: a function may have any name."""
+    return printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+
+
 def _launch_line(row: Row) -> str:
-    places = ", ".join(f"{where[0]}:{where[1]}" for where in row.where if where)
+    places = ", ".join(f"{printable(where[0])}:{where[1]}" for where in row.where if where)
     part = f", part {row.part + 1} of {row.parts}" if row.parts > 1 else ""
     comment = f"    # {row.note}{part}" + (f"  ({places})" if places else "")
     return f"{comment}\n    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"
