@@ -453,6 +453,18 @@ def test_entries_that_change_or_go_meanwhile(
     assert archive.unpack(str(tmp_path / "cache.tar")).programs == 2
 
 
+def test_what_is_no_ordinary_file_is_not_replaced(built: Path, tmp_path: Path) -> None:
+    """As /dev/null would be by the administrator, or /dev/stdout, which is a link."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to(tmp_path / "fifo")
+    before = sorted(os.listdir(tmp_path))
+    for name in ("fifo", "link"):
+        with pytest.raises(CacheError, match=rf"{name} is not an ordinary file$"):
+            archive.pack(str(tmp_path / name))
+    assert (tmp_path / "link").is_fifo()
+    assert sorted(os.listdir(tmp_path)) == before
+
+
 def test_where_nothing_can_be_packed(built: Path, tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"no/cache.tar cannot be written \(No such file or directory\)$"):
         archive.pack(str(tmp_path / "no" / "cache.tar"))

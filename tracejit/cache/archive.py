@@ -262,6 +262,10 @@ def _append(stream: IO[bytes], name: str, content: bytes) -> None:
 def _written(file: str) -> Iterator[IO[bytes]]:
     """Give a stream whose content becomes the file when the block ends without an error."""
     aside = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
+    with suppress(OSError):
+        mode = os.stat(file).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the administrator would replace a device
+            raise CacheError(f"{file} is not an ordinary file")
     try:
         try:
             with open(aside, "xb") as stream:
