@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each launch of a plan reads and writes, element by element, and whether any order of threads is sound."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.ir import Value
+from tracejit.passes.launches import KernelLaunch, NestLaunch, Section, Single
+from tracejit.passes.lower import IN_PLACE, Access, Accumulate
+from tracejit.passes.plan import Place, Plan
+
+
+class Touch(NamedTuple):
+    """Elements of `root` that a launch reads or writes."""
+
+    root: Value
+    elements: np.ndarray
+    is_written: bool
+
+
+def touches(launch: Single, stop: int | None = None) -> list[Touch]:
+    """Return what a launch touches, reads first; `stop` is where a part of a kernel's output ends."""
+    if isinstance(launch, NestLaunch):
+        nest = launch.nest
+        lines = [line for group in (*nest.row, *nest.full) for line in group]
+        in_place = {line.write for line in lines if isinstance(line, Accumulate) and line.start == IN_PLACE}
+        read = [*nest.reads, *[nest.writes[k] for k in sorted(in_place)]]
+        return [Touch(a.root, _walked(a, nest.extents), False) for a in read] + [
+            Touch(a.root, _walked(a, nest.extents), True) for a in nest.writes
+        ]
+    if launch.name in ("product", "panels"):
+        return list(_of_product(launch))
+    *_, out = launch.pointers
+    found = [Touch(root, np.arange(root.aval.size), False) for root in launch.reads]
+    if launch.name == "gemm" and launch.numbers[10]:
+        found.append(Touch(out.root, np.arange(out.root.aval.size), False))
+    for access in launch.pointers[len(launch.pointers) - launch.written :]:
+        end = access.root.aval.size if stop is None else stop
+        found.append(Touch(access.root, np.arange(access.offset, end), True))
+    return found
+
+
+def _walked(access: Access, extents: Sequence[int]) -> np.ndarray:
+    return _spanned(access.offset, *zip(extents, access.strides, strict=True))
+
+
+def _spanned(offset: int, *axes: tuple[int, int]) -> np.ndarray:
+    found = np.array([offset])
+    for extent, stride in axes:
+        if stride:
+            found = np.add.outer(found, stride * np.arange(extent)).ravel()
+    return found
+
+
+def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
+    count, m, n, k, x_row, x_column, x_batch, y_row, *strides, out_row, out_batch, add = launch.numbers
+    y_column, y_batch = strides if launch.name == "panels" else (1, *strides)
+    x, y, out = launch.pointers
+    if 0 in (count, m, n):
+        return
+    if k:
+        yield Touch(x.root, _spanned(x.offset, (count, x_batch), (m, x_row), (k, x_column)), False)
+        yield Touch(y.root, _spanned(y.offset, (count, y_batch), (k, y_row), (n, y_column)), False)
+    written = _spanned(out.offset, (count, out_batch), (m, out_row), (n, 1))
+    if add:
+        yield Touch(out.root, written, False)
+    yield Touch(out.root, written, True)
+
+
+class Checker:
+    """Goes through a plan and asserts that
+
+    - no task of a section touches what another task of it writes,
+    - what a launch reads of the arena and of outputs has been written, and by a launch on the same value: nobody else
+      has used the memory since,
+    - inputs and constants are not written, and all of each output is.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        sizes = {Place("output", i, 0): a.size * a.dtype.itemsize for i, a in enumerate(plan.outputs)}
+        sizes[Place("arena", 0, 0)] = plan.arena_bytes
+        self.owners = {place: np.full(size, -1, np.int32) for place, size in sizes.items()}
+        self.numbers: dict[Value, int] = {}
+        self.tasks = 0
+
+    def run(self) -> int:
+        """Return how many tasks there were."""
+        for launch in self.plan.launches:
+            if isinstance(launch, Section):
+                self.section(launch)
+            else:
+                self.follow(touches(launch))
+        for place, owners in self.owners.items():
+            assert place.kind == "arena" or (owners >= 0).all(), f"output {place.number} is not written"
+        return self.tasks
+
+    def section(self, section: Section) -> None:
+        stops: dict[tuple[int, int], int] = {}
+        for i, (task, after) in enumerate(zip(section.tasks, section.tasks[1:], strict=False)):
+            for k, (launch, further) in enumerate(zip(task, after, strict=True)):
+                if isinstance(launch, KernelLaunch) and isinstance(further, KernelLaunch):
+                    stops[i, k] = further.pointers[-1].offset
+        found = [
+            [touches(launch, stops.get((i, k))) for k, launch in enumerate(task)]
+            for i, task in enumerate(section.tasks)
+        ]
+        self.tasks += len(found)
+        writers: dict[Place, np.ndarray] = {}
+        for wanted in (True, False):
+            for number, task in enumerate(found):
+                for touch in [t for each in task for t in each if t.is_written >= wanted]:
+                    at = self.at(touch)
+                    if at is None:
+                        continue
+                    place, places = at
+                    known = writers.setdefault(place, np.full(self.owners[place].size, -1, np.int32))
+                    others = known[places]
+                    assert ((others == -1) | (others == number)).all(), (
+                        f"task {number} touches what task {others.max()} writes of {place.kind}"
+                    )
+                    if touch.is_written:
+                        known[places] = number
+        for task in found:
+            for each in task:
+                self.follow(each)
+
+    def follow(self, found: list[Touch]) -> None:
+        # Once more after the writes: a launch must not write over what it reads of another value.
+        for touch in (*found, *found):
+            at = self.at(touch)
+            if at is None:
+                continue
+            owners, places = self.owners[at[0]], at[1]
+            number = self.numbers.setdefault(touch.root, len(self.numbers))
+            if touch.is_written:
+                owners[places] = number
+            elif not (owners[places] == number).all():
+                raise AssertionError(f"memory of {touch.root} is not its own, or not written")
+
+    def at(self, touch: Touch) -> tuple[Place, np.ndarray] | None:
+        """Return in which memory elements lie, and their bytes; None where nobody writes."""
+        root = touch.root
+        kind, number, offset = self.plan.places[root]
+        if Place(kind, number, 0) not in self.owners:
+            # An input, a constant, or the integer that says of a fault.
+            assert not touch.is_written or (kind, number) == ("output", len(self.plan.outputs))
+            return None
+        size = root.dtype.itemsize
+        assert touch.elements.size == 0 or 0 <= touch.elements.min() <= touch.elements.max() < root.aval.size
+        first = offset + size * touch.elements
+        return Place(kind, number, 0), np.add.outer(first, np.arange(size)).ravel()
+
+
+def check_races(plan: Plan) -> int:
+    """Assert that a plan is sound in any order of its tasks; return how many there are."""
+    return Checker(plan).run()
