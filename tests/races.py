@@ -75,7 +75,8 @@ class Checker:
     - no task of a section touches what another task of it writes,
     - what a launch reads of the arena and of outputs has been written, and by a launch on the same value: nobody else
       has used the memory since,
-    - inputs and constants are not written, and all of each output is.
+    - inputs and constants are not written, and all of each output is,
+    - a launch that has nothing to do begins within its memory, too: load() refuses what points elsewhere.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -89,6 +90,9 @@ class Checker:
     def run(self) -> int:
         """Return how many tasks there were."""
         for launch in self.plan.launches:
+            tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
+            for single in [each for task in tasks for each in task]:
+                self.begin(single)
             if isinstance(launch, Section):
                 self.section(launch)
             else:
@@ -96,6 +100,13 @@ class Checker:
         for place, owners in self.owners.items():
             assert place.kind == "arena" or (owners >= 0).all(), f"output {place.number} is not written"
         return self.tasks
+
+    def begin(self, launch: Single) -> None:
+        is_nest = isinstance(launch, NestLaunch)
+        for access in (*launch.nest.reads, *launch.nest.writes) if is_nest else launch.pointers:
+            if self.plan.places[access.root].kind != "input":  # whose layout says where it begins
+                end = max(access.root.aval.size, 1)
+                assert 0 <= access.offset < end, f"a launch begins at element {access.offset} of {end}"
 
     def section(self, section: Section) -> None:
         stops: dict[tuple[int, int], int] = {}

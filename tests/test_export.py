@@ -923,3 +923,19 @@ def test_a_class_that_is_not_there(path: str, monkeypatch: pytest.MonkeyPatch) -
         r'Make it importable, or give the class: load\(path, classes=\{"Pair": \.\.\.\}\)\.$',
     ):
         tj.load(path)
+
+
+def test_bands_without_rows(path: str, rng: np.random.Generator) -> None:
+    @tj.dlaccelerate
+    def step(weights: list[tj.dlarray], x: tj.dlarray) -> Any:
+        h = x
+        for w in weights:
+            h = tj.tanh(h @ w)
+        loss = (h**2).mean()
+        # Each gradient is multiplied in one band as a whole, and so the others have no rows of what follows.
+        return loss, [w - 0.1 * g for w, g in zip(weights, tj.dlgradient(loss, weights), strict=True)]
+
+    weights = [tj.dlarray(rng.standard_normal((64, 64)).astype(np.float32) / 8) for _ in range(8)]
+    x = tj.dlarray(rng.standard_normal((128, 64)).astype(np.float32))
+    loaded = exported(step, path, (weights, x))
+    assert same(loaded(weights, x), step(weights, x))

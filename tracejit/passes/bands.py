@@ -147,7 +147,7 @@ def bands_of_product(launch: KernelLaunch, rows: Rows, ranges: list[tuple[int, i
             1,
             launch.node,
         )
-        for start, stop in ranges
+        for start, stop in map(_begun, ranges)
     ]
 
 
@@ -169,8 +169,13 @@ def sums_of_product(
             1,
             launch.node,
         )
-        for band, (start, stop) in enumerate(ranges)
+        for band, (start, stop) in enumerate(map(_begun, ranges))
     ]
+
+
+def _begun(band: tuple[int, int]) -> tuple[int, int]:
+    """Return a band; one without rows begins where there is memory."""
+    return band if band[0] < band[1] else (0, 0)
 
 
 def _moved(access: Access, elements: int) -> Access:

@@ -149,6 +149,7 @@ class Divisible(NamedTuple):
             combining.append(combine(self.accumulated[k], memory[k], root, start))
         nests = []
         for number, (start_row, stop_row) in enumerate(ranges):
+            first_row = start_row if start_row < stop_row else 0  # behind the last row there may be no memory
             writes = []
             for k, access in enumerate(nest.writes):
                 if k in memory:
@@ -157,11 +158,11 @@ class Divisible(NamedTuple):
                 elif k in self.shared:
                     writes.append(access._replace(root=Value(access.root.aval, None)))
                 else:
-                    writes.append(moved(access, start_row))
+                    writes.append(moved(access, first_row))
             reads = [
                 access._replace(root=begun[k], offset=number * access.root.aval.size + access.offset)
                 if k in begun
-                else moved(access, start_row)
+                else moved(access, first_row)
                 for k, access in enumerate(nest.reads)
             ]
             extents = (stop_row - start_row, *nest.extents[1:])
