@@ -24,6 +24,7 @@ from tracejit.backend.python import PythonExecutable
 from tracejit.description import describe
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.passes import bands, parts, products, sections
+from tracejit.passes.lower import Access
 from tracejit.pipeline import build
 from tracejit.program import Program, Row
 
@@ -237,3 +238,17 @@ def test_bounds_cover_an_extent() -> None:
         assert len(found) == count
         assert found[0][0] == 0 and found[-1][1] == extent
         assert all(a[1] == b[0] and b[0] % unit == 0 for a, b in itertools.pairwise(found))
+
+
+def test_what_is_added_to_in_place_runs_as_a_whole() -> None:
+    graph = Graph()
+    b = Builder(graph)
+    memory, root = (
+        b.input(Aval(shape, None, np.dtype(np.float32))) for shape in ((8, 100, 1000), (100, 1000))
+    )
+    node = b.sum(memory, axes=(0,), keepdims=False).node
+    assert node is not None
+    start = Access(root, 0, (), root.dtype)
+    assert parts.estimate(parts.combine(node, memory, root, start)) > parts.LEAST_NS
+    assert parts.split_nest(parts.combine(node, memory, root, start), set()) is None
+    assert parts.split_nest(parts.combine(node, memory, root, None), set()) is not None

@@ -178,6 +178,9 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
         is_scratch: roots of memory that holds one row at a time.
         wanted: how many rows are enough; outer axes are joined until there are so many.
     """
+    lines = [line for group in (*nest.row, *nest.full) for line in group]
+    if any(isinstance(line, Accumulate) and line.start == IN_PLACE for line in lines):
+        return None  # parts would each begin with what is there
     tail: list[Nest] = []
     if nest.split == 0:
         if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
