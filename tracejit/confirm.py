@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
+from tracejit.fetching import UNNAMED
 from tracejit.guards import Guard, same
 from tracejit.ir import Node, Value, Where
 from tracejit.traces import ArrayLeaf, NumberLeaf, Trace
@@ -39,6 +40,7 @@ class Parting(NamedTuple):
     guard: Guard
 
 
+_KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
 
 
@@ -110,12 +112,17 @@ class _Comparison:
 
     def operand(self, x: Value, y: Value, node: Node) -> Difference:
         if x.data is None or y.data is None:
+            if _is_unnamed(self.first, x) and _is_unnamed(self.second, y):
+                what = "an array that is made or found in each call"
+                return Difference(f"an operand of {node.op.name}, {what}, is another", node.where, _KEPT)
             return Difference(f"an operand of {node.op.name} is another", node.where, _CODE)
         if x.data.shape != y.data.shape or x.data.dtype != y.data.dtype:
             what = f"a constant of {node.op.name} was {x.aval}, is {y.aval}"
             return Difference(what, node.where, "data of another size that the function makes or reads")
         before, after, more = _first(x.data, y.data)
         what = f"a constant of {node.op.name} was {before}, is {after}{more}"
+        if x.data.ndim:
+            what += ": an array that is made in each call has other contents each time"
         return Difference(what, node.where, _cause(x.data, y.data))
 
     def results(self) -> Difference | None:
@@ -147,6 +154,13 @@ def _named(made: Trace) -> dict[Any, Value]:
     inputs, names = made.graph.inputs, made.state.names
     read = [(name, names[:at].count(name)) for at, name in enumerate(names)]
     return dict(zip([*range(len(inputs) - len(names)), *read], inputs, strict=True))
+
+
+def _is_unnamed(made: Trace, value: Value) -> bool:
+    """Return whether an array is an input of a trace by reference, without a name."""
+    names = made.state.names
+    read = made.graph.inputs[len(made.graph.inputs) - len(names) :]
+    return any(value is one and name.endswith(UNNAMED) for one, name in zip(read, names, strict=True))
 
 
 def _first(x: np.ndarray, y: np.ndarray) -> tuple[str, str, str]:

@@ -21,8 +21,16 @@ is taken as it comes. For a method that computes x @ self.w * self.scale it is
             return None
         return (v1d,)
 
-An array that can be reached on two ways is one input, and the second way is compared with the first. An array on no way
-is taken by reference if somebody else has it too, and is a constant if it was made in the call.
+An array that can be reached on two ways is one input, and the second way is compared with the first.
+
+Note [fresh arrays]
+An array on no way is taken by reference if somebody has it when the call is over, and is a constant of the trace if
+nobody has: it was made in the call, and what it holds is compared when the trace is confirmed. What was met keeps
+whatever it looked at, such as the arguments of a helper function; so all of it that no way leads to is let go before
+references are counted. Of an array that was kept so, its memory must be gone with it too: a view may be
+made in each call of an array that stays, or of the memory of something else than NumPy. And what NumPy can have
+written into it must be known: ndarrays that are inputs of the trace are then compared as well, where they are read in a
+way that is not followed (h[:] = w, or the arrays of a list).
 """
 
 import re
@@ -56,6 +64,8 @@ from tracejit.heap import (
     same_elements,
 )
 from tracejit.ir import Value, Where
+
+UNNAMED = "that no name leads to"
 
 _DEFAULTS = "defaults"
 _SHOWN = 60  # characters of a value
@@ -117,6 +127,13 @@ def _references(one: Met) -> int:
 _ALONE = _references(Met(np.empty(0), None, np.empty(0)))  # to an array that nobody else has
 
 
+def _references_to_owner(one: Met) -> int:
+    return sys.getrefcount(one.data.base)
+
+
+_ONE_VIEW = _references_to_owner(Met(np.empty(1)[:], None, np.empty(0)))  # to an array with one view
+
+
 class Walk:
     """The way from the roots to everything that a recording read, as source.
 
@@ -155,6 +172,7 @@ class Walk:
         self._constant_of: dict[int, str] = {}
         self._variables = (f"v{i}" for i in count())
         self._reached: dict[int, tuple[str, str]] = {}  # by id of a thing: its variable and its name in words
+        self._loose: list[tuple[Thing, str, str]] = []  # what can have gone into a constant, unseen
         self._by_data: dict[int, list[Met]] = {}
         self._by_owner: dict[int, list[Met]] = {}
         self._by_value: dict[int, Met] = {}
@@ -320,6 +338,8 @@ class Walk:
         unwatched = thing.kind == "object" and not is_user_class(
             type(value)
         )  # what its code reads is not known
+        if thing.kind == "opaque" and _is_memory(value):
+            self._loose.append((thing, variable, name))
         if unwatched or thing.kind in ("opaque", "module", "accelerated"):
             shown, is_told = _shown(value), unwatched or thing.kind == "opaque"
             if type(value) is types.CodeType:
@@ -373,7 +393,10 @@ class Walk:
             or leftover
             or any(place not in places for place in thing.computed)
         )
-        self._content(thing, data, name, bool(inputs or views) and not is_computed_with)
+        is_input = bool(inputs or views) and not is_computed_with
+        self._content(thing, data, name, is_input)
+        if is_input and (thing.is_loose or any(place not in places for place in thing.passed)):
+            self._loose.append((thing, data, name))
 
     def _views_of(self, array: np.ndarray) -> list[Met]:
         """Return the arrays that entered the recording as views of this one, and can be made of it again."""
@@ -405,6 +428,7 @@ class Walk:
             text = f"{bind}if {variable} is not {self._constant(value)}: {_FAIL}"
             self._guard(name, f"a {type(value).__name__}", where, text)
             return
+        self._loose.append((self._heap.thing(value), variable, name))
         data = f"{variable}d"
         kind = self._constant(type(value))
         text = f"{bind}if type({variable}) is not {kind}: {_FAIL}\n{data} = seen({variable})"
@@ -453,22 +477,53 @@ class Walk:
         for variable, part, text in zip(variables, parts, names, strict=True):
             self._value(variable, variable, text, part, where)
 
+    def _is_held(self, one: Met) -> bool:
+        """Return whether anything else has an array that no way leads to."""
+        mine = len(self._by_data[id(one.data)]) - 1 + (id(one.data) in self._taken)
+        return _references(one) > _ALONE + mine
+
+    def _shares(self, one: Met) -> bool:
+        """Return whether the memory of an array that nobody else has is not its own, or not only."""
+        base = one.data.base
+        if base is None:
+            return not one.data.flags.owndata
+        if type(base) is not np.ndarray or not base.flags.owndata:
+            return True
+        known = {id(met.data): met.data for met in self._met}
+        known.update((ident, data) for ident, (data, _) in self._taken.items())
+        views = sum(data.base is base for data in known.values())
+        itself = len(self._by_data.get(id(base), ())) + (id(base) in self._taken)
+        del known
+        # One of the views is counted in _ONE_VIEW; the variable `base` makes up for it.
+        return _references_to_owner(one) > _ONE_VIEW + views + itself
+
     def _rest(self) -> None:
-        """Deal with the arrays that no way leads to."""
-        for one in self._met:
+        """Deal with the arrays that no way leads to (Note [fresh arrays])."""
+        rest = [one for one in self._met if id(one) not in self._inputs]
+        was_held = {id(one) for one in rest if one.array is None and self._is_held(one)}
+        self._heap.keep_only(self._reached)
+        fresh = False
+        for one in rest:
             if id(one) in self._inputs:
                 continue
             if one.array is not None:
-                what = "an array of the evaluation around it that no name leads to"
+                what = f"an array of the evaluation around it {UNNAMED}"
                 self.unguarded = self.unguarded or (what, None)
                 self._take(one, what, "None")
                 continue
-            is_held = _references(one) > _ALONE and id(one.data) not in self._results
-            one.is_input = is_held and one.is_same and len(self._by_data[id(one.data)]) == 1
+            is_held = id(one) in was_held and (self._is_held(one) or self._shares(one))
+            is_kept = is_held and id(one.data) not in self._results
+            one.is_input = is_kept and one.is_same and len(self._by_data[id(one.data)]) == 1
             if one.is_input:
-                name = f"an array at {id(one.data):#x} that no name leads to"
+                name = f"an array at {id(one.data):#x} {UNNAMED}"
                 self._take(one, name, self._constant(one.data))
                 self.guards.append(Guard(name, _described(one.data), None, True))
+            fresh = fresh or (id(one) in was_held and not is_held)
+        for thing, data, name in self._loose if fresh else ():
+            if thing.kind == "array":
+                self._content(thing, data, name, False)
+            else:
+                self.unguarded = self.unguarded or (name, thing.where)
 
 
 def _root_name(thing: Thing, kind: str) -> str:
@@ -514,6 +569,14 @@ def _same_atoms(value: Any, held: Any) -> bool:
 
 def _seen_by_numpy(value: Any) -> np.ndarray:
     return trace.as_array(value)._data  # type: ignore[no-any-return]
+
+
+def _is_memory(value: Any) -> bool:
+    """Return whether NumPy can look at the memory of something, which can change."""
+    try:
+        return not memoryview(value).readonly
+    except TypeError:
+        return False
 
 
 def _place(array: np.ndarray) -> Any:

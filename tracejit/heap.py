@@ -17,7 +17,7 @@ import itertools
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ _NO_NUMBERS = frozenset({
     "broadcast_to", "shares_memory", "may_share_memory", "isscalar", "iscomplexobj", "swapaxes", "moveaxis", "ravel",
 })  # fmt: skip
 _MOST_THINGS = 20_000
+_MOST_INSIDE = 1_000  # objects that are looked at for arrays in something that is not watched
+_NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 # Attributes of things whose names are read in another way than those of instances.
@@ -91,8 +93,8 @@ class Thing:
     """
 
     __slots__ = (
-        "cells", "computed", "content", "data", "held", "is_computed_with", "is_indexed", "is_whole", "kind", "meta",
-        "tape", "value", "where",
+        "cells", "computed", "content", "data", "held", "inside", "is_computed_with", "is_indexed", "is_loose",
+        "is_whole", "kind", "meta", "passed", "tape", "value", "where",
     )  # fmt: skip
 
     def __init__(self, value: Any, kind: str) -> None:
@@ -107,6 +109,11 @@ class Thing:
         )
         self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
         self.computed: list[Any] = []  # places where plain NumPy did, if no operation of the trace did
+        self.passed: list[Any] = []  # places where it is an argument of what is not watched
+        self.inside: list[Any] = []  # arrays that what is not watched, such as a queue, can give away; kept
+        self.is_loose = (
+            False  # whether the elements of an ndarray can get elsewhere in ways that are not followed
+        )
         self.is_whole = False
         self.where = ("", 0)
         self.data = data_of(value) if kind == "array" else None
@@ -193,6 +200,7 @@ class Heap:
         self._seen: set[Any] = set()
         self._where = ("", 0)
         self._scope: dict[str, Any] = {}
+        self._variables: Mapping[str, Any] = {}  # of the frame
         self.function = self.thing(function)
         self.roots[id(function)] = "function"
         for argument in arguments:  # the key of a trace holds these; what they read is not in it
@@ -223,6 +231,7 @@ class Heap:
             for action in self._waiting.pop(code, ()):
                 action()
         scope = self._scope = frame.f_globals
+        self._variables = {}
         if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods
             return
         key: Any = (code, id(scope))
@@ -242,6 +251,7 @@ class Heap:
                 if key not in self._seen:
                     self._seen.add(key)
                     self.thing(value)  # kept, so that no other object gets its id
+                    self._variables = variables
                     self._follow(use, value, chain.steps)
             elif is_new:
                 if chain.kind == "global":
@@ -250,6 +260,12 @@ class Heap:
                 else:
                     self._root(sys.modules, "modules")
                     self._follow(use, sys.modules, (("module", chain.name), *chain.steps))
+
+    def keep_only(self, idents: Container[int]) -> None:
+        """Let go of all things but those of the given ids, once nothing runs any more."""
+        self.things = {ident: thing for ident, thing in self.things.items() if ident in idents}
+        self._objects.clear()
+        self._waiting.clear()
 
     def _is_of_collector(self, frame: types.FrameType) -> bool:
         """Return whether the garbage collector called a function, which it does between any two instructions."""
@@ -291,15 +307,41 @@ class Heap:
                 if kind == "item":
                     self.whole(thing.value)
                 return
-        if use.how == READ:
+        if use.how == READ and type(value) is np.ndarray:
+            self._elements(use, self.thing(value))
+        elif use.how == READ:
             self.whole(value)
-            if type(value) is np.ndarray and (use.operator or self._is_of_numpy(use.callee)):
-                self.thing(value).computed.append((self._where[0], use.place))
-            if type(value) is np.ndarray and use.is_index:
-                if value.ndim == 1:
-                    self.thing(value).is_computed_with = True
-                else:
-                    self.thing(value).is_indexed = True
+
+    def _elements(self, use: Use, thing: Thing) -> None:
+        """Note how an ndarray is read."""
+        thing.is_whole = True
+        self._content(thing)
+        place = (self._where[0], use.place)
+        if use.operator or self._is_of_numpy(use.callee):
+            thing.computed.append(place)
+        elif use.callee is None:
+            thing.is_loose = True
+        elif not self._is_watched(use.callee):
+            thing.passed.append(place)
+        if use.is_index and thing.value.ndim == 1:
+            thing.is_computed_with = True
+        elif use.is_index:
+            thing.is_indexed = True
+
+    def _is_watched(self, callee: reads.Chain) -> bool:
+        """Return whether a chain leads to a Python function that tells itself what it does with its arguments."""
+        if callee.kind == "global":
+            value = self._scope.get(callee.name)
+        else:
+            value = self._variables.get(callee.name) if callee.kind == "local" else None
+        for kind, name in callee.steps:
+            if kind != "attr":
+                return False
+            own = getattr(value, "__dict__", {})
+            value = own[name] if name in own else _static(type(value), name)
+        if type(value) is types.MethodType:
+            value = value.__func__
+        return type(value) is types.FunctionType and not watch.is_library(value.__code__.co_filename)
 
     def _is_of_numpy(self, callee: reads.Chain | None) -> bool:
         """Return whether a chain leads to a function that computes with the elements of an ndarray."""
@@ -321,6 +363,7 @@ class Heap:
         if kind == "attr" and name in _TOLD_BY_SHAPE:
             thing.meta = True
         elif type(thing.value) is np.ndarray:
+            thing.is_loose = True
             self._content(thing)
             items = [at for of, at in itertools.takewhile(lambda step: step[0] == "item", steps)]
             places = sum(len(at) if type(at) is tuple else 1 for at in items)
@@ -359,6 +402,8 @@ class Heap:
             self._class(value)
         elif thing.kind == "object":
             self._class(type(value))
+        if thing.kind in ("opaque", "wrapper") or (thing.kind == "object" and not is_user_class(type(value))):
+            thing.inside = _arrays_inside(value)
         return thing
 
     def _when(self, code: types.CodeType, action: Callable[[], object]) -> None:
@@ -436,6 +481,7 @@ class Heap:
         if is_atom(value) or self.unseen is not None:
             return
         thing = self.thing(value)
+        thing.is_loose = True
         if thing.is_whole:
             return
         thing.is_whole = True
@@ -506,6 +552,21 @@ def is_library_module(module: types.ModuleType) -> bool:
     if file is None:  # of C, or made by a program: __main__, a notebook
         return module.__name__ in sys.builtin_module_names
     return watch.is_library(file)
+
+
+def _arrays_inside(value: Any) -> list[Any]:
+    """Return the arrays that something holds which Python code does not look into: a queue, an iterator."""
+    found: list[Any] = []
+    waiting = collections.deque([value])
+    seen = {id(value)}
+    while waiting and len(seen) < _MOST_INSIDE:
+        for part in gc.get_referents(waiting.popleft()):
+            if isinstance(part, (np.ndarray, dlarray)):
+                found.append(part)
+            elif id(part) not in seen and type(part) not in _ATOMS and not isinstance(part, _NOT_INSIDE):
+                seen.add(id(part))
+                waiting.append(part)
+    return found
 
 
 def _function_in(raw: Any) -> types.FunctionType | None:
