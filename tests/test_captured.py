@@ -1473,7 +1473,8 @@ def g(x): return last * x
         "h[:] = (w, 1)[0]", "h = np.array(list(map(float, w)))", "h = (lambda: w)() * 1.0", "h[:] = kept[0]",
         "for k in kept: h += k", "h = w[:] * 1.0", "h = tj.dlarray(w) if False else np.add(w[:], 0)",
         "h = tj.dlarray(np.array(w[:]))", "h = tj.dlarray(w) * 1", "h = w.T * 1.0", "h = same(w) * 1.0",
-        "h = partial(np.add, w)(0)", "h = Box.make(w)", "h = stars(*[w])", "h = default()", "h = np.stack([w])[0]",
+        "rebind(put, h, w)", "h = partial(np.add, w)(0)", "h = Box.make(w)", "h = stars(*[w])", "h = default()",
+        "h = np.stack([w])[0]",
         "h[1:] = same(w)[1:]", "h = tj.dlarray(w); h = h + 0", "h = w if False else w.reshape(3) + 0",
         "h = np.array([*zip(w, w)])[:, 0]", "h.flat = w", "h.put([0, 1, 2], w)", "h = np.where(h == 0, w, h)",
     ])  # fmt: skip
@@ -1487,6 +1488,9 @@ class box:
     def __init__(self, w): self.w = w
 def put(h, w): h[:] = w
 def same(w): return w
+def rebind(f, h, w):
+    if h.size: f = np.copyto
+    f(h, w)
 def stars(*args): return np.array(args[0])
 def default(w=w): return w * 1.0
 class Box:

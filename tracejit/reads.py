@@ -348,6 +348,8 @@ class _Scan:
             above = arg + (name == "CALL_KW")
         below = self.stack[-above - 2 : -above] if above else []
         self.callee = next((entry for entry in below if type(entry) is Chain), None)
+        if self.callee is not None and self.callee.kind == "local" and self.callee.name in self.rebound:
+            self.callee = None  # it may be another function by now
         for _ in range(above):
             self.pop()
         self.callee = None
