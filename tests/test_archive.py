@@ -84,6 +84,7 @@ def test_a_cache_comes_back(built: Path, tmp_path: Path, go: Callable[[str], Pat
     packed = tj.cache.pack(str(tmp_path / "cache.tar"))
     assert (packed.kernels, packed.programs, packed.left_out) == (3, 2, ())
     assert packed.bytes == (tmp_path / "cache.tar").stat().st_size
+    assert packed.sha256 == hashlib.sha256((tmp_path / "cache.tar").read_bytes()).hexdigest()
     fleet = go("fleet")
     before = os.umask(0)
     try:
@@ -182,7 +183,8 @@ def test_commands(file: Path, go: Any, capsys: pytest.CaptureFixture[str], tmp_p
 
     other = str(tmp_path / "other.tar")
     code, out, err = run("pack", other)
-    sha256 = archive.unpack(other).sha256
+    sha256 = hashlib.sha256(Path(other).read_bytes()).hexdigest()
+    assert archive.unpack(other, sha256.upper()).sha256 == sha256
     size = os.path.getsize(other)
     assert (code, out, err) == (
         0, f"packed 3 kernels and 2 programs, {size / 1024:.1f} KiB, into {other}\nsha256 {sha256}\n", "",
@@ -193,7 +195,8 @@ def test_commands(file: Path, go: Any, capsys: pytest.CaptureFixture[str], tmp_p
     }  # fmt: skip
     fleet = go("fleet")
     assert run("unpack", other, "--sha256", "0" * 64) == (
-        1, "", f"tracejit cache unpack: the hash of {other} is {sha256}, expected {'0' * 64}\n",
+        1, "", f"tracejit cache unpack: the SHA-256 of {other} is {sha256}, expected {'0' * 64}; nothing was "
+        "unpacked\n",
     )  # fmt: skip
     assert not fleet.exists()
     code, out, err = run("unpack", other, "--sha256", sha256, "--json")

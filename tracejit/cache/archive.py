@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedRandom
 from typing import IO, NamedTuple
 
 from tracejit import config
@@ -61,7 +62,7 @@ class Packed:
     """What was packed.
 
     file        the archive
-    sha256      of its table, which stands for all of it
+    sha256      of the archive, as `sha256sum` prints it
     kernels, programs   how many
     bytes       the size of the archive
     left_out    entries that are not as they should be, with what is wrong
@@ -85,7 +86,7 @@ class Unpacked:
     """What was unpacked.
 
     file        the archive
-    sha256      of its table
+    sha256      of the archive
     kernels, programs   how many were new
     known       how many were there already
     foreign     how many kernels were compiled for another kind of machine, and are not used here
@@ -139,14 +140,15 @@ def pack(file: str) -> Packed:
         table = json.dumps(
             {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
         ).encode()
-        digest = _sha256(table)
-        _append(stream, f"tracejit-cache-{digest}.json", table)
+        _append(stream, f"tracejit-cache-{_sha256(table)}.json", table)
         rest.seek(0)
         shutil.copyfileobj(rest, stream)
         stream.write(_END)
         total = stream.tell()
+        stream.seek(0)
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     kernels = sum(member.name.endswith(SUFFIX) for member in members)
-    return Packed(os.path.abspath(file), digest, kernels, len(members) - kernels, total, tuple(left_out))
+    return Packed(os.path.abspath(file), sha256, kernels, len(members) - kernels, total, tuple(left_out))
 
 
 def unpack(file: str, sha256: str | None = None) -> Unpacked:
@@ -154,7 +156,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
 
     Args:
         file: what pack() wrote.
-        sha256: what `Packed.sha256` was; another one is an error.
+        sha256: of the file, what `Packed.sha256` was; another one is an error.
 
     Raises:
         CacheError: if the file is not, to the bit, what pack() writes, or too large for the cache, or the folder is not
@@ -163,22 +165,26 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
     if config.settings.cache == "off":
         raise CacheError("there is no cache to unpack into: TRACEJIT_CACHE=off")
     with _opened(file) as stream:
-        digest, members = _table(file, stream)
-        if sha256 is not None and digest != sha256:
-            raise CacheError(f"the hash of {file} is {digest}, expected {sha256}")
+        # The file is read from its beginning to its end here, so the hash is of the very bytes that are checked.
+        whole = _Hashed(stream)
+        members = _table(file, whole)
         foreign: list[set[str]] = []
         for member in members:
-            key = _checked(member.name, _content(file, stream, member))
+            key = _checked(member.name, _content(file, whole, member))
             if key is not None:
                 foreign.append(_differences(key))
-        if stream.read(len(_END) + 1) != _END:
+        if whole.read(len(_END) + 1) != _END:
             raise _damaged(file, "it does not end where it should")
+        digest = whole.hash.hexdigest()
+        if sha256 is not None and digest != sha256.lower():
+            raise CacheError(f"the SHA-256 of {file} is {digest}, expected {sha256}; nothing was unpacked")
         folders = _folders()
         new: list[Member] = []
         known = 0
         try:
             for member in members:
                 kind, _, name = member.name.partition("/")
+                stream.seek(member.at)
                 try:
                     content = _content(file, stream, member)
                 except CacheError:
@@ -259,7 +265,7 @@ def _append(stream: IO[bytes], name: str, content: bytes) -> None:
 
 
 @contextmanager
-def _written(file: str) -> Iterator[IO[bytes]]:
+def _written(file: str) -> Iterator[BufferedRandom]:
     """Give a stream whose content becomes the file when the block ends without an error."""
     aside = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
     with suppress(OSError):
@@ -268,7 +274,7 @@ def _written(file: str) -> Iterator[IO[bytes]]:
             raise CacheError(f"{file} is not an ordinary file")
     try:
         try:
-            with open(aside, "xb") as stream:
+            with open(aside, "x+b") as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -296,10 +302,24 @@ def _damaged(file: str, what: str) -> CacheError:
     return CacheError(f"{file} is not what `tracejit cache pack` writes: {what}; nothing was unpacked")
 
 
-def _table(file: str, stream: IO[bytes]) -> tuple[str, list[Member]]:
-    """Return the hash of the table of an archive, and what it lists; the stream is behind the table then."""
+class _Hashed:
+    """A stream that is read from its beginning on, and the hash of what was read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.hash = hashlib.sha256()
+
+    def read(self, most: int) -> bytes:
+        content = self.stream.read(most)
+        self.hash.update(content)
+        return content
+
+
+def _table(file: str, whole: _Hashed) -> list[Member]:
+    """Return what the table of an archive lists; the stream is behind the table then."""
+    stream = whole.stream
     total = os.fstat(stream.fileno()).st_size
-    header = stream.read(_BLOCK)
+    header = whole.read(_BLOCK)
     try:
         first = tarfile.TarInfo.frombuf(header, "ascii", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError):
@@ -307,8 +327,8 @@ def _table(file: str, stream: IO[bytes]) -> tuple[str, list[Member]]:
     named = _TABLE.fullmatch(first.name)
     if named is None or not 0 <= first.size <= LARGEST or header != _header(first.name, first.size):
         raise _damaged(file, "it does not begin with a table")
-    content = stream.read(first.size)
-    if _sha256(content) != named[1] or any(stream.read(_padding(first.size))):
+    content = whole.read(first.size)
+    if _sha256(content) != named[1] or any(whole.read(_padding(first.size))):
         raise _damaged(file, "its table does not agree with its hash")
     try:
         table = json.loads(content)
@@ -339,12 +359,11 @@ def _table(file: str, stream: IO[bytes]) -> tuple[str, list[Member]]:
         raise CacheError(
             f"{file} has {size(kernels)} of kernels, and the cache keeps {size(limit)}; set TRACEJIT_CACHE_MIB"
         )
-    return named[1], members
+    return members
 
 
-def _content(file: str, stream: IO[bytes], member: Member) -> bytes:
-    """Return the content of a member; the stream is behind it then."""
-    stream.seek(member.at)
+def _content(file: str, stream: "IO[bytes] | _Hashed", member: Member) -> bytes:
+    """Return the content of a member, before which the stream is; it is behind it then."""
     header = stream.read(_BLOCK)
     content = stream.read(member.bytes)
     if header != _header(member.name, member.bytes):

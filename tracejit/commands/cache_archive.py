@@ -17,7 +17,7 @@ def add(verbs: Any) -> None:
     unpack = add_command(verbs, "unpack", _unpack, "check what pack wrote, and put it into the cache")
     unpack.add_argument("file", metavar="FILE")
     unpack.add_argument(
-        "--sha256", metavar="HASH", help="fail unless it is the file for which pack printed it"
+        "--sha256", metavar="HASH", help="fail unless this is the hash of the file, as pack printed it"
     )
 
 
