@@ -582,6 +582,15 @@ class TestExplain:
         fun = dlaccelerate(lambda *arrays: arrays[0])
         assert "argument 11: 1 float64, and 9 more, because" in explained(fun, [vector(1)] * 20)
 
+    def test_of_many_arguments_those_first_that_differ_among_keys(self):
+        fun = dlaccelerate(lambda *arrays: arrays[0])
+        other = [vector(1)] * 19 + [vector(1, 2)]
+        last = explained(fun, [vector(1)] * 20, other, other)
+        assert "the trace for argument 20: 2 float64, argument 1: 1 float64, " in last
+        assert last.endswith(", argument 10: 1 float64, and 9 more.")
+        arguments = [key.arguments.partition(", ")[0] for key in fun.explain().keys]
+        assert arguments == ["argument 20: 1 float64", "argument 20: 2 float64"]
+
     def test_no_arguments(self):
         assert explained(dlaccelerate(lambda: 3), (), ()).endswith("from the trace for no arguments.")
 

@@ -260,7 +260,14 @@ def test_list_shows_the_arguments_that_find_room(capsys, root) -> None:
     row = run(capsys, "list", "deep")[1].splitlines()[1]
     assert "  params['layer0']: 64x64 float32, params['layer1']: 64x64 float32, 18 more  cpu  " in row
     (found,) = data(capsys, "list", "deep")[1]
-    assert (len(found["signature"]), found["arguments"]) == (12, 20)
+    assert (len(found["signature"]), found["arguments"]) == (20, 20)
+    for i in (0, 17):
+        other = [list(each) for each in many]
+        other[17][1] = f"64x{64 + i} float64"
+        Programs(str(root)).keep(program("deep", "mul_1") | {"signature": other}, {"at": AT})
+    rows = run(capsys, "list", "deep")[1]
+    for differs in ("64x64 float32", "64x64 float64", "64x81 float64"):
+        assert f"  params['layer17']: {differs}, params['layer0']: 64x64 float32, 18 more  cpu  " in rows
     one = [["x" * 300, "y" * 300]]
     Programs(str(root)).keep(program("long", "mul_1") | {"signature": one}, {"at": AT})
     assert f"  {'x' * 300}: {'y' * 200}  cpu  " in run(capsys, "list", "long")[1]

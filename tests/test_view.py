@@ -388,6 +388,14 @@ class TestStored:
         assert (made["guards"], page["keys"], page["history"]) == (None, None, [])
         assert made["timing"][0].startswith("Not measured: a program in the cache is not run.")
 
+    def test_arguments_that_differ_come_first(self) -> None:
+        stepped()
+        stepped(rows=6)
+        page = stored.page([inspect.show(each.key) for each in inspect.listing("step")])
+        assert [each["title"].partition(" ")[2] for each in page["programs"]] == [
+            "x: 6(B) x 3(C) float32, w: 3x2 float32", "x: 5(B) x 3(C) float32, w: 3x2 float32",
+        ]  # fmt: skip
+
     def test_what_is_left_out_is_said(self) -> None:
         accelerated = dlaccelerate(long)
         for _ in range(3):

@@ -244,11 +244,14 @@ class AcceleratedFunction(Options):
     def explain(self) -> Explanation:
         """Return in words what the last call did and why; its attribute `keys` has what is known of each key."""
         with self._lock:
-            keys = [report_of(self._function, entry, self._confirm) for entry in self._entries.values()]
+            known = list(self._entries)
+            keys = [
+                report_of(self._function, entry, self._confirm, known) for entry in self._entries.values()
+            ]
             if self._last_miss is not None:
                 last = self._explain_miss(self._last_miss)
             elif self._last_trace is not None:
-                last = explain_hit(self._name, self._function, self._last_trace.key)
+                last = explain_hit(self._name, self._function, self._last_trace.key, known)
             else:
                 last = f"{self._name} has not been called since its cache was cleared."
         return Explanation(last, keys)

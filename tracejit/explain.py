@@ -2,7 +2,7 @@
 """Calls in words: the names of arguments, and why a call was a hit or a miss."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tracejit import tree
 from tracejit.ir import Where
 from tracejit.signature import Key, NumberPart, ValuePart, differences
 from tracejit.trace import describe_location
+from tracejit.words import differing_first
 
 _MOST_ARGUMENTS = 12  # described one by one
 
@@ -36,13 +37,14 @@ def leaf_names(function: Callable[..., Any], structure: Any) -> list[str]:
     return names
 
 
-def describe(function: Callable[..., Any], key: Key) -> str:
-    """Return the arguments of a key in words."""
+def describe(function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
+    """Return the arguments of a key in words; of many, those come first in which `known` keys differ from it."""
     names = leaf_names(function, key.structure)
     parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
     if len(parts) > _MOST_ARGUMENTS:
+        order = differing_first([key.parts, *[k.parts for k in known if k.structure == key.structure]])
         more = len(parts) - _MOST_ARGUMENTS + 1
-        parts = [*parts[: _MOST_ARGUMENTS - 1], f"and {more} more"]
+        parts = [*[parts[i] for i in order[: _MOST_ARGUMENTS - 1]], f"and {more} more"]
     return ", ".join(parts) or "no arguments"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What explain() tells: the last call in words, and what is known of each key, in words and as data."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -100,8 +100,10 @@ class Explanation(str):
         return (str, (str(self),))
 
 
-def report_of(function: Callable[..., Any], entry: Entry, confirm: int) -> KeyReport:
-    """Return what is known of a key of a function."""
+def report_of(
+    function: Callable[..., Any], entry: Entry, confirm: int, known: Iterable[Key] = ()
+) -> KeyReport:
+    """Return what is known of a key of a function that has the keys `known`."""
     variants = tuple([
         VariantReport(
             tuple([
@@ -113,7 +115,7 @@ def report_of(function: Callable[..., Any], entry: Entry, confirm: int) -> KeyRe
         for known in entry.variants
     ])  # fmt: skip
     return KeyReport(
-        describe(function, entry.key), entry.calls, variants, entry.confirmed, entry.audits, entry.replaced,
+        describe(function, entry.key, known), entry.calls, variants, entry.confirmed, entry.audits, entry.replaced,
         entry.refusal,
     )  # fmt: skip
 
@@ -140,9 +142,9 @@ def _lines(key: KeyReport) -> list[str]:
     return lines
 
 
-def explain_hit(name: str, function: Callable[..., Any], key: Key) -> str:
-    """Return in words what a call did that was replayed."""
-    return f"{name}: hit. The call was replayed from the trace for {describe(function, key)}."
+def explain_hit(name: str, function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
+    """Return in words what a call did that was replayed; the function has the keys `known`."""
+    return f"{name}: hit. The call was replayed from the trace for {describe(function, key, known)}."
 
 
 def explain_miss(
@@ -159,7 +161,7 @@ def explain_miss(
         cache_size: how many keys are kept.
         needed: what needs numbers of the key themselves, and where, by the number of the leaf.
     """
-    described = describe(function, miss.key)
+    described = describe(function, miss.key, miss.known)
     if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
         place = describe_location(entry.refusal.where)
         return f"{name}: not accelerated for {described}: {entry.refusal.reason} at {place}. The call ran uncompiled."

@@ -16,6 +16,16 @@ def count(number: int, what: str) -> str:
     return f"{number} {what if number == 1 else many}"
 
 
+def differing_first(alike: Sequence[Sequence[object]]) -> list[int]:
+    """Return the numbers of the parts of sequences of one length, those first that are not the same in all of them.
+
+    >>> differing_first([["4x3", "2", "5"], ["4x3", "2", "6"]])
+    [2, 0, 1]
+    """
+    is_same = [all(part == column[0] for part in column) for column in zip(*alike, strict=True)]
+    return sorted(range(len(is_same)), key=is_same.__getitem__)
+
+
 def size(size_bytes: float) -> str:
     """Return a number of bytes in words.
 

@@ -3,7 +3,7 @@
 
 import fnmatch
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,7 @@ from tracejit.cache.programs import PROGRAM, USES, Head
 from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
 from tracejit.upkeep import collector_paused
-from tracejit.words import count, milliseconds, moment, size, table
+from tracejit.words import count, differing_first, milliseconds, moment, size, table
 
 SHOWN = 12  # characters of a key that are shown
 _ROOM = 72  # characters for a signature
@@ -70,7 +70,7 @@ class Listed:
     key             the hash of its description
     function        what was accelerated
     file, line      where that is defined
-    signature       of the call: the name of each array or value, and what it is; the first twelve
+    signature       of the call: the name of each array or value, and what it is; the first 128
     arguments       how many there are
     target          what the kernels are compiled for
     kernels         how many kernels it launches, and in how many launches (a loop repeats some)
@@ -98,26 +98,30 @@ class Listed:
     compile_ns: int | None
     used_s: float
 
-    @property
-    def arguments_text(self) -> str:
-        """The first arguments in words, as many as find room."""
+    def arguments_text(self, order: Sequence[int]) -> str:
+        """Return all arguments in words, or as many as find room, those first that `order` names first."""
+        parts = self._arguments(range(len(self.signature)))
+        if len(parts) < self.arguments:
+            parts = self._arguments(order)
+        more = self.arguments - len(parts)
+        return ", ".join([*parts, *([f"{more} more"] if more else [])])
+
+    def _arguments(self, order: Sequence[int]) -> list[str]:
         parts: list[str] = []
         room = _ROOM
-        for name, text in self.signature:
+        for name, text in [self.signature[i] for i in order]:
             part = f"{name}: {text}" if name else text
             room -= len(part) + 2
             if parts and room < 0:
                 break
             parts.append(part)
-        more = self.arguments - len(parts)
-        return ", ".join([*parts, *([f"{more} more"] if more else [])])
+        return parts
 
-    @property
-    def row(self) -> tuple[str, ...]:
-        """A row of the table."""
+    def row(self, order: Sequence[int]) -> tuple[str, ...]:
+        """Return a row of the table; `order` is that of the arguments, if not all find room."""
         where = "" if self.file is None else f"{os.path.basename(self.file)}:{self.line}"
         return (
-            self.key[:SHOWN], self.function, where, self.arguments_text, self.target, str(self.kernels),
+            self.key[:SHOWN], self.function, where, self.arguments_text(order), self.target, str(self.kernels),
             size(self.size_bytes), str(self.hits), milliseconds(self.build_ns), milliseconds(self.compile_ns),
             moment(self.used_s),
         )  # fmt: skip
@@ -129,7 +133,16 @@ class Listing(tuple[Listed, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return table(_HEADER, [each.row for each in self], _NUMBERS) or "()"
+        alike: dict[Any, list[Listed]] = {}
+        for each in self:
+            alike.setdefault(_alike(each), []).append(each)
+        orders = {key: differing_first([each.signature for each in group]) for key, group in alike.items()}
+        return table(_HEADER, [each.row(orders[_alike(each)]) for each in self], _NUMBERS) or "()"
+
+
+def _alike(each: Listed) -> tuple[Any, ...]:
+    """Return what programs have in common of which it is shown in what their arguments differ."""
+    return each.function, each.file, each.line, len(each.signature)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _NAME = re.compile(r"([0-9a-f]{64})\.program")
 _USES_BYTES = 1 << 16  # of one program
 _MOST = 2000  # programs that are kept
 _LARGEST = 2.0**62  # number in a line of uses
-_ARGUMENTS, _CHARACTERS = 12, 200  # of a signature, and of an argument, that a list shows
+_ARGUMENTS, _CHARACTERS = 128, 200  # of a signature, and of an argument, that a list shows
 
 
 class Described(NamedTuple):

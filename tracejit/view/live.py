@@ -113,7 +113,7 @@ def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sourc
         {"text": str(guard), "place": sources.place(guard.where)}
         for guard in (*known.guards, *known.state.guards())
     ]
-    described = describe(running.function, entry.key)
+    described = describe(running.function, entry.key, [each.key for each in running.entries])
     number = f", trace {entry.variants.index(known) + 1}" if len(entry.variants) > 1 else ""
     part = "" if replay is known.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
     built = Built(

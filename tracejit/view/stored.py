@@ -16,7 +16,7 @@ from tracejit.view.about import about
 from tracejit.view.page import as_json
 from tracejit.view.program import Built, Input, Measured, Row, program
 from tracejit.view.sources import Sources
-from tracejit.words import size
+from tracejit.words import differing_first, size
 
 _LABEL = re.compile(r"\([A-Z]\)")
 _UNTIMED = (
@@ -35,7 +35,7 @@ def page(programs: Sequence[Shown]) -> data.Page:
     for each in programs:
         unreadable = f"the description of the program {each.key[:12]} is not what tracejit writes"
         try:
-            shown = _program(each, sources)
+            shown = _program(each, _order(each, programs), sources)
             as_json(shown)  # what is no number cannot be shown
         except UNREADABLE:
             notes.append(f"{unreadable[0].upper()}{unreadable[1:]}; it is left out.")
@@ -63,15 +63,25 @@ def page(programs: Sequence[Shown]) -> data.Page:
     }
 
 
-def _program(shown: Shown, sources: Sources) -> data.Program:
+def _order(shown: Shown, programs: Sequence[Shown]) -> list[int]:
+    """Return the numbers of a program's arguments, those first in which it differs from others on the page."""
+    number = len(shown.program["signature"])
+    signatures = [each.program.get("signature") for each in programs]
+    return differing_first(
+        [found for found in signatures if isinstance(found, list) and len(found) == number]
+    )
+
+
+def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.Program:
     made = shown.program
     numbers = [row["number"] for row in made["rows"]]
     names = [kernel["name"] for kernel in made["kernels"]]
     signature = made["signature"]
-    arguments = ", ".join(f"{name}: {text}" for name, text in signature)
+    words = [f"{name}: {text}" for name, text in signature]
+    arguments = ", ".join(words)
     compiled = [entry.compile_ns for entry in shown.kernels.values()]
     built = Built(
-        f"{shown.key[:12]} {arguments}".rstrip(),
+        f"{shown.key[:12]} {', '.join(words[i] for i in order)}".rstrip(),
         _inputs(made["inputs"], signature),
         [f"result {number + 1}" for number in range(len(made["outputs"]))],
         (),
