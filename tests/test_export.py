@@ -463,11 +463,19 @@ def test_copies_and_pickles(path: str) -> None:
         ((np.ones((4, 3)), {"w": 3}, "a"), "params['w'] is 3, expected 3 float64."),
         (
             (np.ones((4, 3)), {}, "a"),
-            "the containers of the arguments are others: expected: params['w'].",
+            "not the arguments that it was exported for. Missing: params['w'].",
+        ),
+        (
+            (np.ones((4, 3)), {"w": np.ones(3)}),
+            "not the arguments that it was exported for. Missing: kind.",
+        ),
+        (
+            (np.ones((4, 3)), {"v": np.ones(3)}, "a"),
+            "not the arguments that it was exported for. Missing: params['w']. Not expected: params['v'].",
         ),
         (
             (np.ones((4, 3)), {"w": np.ones(3), "b": 1}, "a", 4),
-            "the containers of the arguments are others: not expected: argument 4, params['b'].",
+            "not the arguments that it was exported for. Not expected: argument 4, params['b'].",
         ),
         (
             (np.ones((4, 3)), OrderedDict(w=np.ones(3)), "a"),

@@ -246,20 +246,20 @@ class LoadedFunction:
         given = set(self._names(call.key))
         expected = min((set(self._names(key)) for key in self._by_key), key=lambda names: len(names ^ given))
         parts = []
-        for verb, names in (("expected", expected - given), ("not expected", given - expected)):
+        for verb, names in (("Missing", expected - given), ("Not expected", given - expected)):
             if names:
                 shown = sorted(names)
                 parts.append(
                     f"{verb}: {', '.join([*shown[:_SHOWN], *(['...'] if len(shown) > _SHOWN else [])])}"
                 )
-        if not parts:
-            key = next(iter(self._by_key))
-            place = tree.difference(
-                tree.TreeDef(key.structure, [], 0), tree.TreeDef(call.key.structure, [], 0), "(args, kwargs)",
-                "what was exported", "this call",
-            )  # fmt: skip
-            parts.append(str(place))
-        return f"{self._name}: the containers of the arguments are others: {'; '.join(parts)}."
+        if parts:
+            return f"{self._name}: not the arguments that it was exported for. {'. '.join(parts)}."
+        key = next(iter(self._by_key))
+        place = tree.difference(
+            tree.TreeDef(key.structure, [], 0), tree.TreeDef(call.key.structure, [], 0), "(args, kwargs)",
+            "what was exported", "this call",
+        )  # fmt: skip
+        return f"{self._name}: the containers of the arguments are others: {place}."
 
     def _remedy(self) -> str:
         count = len(self._variants)
