@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,29 @@ def test_number_of_threads():
 def test_values_that_are_not_valid(name, value, valid):
     with pytest.raises(ArgumentError, match=f"^{name}='{value}' is not valid; use one of {valid}.$"):
         config.from_environment({name: value})
+
+
+@pytest.mark.parametrize("command", [["-m", "tracejit"], [str(Path(sys.executable).with_name("tracejit"))]])
+def test_the_command_says_what_is_not_valid_in_one_line(command):
+    environment = {**os.environ, "TRACEJIT_CACHE_MIB": "foo"}
+    if command[0] != "-m" and not os.path.exists(command[0]):
+        pytest.skip("the command is not installed beside this Python")
+    found = subprocess.run(
+        [sys.executable, *command, "cache", "dir"], env=environment, capture_output=True, text=True, check=False
+    )
+    expected = "tracejit: TRACEJIT_CACHE_MIB='foo' is not valid; use a number from 1 on.\n"
+    assert (found.returncode, found.stdout, found.stderr) == (2, "", expected)
+
+
+def test_another_program_gets_the_error():
+    environment = {**os.environ, "TRACEJIT_CACHE_MIB": "foo"}
+    for options in (["-c", "import tracejit"], ["-c", "import sys; sys.argv.clear(); import tracejit"]):
+        found = subprocess.run(
+            [sys.executable, *options], env=environment, capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 1
+        assert found.stderr.endswith("TRACEJIT_CACHE_MIB='foo' is not valid; use a number from 1 on.\n")
+        assert "Traceback" in found.stderr
 
 
 def test_read_at_import():

@@ -2,6 +2,7 @@
 """Settings from the environment, read once at import; an unknown value is an error that lists the valid ones."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -98,4 +99,21 @@ def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], d
     return value
 
 
-settings = from_environment(os.environ)
+def _is_command() -> bool:
+    """Return whether the process is the command `tracejit`, or `python -m tracejit`.
+
+    The package is imported before anything of the command runs, so that the command cannot catch its errors.
+    """
+    program = next(iter(sys.argv), "")
+    if program == "-m":  # while the module is looked for
+        return sys.orig_argv[sys.orig_argv.index("-m") + 1 :][:1] == ["tracejit"]
+    return os.path.basename(program) == "tracejit"
+
+
+try:
+    settings = from_environment(os.environ)
+except ArgumentError as error:
+    if not _is_command():
+        raise
+    sys.stderr.write(f"tracejit: {error}\n")
+    sys.exit(2)  # wrong usage, as for arguments

@@ -3,8 +3,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
-from tracejit.doctor.facts import Facts
+from tracejit.doctor.facts import VARIABLES, Facts
 from tracejit.doctor.trial import Trial
 from tracejit.words import count
 
@@ -14,6 +15,7 @@ LEVELS = (BROKEN, SLOW, NOTE)
 _NETWORK = (
     "nfs", "cifs", "smb", "afs", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "fuse.sshfs", "fuse.s3fs",
 )  # fmt: skip
+_OURS = "TRACEJIT_"
 _FEW_BYTES = 100 << 20  # left on a disk
 _FULL = 0.9  # of the limit of the cache
 _SLOW_KERNEL_MS = 500.0  # usually 20 to 100 for the first one
@@ -250,6 +252,14 @@ def _settings(facts: Facts, trial: Trial) -> Iterator[Finding]:
             SLOW, "log", f"each replay is logged ({_said(facts, 'log')})",
             "some 100 us for each call of an accelerated function", "TRACEJIT_LOG=info",
         )  # fmt: skip
+    known = [name.removeprefix(_OURS) for names in VARIABLES.values() for name in names]
+    for name in facts.environment:
+        if name.startswith(_OURS) and name.removeprefix(_OURS) not in known:
+            close = get_close_matches(name.removeprefix(_OURS), known, 1)
+            yield Finding(
+                NOTE, "variable", f"{name} is set, and no setting has that name",
+                "what it was to set is as ever", f"did you mean {_OURS}{close[0]}?" if close else f"unset {name}",
+            )  # fmt: skip
     keeps = not facts.setting("flush_denormals")
     if keeps or not facts.machine.flushes:
         why = _said(facts, "flush_denormals") if keeps else "tracejit cannot flush them on this kind of CPU"
