@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -449,6 +450,13 @@ class TestTrial:
         assert (found.threads.error, found.threads.threads) == (None, 2)
         assert found.threads.round_trip_us > 0 and found.threads.speedup > 0
 
+    def test_it_is_not_logged(self, monkeypatch, caplog):
+        caplog.set_level(logging.DEBUG, logger="tracejit")
+        monkeypatch.setattr(config.settings, "threads", 1)
+        assert trial.attempt(but(HEALTHY, setting__threads=(1, "default"))).step.error is None
+        assert caplog.records == []
+        assert not logging.getLogger("tracejit").disabled
+
     def test_on_one_thread(self, monkeypatch):
         monkeypatch.setattr(pool, "_pool", None)
         monkeypatch.setattr(config.settings, "threads", 1)
@@ -535,8 +543,8 @@ cache
   disk        64.0 GiB free, ext4
 settings
   backend     cpu (default)
-  verify      False (default)
-  denormals   True (default)
+  verify      0 (default)
+  denormals   flushed (default)
   threads     4 (TRACEJIT_THREADS)
   cache       private (default)
   cache_dir   the system's place (default)
@@ -581,6 +589,13 @@ class TestCommand:
             "  do: cpupower frequency-set -g performance, if you may\n\n"
             "It works; 1 thing that slows it down, 1 note.\n"
         )
+
+    def test_settings_as_variables_have_them(self, run):
+        changes = {
+            "setting__flush_denormals": (False, "TRACEJIT_FLUSH_DENORMALS"), "setting__verify": (True, "the program"),
+        }  # fmt: skip
+        _, out, _ = run(but(HEALTHY, **changes), WORKS)
+        assert "  verify      1 (the program)\n  denormals   kept (TRACEJIT_FLUSH_DENORMALS)\n" in out
 
     def test_broken(self, run):
         nothing = Trial(Compiling("ModuleNotFoundError: No module named 'numba'"), None, None)

@@ -19,11 +19,13 @@ or until clear_cache().
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING
 
 from tracejit import config
 
-__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "each_call", "enabled", "write"]
+__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "each_call", "enabled", "silent", "write"]
 
 EVENTS = (
     "miss", "hit", "evict", "warning",  # calls
@@ -59,6 +61,16 @@ def each_call() -> bool:
 def write(level: int, event: str, text: str) -> None:
     """Log a line."""
     _logger.log(level, "%s", text, extra={"event": event})
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Log nothing within the block."""
+    before, _logger.disabled = _logger.disabled, True
+    try:
+        yield
+    finally:
+        _logger.disabled = before
 
 
 set_up(config.settings.log)

@@ -90,8 +90,14 @@ def _cache(cache: CacheFolder) -> Rows:
 def _settings(facts: Facts) -> Rows:
     rows = []
     for setting in facts.settings:
-        value = "the system's place" if setting.value is None else str(setting.value)
-        rows.append((setting.name.replace("flush_denormals", "denormals"), f"{value} ({setting.source})"))
+        name, value = setting.name, setting.value
+        if name == "flush_denormals":
+            name, value = "denormals", "flushed" if value else "kept"
+        elif value is None:
+            value = "the system's place"
+        elif isinstance(value, bool):
+            value = int(value)  # as the variable has it
+        rows.append((name, f"{value} ({setting.source})"))
     return rows
 
 

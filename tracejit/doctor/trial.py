@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import config
+from tracejit import config, logs
 from tracejit.accelerate import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.codegen.nest import NAME, named
@@ -79,7 +79,12 @@ class Trial:
 
 
 def attempt(facts: Facts) -> Trial:
-    """Try all of it, with the settings in effect but for the cache: that is a temporary folder."""
+    """Try all of it in silence, with the settings in effect but for the cache: that is a temporary folder."""
+    with logs.silent():
+        return _attempt(facts)
+
+
+def _attempt(facts: Facts) -> Trial:
     compiling = _guarded(Compiling, _compile)
     if compiling.error is not None:
         return Trial(compiling, None, None)
