@@ -7,6 +7,7 @@ import hashlib
 import os
 import random
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -189,6 +190,7 @@ def test_damaged_entries_are_noticed(root: Path) -> None:
 def refused(kept: Store, reason: str) -> None:
     """Check that a store warns once, says why, and does no more after that."""
     with pytest.warns(CacheWarning) as caught:
+        line = sys._getframe().f_lineno + 1
         assert kept.load(made().key) is None
         kept.save(made())
         assert kept.load(made().key) is None
@@ -196,6 +198,7 @@ def refused(kept: Store, reason: str) -> None:
         f"compiled kernels are not kept in {kept.root}, because {reason}. They are compiled anew in each process. "
         "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
     ]
+    assert (caught[0].filename, caught[0].lineno) == (__file__, line)  # not one of the package's
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(kept: Store, root: Path) -> None:

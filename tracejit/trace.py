@@ -8,7 +8,6 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 
 import dis
 import itertools
-import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,15 +19,11 @@ import numpy as np
 from tracejit import watch
 from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
 from tracejit.errors import ArgumentError, BoundsError, TraceError
+from tracejit.frames import user_frame
 from tracejit.guards import MOST_VALUES, Decides, Guard, outcome
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.state import NOTHING, State
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep  # which calls us
-_EXAMPLES = _PACKAGE + "examples" + os.sep  # where a wheel puts them: a user's code all the same
-_is_internal: dict[str, bool] = {}  # by file name
 
 
 class _Current(threading.local):
@@ -57,31 +52,15 @@ def is_number(x: object) -> bool:
     return type(x) is _number_class
 
 
-def _user_frame() -> Any:
-    """Return the innermost frame outside this package and NumPy, or None."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        internal = _is_internal.get(file)
-        if internal is None:
-            path = os.path.abspath(file)
-            internal = path.startswith((_PACKAGE, _NUMPY)) and not path.startswith(_EXAMPLES)
-            _is_internal[file] = internal
-        if not internal:
-            return frame
-        frame = frame.f_back
-    return None
-
-
 def user_location() -> Where:
     """Return the file and line of the innermost frame outside this package and NumPy."""
-    frame = _user_frame()
+    frame = user_frame()
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def user_place() -> Any:
     """Return the file, and from where to where in it the expression reaches that the user's code is at."""
-    frame = _user_frame()
+    frame = user_frame()
     if frame is None:
         return None
     code = frame.f_code
@@ -90,7 +69,7 @@ def user_place() -> Any:
 
 def is_storing() -> bool:
     """Return whether the user's code is at an assignment ``container[key] = value``."""
-    frame = _user_frame()
+    frame = user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
 
 

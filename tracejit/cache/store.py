@@ -10,6 +10,7 @@ from tracejit import config, logs
 from tracejit.cache.entry import Entry, Key, decode, encode
 from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.errors import CacheError, CacheWarning
+from tracejit.frames import user_frame
 from tracejit.locks import new_lock
 
 SUFFIX = ".kernel"
@@ -130,7 +131,9 @@ class Store:
             "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
         )
         logs.write(logs.WARNING, "cache", text)
-        warnings.warn(text, CacheWarning, stacklevel=2)
+        frame = user_frame()
+        file, line = ("<unknown>", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        warnings.warn_explicit(text, CacheWarning, file, line)
 
 
 def _is_entry(name: str) -> bool:
