@@ -85,6 +85,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+NO_MATCH = (
+    "matches '{}', which is to be the name of a function, with * and ?, or the beginning of a key; "
+    "`tracejit cache list` shows all"
+)
+
+
 def keys(root: Path) -> dict[str, str]:
     return {each.program["function"]: each.name for each in Programs(str(root)).all()}
 
@@ -183,7 +189,7 @@ def functions(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def test_list_by_pattern(capsys, root) -> None:
     assert functions(capsys, "eval*") == ["evaluate"]
     assert functions(capsys, keys(root)["step"][:8]) == ["step"]
-    nothing = f"no programs in {root} are like that"
+    nothing = f"no program in {root} {NO_MATCH.format('train*')}"
     assert run(capsys, "list", "train*") == (1, "", f"tracejit cache list: {nothing}\n")
     code, out, err = run(capsys, "list", "train*", "--json")
     assert (code, err) == (1, "")
@@ -203,6 +209,8 @@ def test_list_filters(capsys, root) -> None:
     assert functions(capsys, "--target", "cpu", "--limit", "1") == ["step"]
     assert functions(capsys, "--since", "2026-05-04T03:02:30") == ["step"]
     assert functions(capsys, "--since", "2026-05-04") == ["step", "evaluate"]
+    nothing = f"tracejit cache list: no programs in {root} are like that\n"
+    assert run(capsys, "list", "step", "--target", "gpu") == (1, "", nothing)
     for given in (["--file", "test.py"], ["--target", "gpu"], ["--since", "1m"]):
         assert data(capsys, "list", *given) == (1, [])
     Programs(str(root)).keep(program("now", "mul_1"), {"at": time.time() - 7000})
@@ -369,6 +377,10 @@ def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
     left = {path.name.removesuffix(SUFFIX) for path in (root / "kernels").iterdir()}
     assert left == {entry(name).key.name for name in ("add_2", "sum_3")}
     assert list(keys(root)) == ["evaluate"]
+    assert run(capsys, "remove", "step") == (
+        1, "removed 0 programs and 0 kernels, 0 bytes\n",
+        f"tracejit cache remove: no program in {root} {NO_MATCH.format('step')}\n",
+    )  # fmt: skip
     assert data(capsys, "remove", "step") == (1, {"programs": 0, "kernels": 0, "bytes": 0})
 
 

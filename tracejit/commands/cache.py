@@ -8,7 +8,7 @@ from tracejit.cache import inspect
 from tracejit.cache.store import root
 from tracejit.commands import cache_archive, cache_list, cache_show, cache_verify, cache_why
 from tracejit.commands.arguments import add_command
-from tracejit.commands.output import DONE, FAILED, Result
+from tracejit.commands.output import FAILED, Result
 
 
 def add(commands: Any) -> None:
@@ -23,7 +23,7 @@ def add(commands: Any) -> None:
     cache_why.add(verbs)
     cache_verify.add(verbs)
     remove = add_command(verbs, "remove", _remove, "remove programs and the kernels that only they use")
-    remove.add_argument("pattern", metavar="PATTERN")
+    remove.add_argument("pattern", metavar="PATTERN", help=cache_list.PATTERN)
     add_command(verbs, "purge", _purge, "remove everything")
     cache_archive.add(verbs)
 
@@ -39,7 +39,9 @@ def _info(_: argparse.Namespace) -> Result:
 
 def _remove(arguments: argparse.Namespace) -> Result:
     found = inspect.remove(arguments.pattern)
-    return Result(found, str(found), DONE if found.programs or found.kernels else FAILED)
+    if found.programs or found.kernels:
+        return Result(found, str(found))
+    return Result(found, str(found), FAILED, cache_list.no_match(arguments.pattern))
 
 
 def _purge(_: argparse.Namespace) -> Result:

@@ -12,6 +12,7 @@ from tracejit.commands.arguments import add_command, positive
 from tracejit.commands.output import DONE, FAILED, Result
 from tracejit.words import printable
 
+PATTERN = "the name of a function, with * and ?, or the beginning of a key"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
 
@@ -23,7 +24,7 @@ def add(verbs: Any) -> None:
         "pattern",
         metavar="PATTERN",
         nargs="?",
-        help="the name of a function, with * and ?, or the beginning of a key",
+        help=PATTERN,
     )
     verb.add_argument("--file", metavar="PATTERN", help="functions of this file only, with * and ?")
     verb.add_argument("--target", help="programs for this target only, such as cpu")
@@ -56,12 +57,20 @@ def _list(arguments: argparse.Namespace) -> Result:
         reverse=arguments.reverse,
         limit=arguments.limit,
     )
-    chosen = any(each is not None for each in (pattern, arguments.file, arguments.target, arguments.since))
+    filtered = any(each is not None for each in (arguments.file, arguments.target, arguments.since))
+    chosen = filtered or pattern is not None
     note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
+    if not found and pattern is not None and not filtered:
+        note = no_match(pattern)
     if arguments.names:
         names = list(dict.fromkeys(each.function for each in found))
         return Result(names, "\n".join(map(printable, names)), DONE if found or not chosen else FAILED, note)
     return Result(found, str(found) if found else "", DONE if found or not chosen else FAILED, note)
+
+
+def no_match(pattern: str) -> str:
+    """Return what is to be said if nothing matches a pattern."""
+    return f"no program in {root()} matches {pattern!r}, which is to be {PATTERN}; `tracejit cache list` shows all"
 
 
 def _since(text: str) -> float:
