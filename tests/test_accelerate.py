@@ -503,7 +503,7 @@ class TestExplain:
 
     def test_before_and_after_clearing(self):
         fun = self.fun()
-        assert fun.explain() == "step has not been called since its cache was cleared."
+        assert fun.explain() == "step has not been called yet."
         fun(vector(1))
         fun.clear_cache()
         assert fun.explain() == "step has not been called since its cache was cleared."
@@ -603,6 +603,24 @@ class TestExplain:
             del data
             gc.collect()
             assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "text"),
+    [
+        ((1.0,), {"optt": 1}, "step() got an unexpected keyword argument 'optt'"),
+        ((), {"opt": 1}, "step() missing a required argument: 'x'"),
+        ((1.0,), {"x": 1}, "step() got multiple values for argument 'x'"),
+    ],
+)
+def test_arguments_that_the_function_does_not_take(args, kwargs, text):
+    def step(x, opt=1):
+        return x * opt
+
+    step.__qualname__ = "step"
+    with pytest.raises(TypeError) as caught:
+        dlaccelerate(step)(*args, **kwargs)
+    assert str(caught.value) == text
 
 
 class TestSource:

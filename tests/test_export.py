@@ -136,7 +136,7 @@ def test_arguments_by_name(path: str) -> None:
     for _ in range(3):
         assert loaded(x, exponent=2, scale=3.0).tolist() == [0.0, 3.0, 12.0]
     assert str(inspect.signature(loaded)) == "(x, /, exponent, *rest, scale=1.0)"
-    with pytest.raises(TypeError, match="missing a required argument: 'exponent'"):
+    with pytest.raises(TypeError, match=r"[(][)] missing a required argument: 'exponent'$"):
         loaded(x, scale=3.0)
 
 
@@ -311,7 +311,7 @@ def test_a_function_without_a_signature(path: str) -> None:
     loaded = exported(tj.dlaccelerate(Unsigned()), path, (np.ones(2),))
     assert loaded(np.ones(2)).tolist() == [2.0, 2.0]
     assert loaded.signature[0].inputs == "argument 1: 2 float64"
-    with pytest.raises(ArgumentError, match="expected: argument 1; not expected: x"):
+    with pytest.raises(ArgumentError, match="Missing: argument 1. Not expected: x."):
         loaded(x=np.ones(2))
 
 

@@ -180,7 +180,11 @@ def test_numpy_scalar_on_the_left():
     [
         (
             lambda x: np.logaddexp(x, x),
-            r"np.logaddexp: not supported on dlarrays; take its value with extractdata",
+            r"np.logaddexp: not supported on dlarrays; use tj.softplus.x. for .* tj.logsumexp",
+        ),
+        (
+            lambda x: np.hypot(x, x),
+            r"np.hypot: not supported on dlarrays; take its value with extractdata",
         ),
         (lambda x: np.add.outer(x, x), r"np.add.outer: not supported"),
         (np.subtract.reduce, r"np.subtract.reduce: not supported"),

@@ -263,7 +263,7 @@ class TestRunning:
         check(page)
         assert page["programs"] == []
         assert page["notes"] == ["step has no trace to show. The table of traces below says what happened."]
-        assert page["last"] == "step has not been called since its cache was cleared."
+        assert page["last"] == "step has not been called yet."
 
     def test_a_function_that_is_refused(self) -> None:
         accelerated = dlaccelerate(lambda x: float(np.random.default_rng().random()) * x)

@@ -34,7 +34,7 @@ from tracejit.locks import new_lock
 from tracejit.options import NAMES, Options
 from tracejit.recording import record
 from tracejit.report import Explanation, Miss, explain_hit, explain_miss, report_of
-from tracejit.signature import Call, Key, read
+from tracejit.signature import Call, Key, bound, read
 from tracejit.stats import Stats, Tally, ms
 from tracejit.traces import Trace
 from tracejit.variants import Entry, Notice
@@ -130,6 +130,7 @@ class AcceleratedFunction(Options):
         self._told: set[Any] = set()  # causes of warnings
         self._evicted: dict[int, None] = {}  # hashes of the latest keys
         self._calls = self._misses = 0
+        self._cleared = False
         self._tally = Tally(self._name, function)
         self._signature: inspect.Signature | None = None
         self._set({
@@ -178,6 +179,7 @@ class AcceleratedFunction(Options):
     def clear_cache(self) -> None:
         """Forget all traces and statistics."""
         with self._lock:
+            self._cleared = self._cleared or self._calls > 0
             self._entries.clear()
             self._fast = ()
             self._calls = self._misses = 0
@@ -253,7 +255,7 @@ class AcceleratedFunction(Options):
             elif self._last_trace is not None:
                 last = explain_hit(self._name, self._function, self._last_trace.key, known)
             else:
-                last = f"{self._name} has not been called since its cache was cleared."
+                last = f"{self._name} has not been called {'since its cache was cleared' if self._cleared else 'yet'}."
         return Explanation(last, keys)
 
     def view(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -597,8 +599,7 @@ class AcceleratedFunction(Options):
                 self._signature = inspect.signature(self._function)
             except (TypeError, ValueError):
                 return args, kwargs
-        bound = self._signature.bind(*args, **kwargs)
-        return bound.args, bound.kwargs
+        return bound(self._name, self._signature, args, kwargs)
 
     def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         return leaf_names(self._function, treedef.structure)[number]

@@ -79,6 +79,10 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.matmul: linear.matmul,
 }
 
+_INSTEAD: dict[np.ufunc, str] = {
+    np.logaddexp: "use tj.softplus(x) for np.logaddexp(0, x), and tj.logsumexp(np.stack([x, y]), 0) for two arrays"
+}
+
 REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: reductions.sum,
     np.multiply: reductions.prod,
@@ -232,7 +236,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     _refuse_options(name, options)
     function = UFUNCS.get(ufunc)
     if function is None:
-        raise ArgumentError(f"{name}: not supported on dlarrays; {_ADVICE}.")
+        raise ArgumentError(f"{name}: not supported on dlarrays; {_INSTEAD.get(ufunc, _ADVICE)}.")
     return function(*inputs)
 
 

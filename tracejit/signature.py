@@ -6,6 +6,7 @@ dicts with the order of their keys; everything else by type and value, NaN equal
 """
 
 import functools
+import inspect
 import math
 import types
 from collections.abc import Callable
@@ -83,6 +84,20 @@ class Call(NamedTuple):
     leaves: list[Any]  # as given, but arrays are dlarrays
     arrays: list[dlarray]
     treedef: tree.TreeDef
+
+
+def bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return arguments as a signature orders them.
+
+    Raises:
+        TypeError: if they do not fit it, with the function's name as Python has it.
+    """
+    try:
+        found = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        text = str(error)
+        raise TypeError(f"{name}() {'got ' if text.startswith('multiple') else ''}{text}") from None
+    return found.args, found.kwargs
 
 
 def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:

@@ -20,7 +20,7 @@ from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceErr
 from tracejit.explain import leaf_names
 from tracejit.guards import GuardFailed
 from tracejit.program import Program
-from tracejit.signature import ArrayPart, Call, Key, NumberPart, layouts, read
+from tracejit.signature import ArrayPart, Call, Key, NumberPart, bound, layouts, read
 from tracejit.state import NOTHING, State
 from tracejit.traces import ArrayLeaf, NumberLeaf, Replayable
 from tracejit.words import count, milliseconds
@@ -157,8 +157,7 @@ class LoadedFunction:
         """
         recorder = trace.recorder()
         if kwargs and self.__signature__ is not None:
-            bound = self.__signature__.bind(*args, **kwargs)
-            args, kwargs = bound.args, bound.kwargs
+            args, kwargs = bound(self._name, self.__signature__, args, kwargs)
         if recorder is None:
             whole = (args, kwargs)
             for call_path in self._fast:
