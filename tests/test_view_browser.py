@@ -365,9 +365,10 @@ class TestRepeats:
     def test_a_long_signature_is_cut_in_the_heading(self, show: Any) -> None:
         made = view_pages.program(1)
         made["signature"] = [f"x{i}: scalar float32" for i in range(9)]
+        made["kept"] = "the first 2 of 3 launches"
         browser = show(view_pages.page(made))
         assert browser.run("document.getElementById('subtitle').textContent") == (
-            ", ".join(made["signature"][:6]) + ", and 3 more arguments; 3 ops, 2 launches of 2 kernels"
+            ", ".join(made["signature"][:6]) + ", and 3 more arguments; 3 ops, 2 launches of 2 kernels; the first 2 of 3 launches"
         )
 
 

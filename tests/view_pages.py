@@ -87,6 +87,7 @@ def program(layers: int, timed: bool = True, title: str = "step") -> Program:
         "arena": {"bytes": 65536 if layers else 0, "values": values, "missing": ""},
         "timing": ["Each launch was run alone, five times; the fastest counts."],
         "is_timed": timed,
+        "kept": "",
         "guards": [{"text": "step.py:4: the global 'rate' is 0.1", "place": (0, 4)}],
         "facts": [("results", "128x64 float32"), ("built in", "12 ms")],
     }

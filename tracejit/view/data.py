@@ -97,6 +97,7 @@ class Program(TypedDict):
     guards      None where there is no running function
     timing      how the launches were measured, or why they were not, sentence by sentence
     is_timed    whether they were
+    kept        how much of the program is here, in words; "" for all of it
     facts       pairs of a name and a value
     """
 
@@ -111,6 +112,7 @@ class Program(TypedDict):
     arena: Arena
     timing: list[str]
     is_timed: bool
+    kept: str
     guards: list[GuardLine] | None
     facts: list[tuple[str, str]]
 

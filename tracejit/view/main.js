@@ -217,7 +217,7 @@ function show(number) {
   graph.found = null;
   const { signature } = model;
   const more = signature.length > MOST_ARGUMENTS ? [`and ${count(signature.length - MOST_ARGUMENTS, "more argument")}`] : [];
-  $("subtitle").textContent = [[...signature.slice(0, MOST_ARGUMENTS), ...more].join(", "), `${count(model.count, "op")}, ${count(model.launches.length, "launch")} of ${count(model.kernels.length, "kernel")}`].filter(Boolean).join("; ");
+  $("subtitle").textContent = [[...signature.slice(0, MOST_ARGUMENTS), ...more].join(", "), `${count(model.count, "op")}, ${count(model.launches.length, "launch")} of ${count(model.kernels.length, "kernel")}`, model.kept].filter(Boolean).join("; ");
   $("collapse").checked = model.repeats.length > 0;
   $("collapse").disabled = !model.repeats.length;
   opList.show(model.ops.map((op, i) => ({ ops: [i], text: op.name + op.result })), 60);

@@ -45,6 +45,7 @@ class Built(NamedTuple):
     outputs         what each of them is
     constants       by number: size and dtype in words
     emitted         the emitted source, line by line: the kernels, then the function that launches them
+    kept            how much of it is known, in words; "" for all
     """
 
     title: str
@@ -56,6 +57,7 @@ class Built(NamedTuple):
     description: Description
     arena_bytes: int
     facts: Sequence[tuple[str, str]]
+    kept: str = ""
 
 
 class Measured(NamedTuple):
@@ -126,6 +128,7 @@ class _Shower:
             "arena": self.arena(),
             "timing": measured.words,
             "is_timed": bool(measured.launch_ns),
+            "kept": built.kept,
             "guards": guards,
             "facts": list(built.facts),
         }

@@ -98,8 +98,16 @@ def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.Progr
             ("compiled in", f"{sum(compiled) / 1e6:.1f} ms, {len(compiled)} of {len(names)} kernels on disk"),
             ("target", made["target"]),
         ],
+        _kept(made),
     )
     return program(built, sources.place, Measured((), None, [_UNTIMED]))
+
+
+def _kept(made: dict[str, Any]) -> str:
+    """Return in words how much of a long program is there."""
+    rows, left = made["rows"], made["left_out"].get("rows", 0)
+    what = "rows" if any(row["part"][1] > 1 for row in rows) else "launches"
+    return f"the first {len(rows)} of {len(rows) + left} {what}" if left else ""
 
 
 def _defined(made: dict[str, Any]) -> str:
