@@ -20,6 +20,7 @@ from graphs import random_case
 import tracejit as tj
 from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.cache import inspect
+from tracejit.cache.programs import Programs
 from tracejit.description import describe
 from tracejit.errors import CacheError
 from tracejit.pipeline import stages
@@ -450,7 +451,8 @@ class TestStored:
         stepped(rows=6)
         out = tmp_path / "page.html"
         assert cli.main(["view", "step", "--out", str(out)]) == 0
-        assert capsys.readouterr() == (f"{out}\n", "")
+        said = f"step ({__file__}:{LINE})"
+        assert capsys.readouterr() == (f"{out}\n", f"tracejit view: {said}, 2 programs\n")
         page = json.loads(
             next(text for tag, of, text in Parts(out.read_text()).texts if of.get("id") == "data")
         )
@@ -459,9 +461,30 @@ class TestStored:
         monkeypatch.chdir(tmp_path)
         assert cli.main(["view", key[:12], "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == {
-            "schema": 1, "command": "view", "result": {"file": "tracejit-step.html", "keys": [key]},
+            "schema": 1, "command": "view", "result": {"file": "tracejit-cache-step.html", "keys": [key]},
+            "note": f"{said}, 1 program",
         }  # fmt: skip
-        assert Path("tracejit-step.html").exists()
+        assert Path("tracejit-cache-step.html").exists()  # view() of the function itself writes tracejit-step.html
+
+    def test_functions_of_different_files_are_not_mixed(self, tmp_path: Path, capsys: Any, folder: Path) -> None:
+        stepped()
+        (mine,) = inspect.listing("step")
+        other = inspect.show("step").program | {"defined": ["/home/me/train.py", 7]}
+        Programs(str(folder)).keep(other, {"at": 1.0})
+        (theirs,) = inspect.listing("step", file="train.py")
+        out = tmp_path / "page.html"
+        assert cli.main(["view", "step", "--out", str(out)]) == 1
+        printed, said = capsys.readouterr()
+        first, *lines = said.splitlines()
+        assert first == "tracejit view: 'step' is in several files; choose one with --file, or by its key:"
+        assert sorted(lines) == sorted([
+            f"  step ({__file__}:{LINE}): {mine.key[:12]}", f"  step (/home/me/train.py:7): {theirs.key[:12]}",
+        ])  # fmt: skip
+        assert printed == "" and not out.exists()
+        assert cli.main(["view", "step", "--file", "train.py", "--out", str(out)]) == 0
+        assert capsys.readouterr().err == "tracejit view: step (/home/me/train.py:7), 1 program\n"
+        assert cli.main(["view", "step", "--file", "x.py", "--out", str(out)]) == 1
+        assert "no program in a file that matches 'x.py' has the key" in capsys.readouterr().err
 
     def test_the_command_fails(self, tmp_path: Path, capsys: Any) -> None:
         assert cli.main(["view", "nobody"]) == 1
@@ -479,7 +502,10 @@ class TestStored:
             for _ in range(3):
                 accelerated(np.ones(size, np.float32))
         assert cli.main(["view", "tanh", "--out", str(tmp_path / "page.html")]) == 0
-        assert capsys.readouterr().err == "tracejit view: 2 programs more, used longer ago, left out\n"
+        assert re.fullmatch(
+            r"tracejit view: tanh \(.*\.py:\d+\), 12 programs; 2 programs more, used longer ago, left out\n",
+            capsys.readouterr().err,
+        )
 
 
 def long(x: dlarray) -> dlarray:

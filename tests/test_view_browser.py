@@ -368,7 +368,8 @@ class TestRepeats:
         made["kept"] = "the first 2 of 3 launches"
         browser = show(view_pages.page(made))
         assert browser.run("document.getElementById('subtitle').textContent") == (
-            ", ".join(made["signature"][:6]) + ", and 3 more arguments; 3 ops, 2 launches of 2 kernels; the first 2 of 3 launches"
+            ", ".join(made["signature"][:6])
+            + ", and 3 more arguments; 3 ops, 2 launches of 2 kernels; the first 2 of 3 launches"
         )
 
 
