@@ -28,9 +28,10 @@ PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
-    ("errors", "frames", "words"),
+    ("errors", "words"),
     ("annotate", "aval", "config", "locks", "notebook", "policy", "tree", "upkeep"),
     ("logs",),
+    ("frames",),
     ("cache",),
     ("ops",),
     ("ir",),
