@@ -78,7 +78,11 @@ def test_the_command_says_what_is_not_valid_in_one_line(command):
     if command[0] != "-m" and not os.path.exists(command[0]):
         pytest.skip("the command is not installed beside this Python")
     found = subprocess.run(
-        [sys.executable, *command, "cache", "dir"], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *command, "cache", "dir"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     expected = "tracejit: TRACEJIT_CACHE_MIB='foo' is not valid; use a number from 1 on.\n"
     assert (found.returncode, found.stdout, found.stderr) == (2, "", expected)

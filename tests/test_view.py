@@ -464,9 +464,13 @@ class TestStored:
             "schema": 1, "command": "view", "result": {"file": "tracejit-cache-step.html", "keys": [key]},
             "note": f"{said}, 1 program",
         }  # fmt: skip
-        assert Path("tracejit-cache-step.html").exists()  # view() of the function itself writes tracejit-step.html
+        assert Path(
+            "tracejit-cache-step.html"
+        ).exists()  # view() of the function itself writes tracejit-step.html
 
-    def test_functions_of_different_files_are_not_mixed(self, tmp_path: Path, capsys: Any, folder: Path) -> None:
+    def test_functions_of_different_files_are_not_mixed(
+        self, tmp_path: Path, capsys: Any, folder: Path
+    ) -> None:
         stepped()
         (mine,) = inspect.listing("step")
         other = inspect.show("step").program | {"defined": ["/home/me/train.py", 7]}
