@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import warnings
@@ -156,10 +157,14 @@ def test_nobody_reads_the_output(given) -> None:
 
 
 def ended(given: list[str], how: str) -> tuple[int, bytes, bytes]:
-    """Run the command in a shell that does something with its streams; return its exit code, output and errors."""
+    """Run the command in a shell that does something with its streams; return its exit code, output and errors.
+
+    The folder of its cache does not exist.
+    """
     code = f"import sys; from tracejit.cli import main; sys.exit(main({given}))"
     shell = ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-c", code]
-    done = subprocess.run(shell, capture_output=True, check=False)
+    environment = {**os.environ, "TRACEJIT_CACHE_DIR": str(Path(__file__) / "none")}
+    done = subprocess.run(shell, capture_output=True, env=environment, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
