@@ -102,6 +102,29 @@ def test_bands_in_any_order(in_strides: bool) -> None:
     assert cut > 25
 
 
+@pytest.mark.parametrize("lies", ["transposed", "broadcast", "cut out"])
+@pytest.mark.parametrize("cut", ["always_in_parts", "always_in_bands"])
+def test_a_sum_is_added_to_something_that_lies_otherwise(
+    lies: str, cut: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(cut)
+    b = Builder(Graph())
+    x = b.input(Aval((64, 6, 5), None, np.dtype(np.float64)))
+    if lies == "transposed":
+        z = b.transpose(b.input(Aval((5, 6), None, x.dtype)), axes=(1, 0))
+    elif lies == "broadcast":
+        z = b.broadcast_to(b.input(Aval((5,), None, x.dtype)), shape=(6, 5))
+    else:
+        z = b.slice(b.input(Aval((6, 9), None, x.dtype)), starts=(0, 2), stops=(6, 7), steps=(1, 1))
+    y = b.tanh(b.tanh(x))
+    b.graph.outputs = [y, b.sum_add(y, z, axes=(0,), keepdims=False)]
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(value.shape) for value in b.graph.inputs]
+    found, want = PythonExecutable(build(b.graph))(arrays), evaluate(b.graph, arrays)
+    for got, expected in zip(found, want, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
 def reduction(x: np.ndarray) -> Program:
     """Return a program of elementwise work with a sum over rows, columns and everything, in several parts."""
     graph = Graph()

@@ -263,7 +263,9 @@ def _outer_joined(nest: Nest, wanted: int) -> Nest:
 def _accumulations(nest: Nest) -> dict[int, Node]:
     """Return, for each write that is accumulated in, or that gets a fold over all elements, the reduction."""
     lines = [line for group in (*nest.row, *nest.full) for line in group]
-    found = {line.write: line.node for line in lines if isinstance(line, Accumulate)}
+    found = {
+        line.write: line.node for line in lines if isinstance(line, Accumulate) and _is_alike(nest, line)
+    }
     if nest.split == 0:
         folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
         found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
@@ -344,6 +346,11 @@ def combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
     # One that adds to something would begin with that each time.
     return len(node.inputs) == 1 and _folds_alike(node)
+
+
+def _is_alike(nest: Nest, line: Accumulate) -> bool:
+    """Return whether what is added to lies as the result does, as who combines parts takes it to."""
+    return line.start is None or nest.reads[line.start].strides == nest.writes[line.write].strides
 
 
 def _folds_alike(node: Node) -> bool:
