@@ -143,7 +143,7 @@ def bands_of_product(launch: KernelLaunch, rows: Rows, ranges: list[tuple[int, i
         KernelLaunch(
             launch.name,
             (batch, stop - start, *others),
-            (_moved(x, start * product.x.row), y, _moved(out, start * product.out.row)),
+            (x.moved(start * product.x.row), y, out.moved(start * product.out.row)),
             1,
             launch.node,
         )
@@ -162,8 +162,8 @@ def sums_of_product(
             launch.name,
             (1, m, n, stop - start, *strides[:-3], n, 0, int(add)),
             (
-                _moved(x, start * product.x.column),
-                _moved(y, start * product.y.row),
+                x.moved(start * product.x.column),
+                y.moved(start * product.y.row),
                 Access(memory, band * m * n, (), memory.dtype),
             ),
             1,
@@ -176,11 +176,6 @@ def sums_of_product(
 def _begun(band: tuple[int, int]) -> tuple[int, int]:
     """Return a band; one without rows begins where there is memory."""
     return band if band[0] < band[1] else (0, 0)
-
-
-def _moved(access: Access, elements: int) -> Access:
-    root, offset, strides, dtype = access
-    return Access(root, offset + elements, strides, dtype) if elements else access
 
 
 def _walk(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> Walk:

@@ -158,11 +158,11 @@ class Divisible(NamedTuple):
                 elif k in self.shared:
                     writes.append(access._replace(root=Value(access.root.aval, None)))
                 else:
-                    writes.append(moved(access, first_row))
+                    writes.append(access.moved(first_row * access.strides[0]))
             reads = [
                 access._replace(root=begun[k], offset=number * access.root.aval.size + access.offset)
                 if k in begun
-                else moved(access, first_row)
+                else access.moved(first_row * access.strides[0])
                 for k, access in enumerate(nest.reads)
             ]
             extents = (stop_row - start_row, *nest.extents[1:])
@@ -213,12 +213,6 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
     unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
     count = count_of(ns, found.most)
     return None if count < 2 else found.pieces(bounds(extent, count, unit))
-
-
-def moved(access: Access, start: int) -> Access:
-    """Return an access that begins `start` rows further on."""
-    root, offset, strides, dtype = access
-    return Access(root, offset + start * strides[0], strides, dtype) if start and strides[0] else access
 
 
 def estimate(nest: Nest) -> float:

@@ -35,10 +35,8 @@ PANELS_ROWS = 64  # of x, at least
 FAR_BYTES = 1 << 20  # of y, from which on panels pay for fewer rows
 FAR_ROWS = 8
 TURNING_PANELS_ROWS = 4  # of x, at least, if y lies by columns and would be turned for this product alone
-TURNING_BYTES, TURNING_ROWS = (
-    8192,
-    32,
-)  # the same where y stays near: what one CPU has turned is far from another
+# The same where y stays near: what one CPU has turned is far from another.
+TURNING_BYTES, TURNING_ROWS = 8192, 32
 PANELS_PART_ROWS = 64  # at least, of a part
 WIDE_BYTES = 128  # of a row: as wide as a tile
 ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
@@ -59,9 +57,7 @@ class Matrices(NamedTuple):
         """Return matrices that begin `elements` further on."""
         if elements == 0:
             return self
-        root, offset, strides, dtype = self.access
-        # To make a tuple takes a third of what _replace takes, and bands are many.
-        return Matrices(Access(root, offset + elements, strides, dtype), self.row, self.column, self.batch)
+        return Matrices(self.access.moved(elements), self.row, self.column, self.batch)
 
     @property
     def turned(self) -> "Matrices":

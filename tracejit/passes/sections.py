@@ -199,9 +199,8 @@ class _Forming:
         self.later_writes: set[Value] = set()
         self.running: dict[Value, Running] = {}  # sums over rows
         self.continued: Counter[Value] = Counter()
-        self.sums: dict[
-            Value, tuple[Value, KernelLaunch]
-        ] = {}  # of products: memory of all bands, the first product
+        # Of products: the memory of all bands, and the first product.
+        self.sums: dict[Value, tuple[Value, KernelLaunch]] = {}
 
     @property
     def count(self) -> int:
@@ -438,7 +437,7 @@ def _cut(launch: KernelLaunch, cut: Cut) -> list[Single]:
     return [
         launch._replace(
             numbers=tuple(cut.numbers(launch.numbers, start, stop)),
-            pointers=(*read, out._replace(offset=out.offset + start)),
+            pointers=(*read, out.moved(start)),
         )
         for start, stop in parts.bounds(size, count, cut.unit)
     ]
