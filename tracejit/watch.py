@@ -3,6 +3,10 @@
 
 Python 3.12 and later tell by sys.monitoring, where code that does not matter costs once; before there is a profile
 function only, whose calls make a recording take about twice as long.
+
+What an import runs (the body of a module, what that calls, the finders and loaders of sys.meta_path) is not the
+function's: it runs in one recording and in no other, and what the function then reads of the module is seen by itself.
+Once anything is imported, the frames around each function that starts are looked through for that.
 """
 
 import os
@@ -29,6 +33,7 @@ _LIBRARIES = (
     *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite")],
 )  # fmt: skip
 _STANDARD = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+_IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 _is_library: dict[str, bool] = {}
 _monitoring: Any = getattr(sys, "monitoring", None)
 _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
@@ -36,6 +41,8 @@ _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes l
 
 class _Watching(threading.local):
     started: Started | None = None
+    import_around: types.FrameType | None = None  # that the block itself is run by
+    has_imported = False  # whether any import ran in the block, and may still
     profile: Any = None  # the profile function, where that is how the functions that run are found
 
 
@@ -70,17 +77,28 @@ def is_library(file: str) -> bool:
 @contextmanager
 def watching(started: Started) -> Iterator[None]:
     """Call `started` with the frame of each function of the user's code that starts in this thread."""
-    outer, current.started = current.started, started
+    outer = current.started, current.import_around, current.has_imported
+    current.started, current.import_around = started, _import_around(sys._getframe())
+    current.has_imported = False
     try:
         with _monitored() if _monitoring is not None else _profiled():
             yield
     finally:
-        current.started = outer
+        current.started, current.import_around, current.has_imported = outer
+
+
+def _import_around(frame: types.FrameType | None) -> types.FrameType | None:
+    """Return the innermost frame of the import machinery around a frame, or None."""
+    while frame is not None and frame.f_code.co_filename not in _IMPORTS:
+        frame = frame.f_back
+    return frame
 
 
 def _start(frame: types.FrameType) -> None:
     started = current.started
     if started is not None and frame.f_code.co_flags & _OPTIMIZED:
+        if current.has_imported and _import_around(frame) is not current.import_around:
+            return
         current.started = None  # what is found out about a frame is not watched
         try:
             started(frame)
@@ -102,6 +120,8 @@ def _profiled() -> Iterator[None]:
                 is_known = is_library(file)
             if not is_known:
                 _start(frame)
+            elif file in _IMPORTS:
+                current.has_imported = True
         if forward is not None:
             forward(frame, event, arg)
 
@@ -137,6 +157,9 @@ class _Monitor:
         return self.tool is not None
 
     def started(self, code: types.CodeType, offset: int) -> Any:
+        if code.co_filename in _IMPORTS:
+            current.has_imported = True
+            return None
         if is_library(code.co_filename):
             return _monitoring.DISABLE
         if current.started is not None:
