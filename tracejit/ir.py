@@ -50,9 +50,11 @@ class Value:
 
 
 class Node:
-    """One application of an op."""
+    """One application of an op; `output` is the first of its outputs, and mostly the only one."""
 
-    __slots__ = ("inputs", "op", "outputs", "params", "where")
+    __slots__ = ("inputs", "op", "output", "outputs", "params", "where")
+
+    output: Value
 
     def __init__(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any], where: Where) -> None:
         self.op = op
@@ -61,9 +63,11 @@ class Node:
         self.where = where
         self.outputs: tuple[Value, ...] = ()
 
-    @property
-    def output(self) -> Value:
-        return self.outputs[0]
+    def makes(self, outputs: tuple[Value, ...]) -> None:
+        """Set the outputs, which are made after the node, because they name it."""
+        self.outputs = outputs
+        if outputs:
+            self.output = outputs[0]
 
 
 class Graph:
@@ -155,17 +159,21 @@ class Builder:
             dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
             if dtypes is not None:
                 values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
-        node = Node(op, tuple(values), params, self.location)
         result = op.numpy(*[v.data for v in values], **params) if self.compute else None
-        self.graph.nodes.append(node)  # which is there only if there is a result
+        return self.node(op, tuple(values), params, avals, result)
+
+    def node(
+        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any], avals: Any, result: Any = None
+    ) -> Any:
+        """Append `op` of Values that need no casts; `result` is what it computes, if that is known."""
+        node = Node(op, inputs, params, self.location)
+        self.graph.nodes.append(node)
         if type(avals) is Aval:
             value = self._output(avals, node, result)
-            node.outputs = (value,)
+            node.makes((value,))
             return value
-        results: Any = result if self.compute else [None] * len(avals)
-        node.outputs = tuple(
-            [self._output(aval, node, part) for aval, part in zip(avals, results, strict=True)]
-        )
+        results = [None] * len(avals) if result is None else result
+        node.makes(tuple([self._output(aval, node, part) for aval, part in zip(avals, results, strict=True)]))
         return node.outputs
 
     def _output(self, aval: Aval, node: Node, data: Any) -> Value:

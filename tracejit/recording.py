@@ -130,7 +130,7 @@ def _spliced(
         partner[value] = tape.constant(value.data.copy()) if around is None else outer.value(around)
     for node in recorder.graph.nodes:
         copied = Node(node.op, tuple([partner[v] for v in node.inputs]), node.params, node.where)
-        copied.outputs = tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs])
+        copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))
         tape.graph.nodes.append(copied)
         partner.update(zip(node.outputs, copied.outputs, strict=True))
     return [dlarray._wrap(leaf._data, leaf._format, partner[value]) for value, leaf in values]

@@ -8,6 +8,7 @@ functions, the adjoint, the emitted code and the generated tests read the record
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def contiguous(shape: tuple[int, ...]) -> Layout:
     """Return the layout of a contiguous array in C order."""
     strides = []

@@ -32,26 +32,29 @@ _LAYERS = 4  # that are tried for a slice
 
 def accumulate(graph: Graph) -> None:
     """Turn the products and sums in each sum of several into chains, and the slices amid zeros into one array."""
-    uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
-    depth: dict[Value, int] = {}
+    uses = Counter([v for node in graph.nodes for v in node.inputs])
+    uses.update(graph.outputs)
+    sums: list[Node] = []
     inner: set[Value] = set()  # sums that are part of a larger one
     amid_zeros: set[Value] = set()  # slices amid zeros, and their sums: several sums may share those
     for node in graph.nodes:
-        deepest = 1 + max([depth.get(v, 0) for v in node.inputs], default=0)
-        depth.update(dict.fromkeys(node.outputs, deepest))
         if _is_sum(node):
-            inner.update(v for v in node.inputs if uses[v] == 1)
+            sums.append(node)
+            inner.update([v for v in node.inputs if uses[v] == 1])
             if amid_zeros.issuperset(node.inputs):
                 amid_zeros.add(node.output)
         elif node.op.name == "setslice" and _is_zero(node.inputs[0]):
             amid_zeros.add(node.output)
-    roots = [node for node in graph.nodes if _is_sum(node) and node.output not in inner]
+    roots = [node for node in sums if node.output not in inner]
+    if not roots:
+        return
     # All terms before any sum is changed: sums may share some.
     found = [_terms(node, inner, amid_zeros) for node in roots]
+    depth = _depths(graph)
     rewriter = _Rewriter(graph)
     for node, terms in zip(roots, found, strict=True):
         chains = [[v for v in terms if _made_by(v, name) and uses[v] == 1] for name in _ADDING]
-        chains = [sorted(made, key=lambda v: depth[v]) for made in chains if len(made) > 1]
+        chains = [sorted(made, key=depth.__getitem__) for made in chains if len(made) > 1]
         layers = _layers([v for v in terms if v in amid_zeros])
         if chains or layers:
             rest = Counter(terms)  # a term may occur twice
@@ -60,6 +63,18 @@ def accumulate(graph: Graph) -> None:
             rewriter.rewrite(node, chains, layers, list(rest.elements()))
     graph.nodes = rewriter.nodes()
     graph.nodes = live_nodes(graph)
+
+
+def _depths(graph: Graph) -> dict[Value, int]:
+    """Return, for each value that a node makes, how many nodes follow each other up to there."""
+    depth: dict[Value, int] = {}
+    for node in graph.nodes:
+        deepest = 0
+        for value in node.inputs:
+            deepest = max(deepest, depth.get(value, 0))
+        for value in node.outputs:
+            depth[value] = deepest + 1
+    return depth
 
 
 def _node(value: Value) -> Node:
@@ -138,22 +153,37 @@ class _Rewriter:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.positions: dict[Node, tuple[int, int]] = {node: (i, 0) for i, node in enumerate(graph.nodes)}
+        self.old = graph.nodes
+        self.positions = {node: i for i, node in enumerate(graph.nodes)}
+        self.numbers: dict[Node, int] = {}  # of what is made, from 1 on
+        self.made: dict[int, list[Node]] = {}  # by the position of what they stand behind
+        self.gone: set[Node] = set()
 
     def nodes(self) -> list[Node]:
-        return sorted(self.positions, key=self.positions.__getitem__)
+        found: list[Node] = [*self.made.get(-1, ())]
+        for i, node in enumerate(self.old):
+            if node not in self.gone:
+                found.append(node)
+            found += self.made.get(i, ())
+        return found
 
-    def position(self, value: Value) -> tuple[int, int]:
-        return (-1, 0) if value.node is None else self.positions[value.node]
+    def position(self, value: Value) -> int:
+        return -1 if value.node is None else self.positions[value.node]
 
     def append(self, name: str, inputs: Sequence[Value], aval: Aval, like: Node, **params: Any) -> Value:
         node = Node(OPS[name], tuple(inputs), params, like.where)
-        node.outputs = (Value(aval, like.output.owner, node),)
-        self.positions[node] = (max(map(self.position, inputs))[0], len(self.positions))
+        node.makes((Value(aval, like.output.owner, node),))
+        self.positions[node] = behind = max(map(self.position, inputs))
+        self.numbers[node] = len(self.numbers) + 1
+        self.made.setdefault(behind, []).append(node)
         return node.output
 
+    def order(self, value: Value) -> tuple[int, int]:
+        number = 0 if value.node is None else self.numbers.get(value.node, 0)
+        return self.position(value), number
+
     def sum_of(self, values: list[Value], like: Node) -> Value:
-        first, *others = sorted(values, key=self.position)
+        first, *others = sorted(values, key=self.order)
         for value in others:
             first = self.append("add", [first, value], first.aval, like)
         return first
@@ -175,8 +205,8 @@ class _Rewriter:
                 total = self.append(_ADDING[node.op.name], [*node.inputs, total], aval, node, **node.params)
             terms.append(total)
         last = _node(self.sum_of(terms, root))
-        del self.positions[root]
-        last.outputs = root.outputs
+        self.gone.add(root)
+        last.makes(root.outputs)
         root.output.node = last
 
     def part(self, value: Value) -> Value:

@@ -21,6 +21,7 @@ each other and may be merged.
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
@@ -59,6 +60,22 @@ class Call:
 Step = Loop | Call
 
 
+class _Views(dict[Value, tuple[Value, Layout]]):
+    """Where values lie; one of which nothing is said lies in memory of its own, from its first element on."""
+
+    def __missing__(self, value: Value) -> tuple[Value, Layout]:
+        found = self[value] = (value, contiguous(value.shape))
+        return found
+
+
+class _Sources(dict[Value, tuple[Value, AxisMap]]):
+    """What values are rearrangements of; one of which nothing is said is none."""
+
+    def __missing__(self, value: Value) -> tuple[Value, AxisMap]:
+        found = self[value] = (value, _own_axes(value.shape))
+        return found
+
+
 class Fused:
     """Steps in an order of execution, and where each value comes from.
 
@@ -75,18 +92,15 @@ class Fused:
     def __init__(self, layouts: Mapping[Value, Layout]) -> None:
         self.steps: list[Step] = []
         self.home: dict[Value, Step] = {}
-        self.sources: dict[Value, tuple[Value, AxisMap]] = {}
-        self.views: dict[Value, tuple[Value, Layout]] = {v: (v, layout) for v, layout in layouts.items()}
+        self.sources = _Sources()
+        self.views = _Views({v: (v, layout) for v, layout in layouts.items()})
         self.apart: dict[tuple[Value, Value], Apart] = {}
         self.unsunk: dict[Loop, tuple[Loop | None, Apart]] = {}
         self.copies: dict[Value, Value] = {}
 
     def view(self, value: Value) -> tuple[Value, Layout]:
         """Return the value in whose memory `value` lies, and where."""
-        found = self.views.get(value)
-        if found is None:
-            found = self.views[value] = (value, contiguous(value.shape))
-        return found
+        return self.views[value]
 
     def merge(self, into: Loop, loop: Loop) -> None:
         """Move the nodes of `loop`, of the same domain, into `into`."""
@@ -101,12 +115,10 @@ class Fused:
 
     def source(self, value: Value) -> tuple[Value, AxisMap]:
         """Return the value that `value` rearranges (itself if none) and its axis map."""
-        found = self.sources.get(value)
-        if found is None:
-            found = self.sources[value] = (value, _own_axes(value.shape))
-        return found
+        return self.sources[value]
 
 
+@lru_cache(maxsize=4096)
 def _own_axes(shape: tuple[int, ...]) -> AxisMap:
     return tuple([axis if extent != 1 else -1 for axis, extent in enumerate(shape)])
 
@@ -123,7 +135,8 @@ class _Fuser:
         self.loops: dict[Loop, None] = {}  # an ordered set
         self.calls: list[Call] = []
         self.depth: dict[Value, int] = {}  # of the step that makes a value; absent: 0
-        self.uses = Counter(v for node in graph.nodes for v in node.inputs) + Counter(graph.outputs)
+        self.uses = Counter([v for node in graph.nodes for v in node.inputs])
+        self.uses.update(graph.outputs)
         self.refused = Apart.OTHER_MAKER  # why the last candidate was none
 
     def run(self) -> Fused:
@@ -144,13 +157,13 @@ class _Fuser:
         if not isinstance(emit, Strided):
             return False
         source, out = node.inputs[0], node.output
-        root, layout = self.fused.view(source)
+        root, layout = self.fused.views[source]
         seen = emit.layout(layout, **node.params)
         if seen is None:
             return False
         self.fused.views[out] = (root, seen)
         axes = None if emit.axes is None else emit.axes(source.ndim, source.shape, **node.params)
-        base, outer = self.fused.source(source)
+        base, outer = self.fused.sources[source]
         if axes is not None:
             composed = [-1 if a < 0 or axes[a] is None else axes[a] for a in outer]
             self.fused.sources[out] = (base, tuple(composed))  # type: ignore[arg-type]
@@ -158,7 +171,8 @@ class _Fuser:
         return True
 
     def call(self, node: Node) -> None:
-        depth = 1 + max([self.depth.get(self.fused.source(v)[0], 0) for v in node.inputs], default=0)
+        sources, depths = self.fused.sources, self.depth
+        depth = 1 + max([depths.get(sources[v][0], 0) for v in node.inputs], default=0)
         step = Call(node, depth)
         self.calls.append(step)
         for value in node.outputs:
@@ -170,18 +184,15 @@ class _Fuser:
                 self.fused.views[node.output] = self.fused.view(total)  # it is added where it lies
 
     def elementwise(self, node: Node) -> None:
-        sources = [self.fused.source(v) for v in node.inputs]
+        known = self.fused.sources
+        sources = [known[v] for v in node.inputs]
         depths = [self.depth.get(base, 0) for base, _ in sources]
         deepest = max(depths)
         shape = node.output.shape
-        aligned = [
-            (base, self.aligned(axes, len(shape) - v.ndim))
-            for v, (base, axes) in zip(node.inputs, sources, strict=True)
-        ]
         bases = [base for (base, _), depth in zip(sources, depths, strict=True) if depth == deepest]
         loop = self.candidate(bases)
         if loop is not None:
-            axes = self.place(loop, shape, aligned)
+            axes = self.place(loop, node, sources)
             if axes is not None:
                 self.join(loop, node, axes)
                 return
@@ -191,11 +202,6 @@ class _Fuser:
         loop = self.new_loop(domain, deepest + 1)
         position = iter(range(len(domain)))
         self.join(loop, node, tuple([next(position) if extent != 1 else -1 for extent in shape]))
-
-    @staticmethod
-    def aligned(axes: AxisMap, offset: int) -> AxisMap:
-        """Return an input's axis map in terms of the output's axes (broadcasting aligns the last ones)."""
-        return axes if offset == 0 else tuple([a if a < 0 else a + offset for a in axes])
 
     def candidate(self, bases: list[Value]) -> Loop | None:
         """Return the one loop that makes all of `bases` (merging loops if that is possible), or None."""
@@ -207,8 +213,8 @@ class _Fuser:
                 return None
             if home not in loops:
                 loops.append(home)
-        if not loops:
-            return None
+        if len(loops) < 2:
+            return loops[0] if loops else None
         if len({loop.domain for loop in loops}) > 1 or len({loop.split for loop in loops} - {None}) > 1:
             self.refused = Apart.OTHER_MAKER
             return None
@@ -218,22 +224,27 @@ class _Fuser:
             del self.loops[other]
         return loops[0]
 
-    def place(
-        self, loop: Loop, shape: tuple[int, ...], inputs: list[tuple[Value, AxisMap]]
-    ) -> AxisMap | None:
-        """Return the axis map of an output of `shape` within `loop`, or None if it does not fit there."""
+    def place(self, loop: Loop, node: Node, sources: list[tuple[Value, AxisMap]]) -> AxisMap | None:
+        """Return the axis map of the output of a node within `loop`, or None if it does not fit there.
+
+        Args:
+            loop: that makes some of the operands.
+            node: an elementwise one.
+            sources: what its operands are rearrangements of.
+        """
+        shape = node.output.shape
         placed = [-1] * len(shape)
-        for base, axes in inputs:
+        for value, (base, axes) in zip(node.inputs, sources, strict=True):
             inside = loop.maps.get(base)
             if inside is None:
                 continue
+            added = len(shape) - value.ndim  # broadcasting aligns the last axes
             for own, domain_axis in zip(axes, inside, strict=True):
                 if own >= 0:
-                    if placed[own] not in (-1, domain_axis):
+                    if placed[own + added] not in (-1, domain_axis):
                         return None
-                    placed[own] = domain_axis
-        taken = set(placed)
-        free = [d for d in range(len(loop.domain)) if d not in taken]
+                    placed[own + added] = domain_axis
+        free = [d for d in range(len(loop.domain)) if d not in placed]
         for axis, extent in enumerate(shape):
             if extent != 1 and placed[axis] < 0:
                 while free and loop.domain[free[0]] != extent:
@@ -323,24 +334,31 @@ class _Fuser:
 
     def delay(self) -> None:
         """Put calls that read only what is there from the start next to their first readers."""
-        first: dict[Value, int] = {}
+        early = [call for call in self.calls if call.depth == 1]
+        if not early:
+            return
         steps: list[Step] = [*self.loops, *self.calls]
+        never = 1 + max([step.depth for step in steps])
+        first = dict.fromkeys([v for call in early for v in call.node.outputs], never)
+        views = self.fused.views
         for step in steps:
+            depth = step.depth
             for node in step.nodes if isinstance(step, Loop) else [step.node]:
                 for value in node.inputs:
-                    root = self.fused.view(value)[0]  # a slice is no rearrangement, but a view
-                    first[root] = min(first.get(root, step.depth), step.depth)
-        for call in self.calls:
-            if call.depth == 1:
-                readers = [first[v] for v in call.node.outputs if v in first]
-                call.depth = max(call.depth, min(readers, default=1) - 1)
+                    root = views[value][0]  # a slice is no rearrangement, but a view
+                    if first.get(root, 0) > depth:
+                        first[root] = depth
+        for call in early:
+            read = min([first[v] for v in call.node.outputs])
+            if read < never:
+                call.depth = max(1, read - 1)
 
     def order(self) -> list[Step]:
         """Return the steps sorted by depth, within a depth by where they stand in the graph."""
-        position = {id(node): i for i, node in enumerate(self.graph.nodes)}
+        position = {node: i for i, node in enumerate(self.graph.nodes)}
         self.delay()
         for loop in self.loops:
-            loop.nodes.sort(key=lambda node: position[id(node)])
+            loop.nodes.sort(key=position.__getitem__)
         steps: list[Step] = [*self.loops, *self.calls]
-        steps.sort(key=lambda s: (s.depth, position[id(s.nodes[0] if isinstance(s, Loop) else s.node)]))
+        steps.sort(key=lambda s: (s.depth, position[s.nodes[0] if isinstance(s, Loop) else s.node]))
         return steps

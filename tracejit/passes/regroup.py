@@ -43,21 +43,23 @@ def regroup(graph: Graph, fused: Fused) -> None:
 
 def _uses(graph: Graph, fused: Fused) -> tuple[dict[Value, list[_Use]], set[Value]]:
     """Return who reads each value of a loop as a rearrangement of axes, and which have to be in memory."""
+    home, views, sources = fused.home, fused.views, fused.sources
     uses: dict[Value, list[_Use]] = {}
-    in_memory: set[Value] = {fused.view(v)[0] for v in graph.outputs}
+    in_memory: set[Value] = {views[v][0] for v in graph.outputs}
     for step in fused.steps:
         if not isinstance(step, Loop):
-            in_memory.update(fused.view(v)[0] for v in step.node.inputs)
+            in_memory.update([views[v][0] for v in step.node.inputs])
             continue
         for node in step.nodes:
             for position, value in enumerate(node.inputs):
-                base = fused.source(value)[0]
-                if fused.home.get(base) is step and base not in step.accumulates:
+                base = sources[value][0]
+                made_by = home.get(base)
+                if made_by is step and base not in step.accumulates:
                     continue
-                if isinstance(fused.home.get(base), Loop):
+                if isinstance(made_by, Loop):
                     uses.setdefault(base, []).append(_Use(step, node, position))
                 else:
-                    in_memory.add(fused.view(value)[0])
+                    in_memory.add(views[value][0])
     return uses, in_memory
 
 
@@ -87,6 +89,7 @@ def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bo
 
 def _join_siblings(graph: Graph, fused: Fused) -> None:
     """Merge loops of one depth that read the same array (Note [siblings])."""
+    home, views, sources = fused.home, fused.views, fused.sources
     first: dict[tuple[int, tuple[int, ...], Value], Loop] = {}
     gone: set[Step] = set()
     changed: dict[Loop, None] = {}
@@ -94,10 +97,10 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
         if not isinstance(step, Loop):
             continue
         roots = [
-            fused.view(v)[0]
+            views[v][0]
             for node in step.nodes
             for v in node.inputs
-            if fused.home.get(fused.source(v)[0]) is not step and v.aval.size > 1
+            if home.get(sources[v][0]) is not step and v.aval.size > 1
         ]
         keys = [(step.depth, step.domain, root) for root in dict.fromkeys(roots)]
         target = next((first[key] for key in keys if key in first), None)
@@ -124,18 +127,19 @@ class _Readers(NamedTuple):
 def _readers(graph: Graph, fused: Fused) -> dict[Loop, _Readers]:
     """Return the readers of each loop that has some, except loops that are read through slices."""
     uses, _ = _uses(graph, fused)
+    home, views, sources = fused.home, fused.views, fused.sources
     others: dict[Step, int] = {}
     sliced: set[Step] = set()
     for step in fused.steps:
         for node in step.nodes if isinstance(step, Loop) else [step.node]:
             for value in node.inputs:
-                root = fused.view(value)[0]
-                made_by = fused.home.get(root)
+                root = views[value][0]
+                made_by = home.get(root)
                 if made_by is None or made_by is step:
                     continue
                 if not isinstance(step, Loop):
                     others[made_by] = min(others.get(made_by, step.depth), step.depth)
-                elif fused.source(value)[0] is not root:
+                elif sources[value][0] is not root:
                     sliced.add(made_by)  # it needs memory before the reader starts
     found: dict[Loop, _Readers] = {}
     for step in fused.steps:
@@ -195,20 +199,21 @@ def _why_not_sink(
 
 
 def _sort_nodes(graph: Graph, loops: list[Loop]) -> None:
-    position = {id(node): i for i, node in enumerate(graph.nodes)}
+    position = {node: i for i, node in enumerate(graph.nodes)}
     for loop in loops:
-        loop.nodes.sort(key=lambda node: position[id(node)])
+        loop.nodes.sort(key=position.__getitem__)
 
 
 def _recompute(graph: Graph, fused: Fused) -> None:
     """Give cheap values to their readers as recipes (Note [recomputing])."""
     uses, in_memory = _uses(graph, fused)
+    home, views = fused.home, fused.views
     kept: set[Value] = set(in_memory)  # values of loops that stay in memory
     reads: dict[Step, set[Value]] = {}
     for step in fused.steps:
         if isinstance(step, Loop):
-            roots = {fused.view(v)[0] for node in step.nodes for v in node.inputs}
-            reads[step] = {root for root in roots if fused.home.get(root) is not step}
+            roots = {views[v][0] for node in step.nodes for v in node.inputs}
+            reads[step] = {root for root in roots if home.get(root) is not step}
     for step in fused.steps:
         if not isinstance(step, Loop):
             continue
@@ -227,7 +232,7 @@ def _recompute(graph: Graph, fused: Fused) -> None:
                 assert isinstance(use.step, Loop)
                 if use.step not in copies:
                     copies[use.step] = _copy(fused, step, use.step, recipe)
-                    reads[use.step].update(fused.view(v)[0] for made in recipe for v in made.inputs)
+                    reads[use.step].update([views[v][0] for made in recipe for v in made.inputs])
                 inputs = list(use.node.inputs)
                 inputs[use.position] = copies[use.step]
                 use.node.inputs = tuple(inputs)
@@ -235,28 +240,38 @@ def _recompute(graph: Graph, fused: Fused) -> None:
 
 def _recipe(value: Value, loop: Loop, fused: Fused, kept: set[Value]) -> list[Node] | None:
     """Return the nodes that compute `value` from what is in memory, or None if that is not cheap."""
-    recipe: dict[Node, None] = {}
-    budget = _RECIPE_COST
+    recipe = _Recipe(loop, fused, kept)
+    return list(recipe.nodes) if recipe.add(value) and recipe.nodes else None
 
-    def visit(current: Value) -> bool:
-        nonlocal budget
-        node = current.node
-        if current in kept or node is None or fused.home.get(current) is not loop:
-            return fused.source(current)[0] is current or fused.home.get(fused.source(current)[0]) is not loop
+
+class _Recipe:
+    """Nodes of a loop that compute something from what is in memory."""
+
+    def __init__(self, loop: Loop, fused: Fused, kept: set[Value]) -> None:
+        self.loop = loop
+        self.fused = fused
+        self.kept = kept
+        self.nodes: dict[Node, None] = {}
+        self.budget = _RECIPE_COST
+
+    def add(self, value: Value) -> bool:
+        """Add what computes a value, if that is cheap; return whether it is."""
+        fused, loop, node = self.fused, self.loop, value.node
+        if value in self.kept or node is None or fused.home.get(value) is not loop:
+            base = fused.sources[value][0]
+            return base is value or fused.home.get(base) is not loop
         emit = node.op.emit
         if node.op.kind is not Kind.ELEMENTWISE or not isinstance(emit, Scalar) or emit.cost > CHEAP:
             return False
-        if len([axis for axis in loop.maps[current] if axis >= 0]) != len(loop.domain):
+        if len([axis for axis in loop.maps[value] if axis >= 0]) != len(loop.domain):
             return False
-        if node in recipe:
+        if node in self.nodes:
             return True
-        budget -= max(emit.cost, 1)
-        if budget < 0 or not all(visit(v) for v in node.inputs):
+        self.budget -= max(emit.cost, 1)
+        if self.budget < 0 or not all(self.add(v) for v in node.inputs):
             return False
-        recipe[node] = None
+        self.nodes[node] = None
         return True
-
-    return list(recipe) if visit(value) and recipe else None
 
 
 def _accepts(
@@ -279,7 +294,7 @@ def _copy(fused: Fused, source: Loop, target: Loop, recipe: list[Node]) -> Value
     for at, node in enumerate(recipe):
         copy = Node(node.op, tuple([mapping.get(v, v) for v in node.inputs]), node.params, node.where)
         made = Value(node.output.aval, node.output.owner, copy)
-        copy.outputs = (made,)
+        copy.makes((made,))
         mapping[node.output] = made
         fused.copies[made] = node.output
         target.nodes.insert(at, copy)
@@ -290,14 +305,8 @@ def _copy(fused: Fused, source: Loop, target: Loop, recipe: list[Node]) -> Value
 
 def _prune(graph: Graph, fused: Fused) -> None:
     """Drop the nodes of loops that nobody reads any more."""
-    needed: set[Value] = set()
-
-    def need(value: Value) -> None:
-        needed.add(fused.source(value)[0])
-        needed.add(fused.view(value)[0])
-
-    for value in graph.outputs:
-        need(value)
+    views, sources = fused.views, fused.sources
+    needed = {found for v in graph.outputs for found in (views[v][0], sources[v][0])}
     for step in reversed(fused.steps):
         nodes = step.nodes if isinstance(step, Loop) else [step.node]
         kept: list[Node] = []
@@ -305,7 +314,8 @@ def _prune(graph: Graph, fused: Fused) -> None:
             if not isinstance(step, Loop) or node.output in needed:
                 kept.append(node)
                 for value in node.inputs:
-                    need(value)
+                    needed.add(views[value][0])
+                    needed.add(sources[value][0])
         if isinstance(step, Loop):
             step.nodes = kept[::-1]
     fused.steps = [step for step in fused.steps if not isinstance(step, Loop) or step.nodes]

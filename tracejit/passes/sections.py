@@ -424,7 +424,7 @@ def _total(memory: Value, launch: KernelLaunch) -> Nest:
     out = product.out.access
     element = Value(Aval((), None, out.dtype), None)
     adding = Node(OPS["sum"], (element,), {}, None)
-    adding.outputs = (element,)
+    adding.makes((element,))
     nest = parts.combine(adding, memory, out.root, out if product.add else None)
     return nest._replace(nodes=launch.nodes)
 

@@ -7,16 +7,20 @@ and signed zeros included: x + 0 stays (it turns -0.0 into 0.0), x * 1 goes. Onl
 number, where NumPy's sum of -0.0 is 0.0.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.ops import OPS, Kind
+from tracejit.ops import OPS, Kind, Op
+
+Values = tuple[Value, ...]
+Params = dict[str, Any]
 
 _FOLD_LIMIT = 64  # elements; larger constants would cost memory to save a cheap broadcast
-_NO_OP_WHEN_SAME_SHAPE = frozenset({"reshape", "broadcast_to", "slice"})
+_BROADCAST = OPS["broadcast_to"]
 _POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
 
 
@@ -33,7 +37,7 @@ def live_nodes(graph: Graph) -> list[Node]:
     needed: set[Value] = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        if any(v in needed for v in node.outputs):
+        if not needed.isdisjoint(node.outputs):
             kept.append(node)
             needed.update(node.inputs)
     kept.reverse()
@@ -47,7 +51,7 @@ class _Simplifier:
         self.new = Graph()
         self.b = Builder(self.new)
         self.map: dict[Value, Value] = {}
-        self.seen: dict[Any, tuple[Value, ...]] = {}
+        self.seen: dict[Any, Value] = {}
         self.constants: dict[Any, Value] = {}
 
     def run(self) -> Graph:
@@ -62,7 +66,7 @@ class _Simplifier:
             if len(node.outputs) == 1:
                 mapping[node.output] = self.node(node.op, inputs, node.params, node.output.aval)
             else:
-                outputs = self.b.append(node.op, inputs, node.params, tuple(v.aval for v in node.outputs))
+                outputs = self.b.node(node.op, inputs, node.params, tuple([v.aval for v in node.outputs]))
                 mapping.update(zip(node.outputs, outputs, strict=True))
         self.new.outputs = [mapping[v] for v in self.old.outputs]
         self.new.nodes = live_nodes(self.new)
@@ -79,31 +83,38 @@ class _Simplifier:
             value = self.constants[key] = self.b.constant(data)
         return value
 
-    def node(self, op: Any, inputs: tuple[Value, ...], params: dict[str, Any], aval: Aval) -> Value:
+    def node(self, op: Op, inputs: Values, params: Params, aval: Aval) -> Value:
         """Return a value equal to `op` of `inputs`, appending what is needed."""
         if op.kind is Kind.ELEMENTWISE and len(inputs) > 1:
             inputs = self.without_broadcasts(inputs, aval.shape)
-        simpler = self.rewrite(op.name, inputs, params, aval)
-        if simpler is not None:
-            return simpler
+        rule = _RULES.get(op.name)
+        if rule is None and "axes" in params:
+            rule = _Simplifier.reduction
+        if rule is not None:
+            simpler = rule(self, inputs, params, aval)
+            if simpler is not None:
+                return simpler
         # As text, because 0.0 == -0.0 == False.
         key = (op.name, *map(id, inputs), str(params)) if params else (op.name, *map(id, inputs))
         found = self.seen.get(key)
         if found is not None:
-            return found[0]
-        if (
-            aval.size <= max([1, *[v.aval.size for v in inputs]])  # never unfold a broadcast
-            and aval.size <= _FOLD_LIMIT
-            and all(v.node is None and v.data is not None for v in inputs)
-            and op.kind is not Kind.HOST
-        ):
-            with np.errstate(all="ignore"):
-                folded = np.asarray(op.numpy(*[v.data for v in inputs], **params))
-            if folded.dtype == aval.dtype:
-                return self.constant(np.array(folded))
-        value = self.b.append(op, inputs, params, aval)
-        self.seen[key] = (value,)
-        return value  # type: ignore[no-any-return]
+            return found
+        if all(v.node is None and v.data is not None for v in inputs):
+            folded = self.folded(op, inputs, params, aval)
+            if folded is not None:
+                return folded
+        value: Value = self.b.node(op, inputs, params, aval)
+        self.seen[key] = value
+        return value
+
+    def folded(self, op: Op, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        """Return `op` of constants as a constant, or None if it is too large, or would unfold a broadcast."""
+        size = aval.size
+        if size > _FOLD_LIMIT or size > max([1, *[v.aval.size for v in inputs]]) or op.kind is Kind.HOST:
+            return None
+        with np.errstate(all="ignore"):
+            made = np.asarray(op.numpy(*[v.data for v in inputs], **params))
+        return self.constant(np.array(made)) if made.dtype == aval.dtype else None
 
     def again(self, name: str, *inputs: Value, **params: Any) -> Value:
         op = OPS[name]
@@ -111,62 +122,65 @@ class _Simplifier:
         assert type(aval) is Aval
         return self.node(op, inputs, params, aval)
 
-    def without_broadcasts(self, inputs: tuple[Value, ...], shape: tuple[int, ...]) -> tuple[Value, ...]:
+    def without_broadcasts(self, inputs: Values, shape: tuple[int, ...]) -> Values:
         """Return operands with explicit broadcasts undone where the op broadcasts by itself."""
+        if _BROADCAST not in [v.node and v.node.op for v in inputs]:
+            return inputs
         result = list(inputs)
         for i, value in enumerate(inputs):
             node = value.node
-            if node is not None and node.op.name == "broadcast_to":
+            if node is not None and node.op is _BROADCAST:
                 others = [v.shape for j, v in enumerate(result) if j != i]
                 if np.broadcast_shapes(node.inputs[0].shape, *others) == shape:
                     result[i] = node.inputs[0]
         return tuple(result)
 
-    def rewrite(
-        self, name: str, inputs: tuple[Value, ...], params: dict[str, Any], aval: Aval
-    ) -> Value | None:
-        x = inputs[0]
-        same = x.aval == aval
-        if name in _NO_OP_WHEN_SAME_SHAPE:
-            if same and (name != "slice" or all(step == 1 for step in params["steps"])):
-                return x
-            if name == "reshape" and x.node is not None and x.node.op.name == "reshape":
-                return self.again("reshape", x.node.inputs[0], **params)
-        elif name == "cast":
-            if same:
-                return x
-        elif name == "stop_gradient":
-            return None if self.keep_stops else x
-        elif name == "transpose":
-            axes = params["axes"]
-            if axes == tuple(range(len(axes))):
-                return x
-            if x.node is not None and x.node.op.name == "transpose":
-                inner = x.node.params["axes"]
-                return self.again("transpose", x.node.inputs[0], axes=tuple(inner[a] for a in axes))
-        elif name == "neg":
-            if x.node is not None and x.node.op.name == "neg":
-                return x.node.inputs[0]
-        elif name == "mul":
-            y = inputs[1]
-            if same and _is_scalar(y, 1.0):
-                return x
-            if y.aval == aval and _is_scalar(x, 1.0):
-                return y
-            if x is y and aval.dtype.kind == "f":
-                return self.again("square", x)
-        elif name == "div" or name == "sub":
-            if same and _is_scalar(inputs[1], 1.0 if name == "div" else 0.0):
-                return x
-        elif name == "pow":
-            return self.power(x, inputs[1], aval)
-        elif name == "where":
-            return self.choice(x, inputs, aval)
-        elif "axes" in params and all(x.shape[axis] == 1 for axis in params["axes"]):
-            return self.trivial_reduction(x, aval)
+    def unchanged(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        return inputs[0] if inputs[0].aval == aval else None
+
+    def slice(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        return inputs[0] if inputs[0].aval == aval and all(step == 1 for step in params["steps"]) else None
+
+    def reshape(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        (x,) = inputs
+        if x.aval == aval:
+            return x
+        if x.node is not None and x.node.op.name == "reshape":
+            return self.again("reshape", x.node.inputs[0], **params)
         return None
 
-    def power(self, x: Value, exponent: Value, aval: Aval) -> Value | None:
+    def stop_gradient(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        return None if self.keep_stops else inputs[0]
+
+    def transpose(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        (x,), axes = inputs, params["axes"]
+        if axes == tuple(range(len(axes))):
+            return x
+        if x.node is not None and x.node.op.name == "transpose":
+            inner = x.node.params["axes"]
+            return self.again("transpose", x.node.inputs[0], axes=tuple(inner[a] for a in axes))
+        return None
+
+    def neg(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        node = inputs[0].node
+        return node.inputs[0] if node is not None and node.op.name == "neg" else None
+
+    def mul(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        x, y = inputs
+        if _is_scalar(y, 1.0) and x.aval == aval:
+            return x
+        if _is_scalar(x, 1.0) and y.aval == aval:
+            return y
+        return self.again("square", x) if x is y and aval.dtype.kind == "f" else None
+
+    def div(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        return inputs[0] if _is_scalar(inputs[1], 1.0) and inputs[0].aval == aval else None
+
+    def sub(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        return inputs[0] if _is_scalar(inputs[1], 0.0) and inputs[0].aval == aval else None
+
+    def power(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        x, exponent = inputs
         if exponent.node is not None or exponent.data is None or exponent.shape != () or x.aval != aval:
             return None
         how = _POWERS.get(float(exponent.data))
@@ -178,15 +192,36 @@ class _Simplifier:
             return self.again("mul", self.again("square", x), x)
         return self.again(how, x)
 
-    def choice(self, condition: Value, inputs: tuple[Value, ...], aval: Aval) -> Value | None:
+    def choice(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        condition = inputs[0]
         if condition.node is not None or condition.data is None or condition.shape != ():
             return None
         chosen = inputs[1] if condition.data else inputs[2]
         return chosen if chosen.aval == aval else self.again("broadcast_to", chosen, shape=aval.shape)
 
-    def trivial_reduction(self, x: Value, aval: Aval) -> Value:
+    def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
+        x = inputs[0]
+        if any(x.shape[axis] != 1 for axis in params["axes"]):
+            return None
         value = x if x.dtype == aval.dtype else self.again("cast", x, dtype=aval.dtype)
         return value if value.shape == aval.shape else self.again("reshape", value, shape=aval.shape)
+
+
+# What an op of some name is simpler as; what has axes and is not here is a reduction.
+_RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] = {
+    "broadcast_to": _Simplifier.unchanged,
+    "cast": _Simplifier.unchanged,
+    "div": _Simplifier.div,
+    "mul": _Simplifier.mul,
+    "neg": _Simplifier.neg,
+    "pow": _Simplifier.power,
+    "reshape": _Simplifier.reshape,
+    "slice": _Simplifier.slice,
+    "stop_gradient": _Simplifier.stop_gradient,
+    "sub": _Simplifier.sub,
+    "transpose": _Simplifier.transpose,
+    "where": _Simplifier.choice,
+}
 
 
 def _is_scalar(value: Value, number: float) -> bool:
