@@ -21,7 +21,7 @@ from tracejit.ir import Graph, Node, Value, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import Pieces, Strided
 from tracejit.passes.apart import Apart
-from tracejit.passes.fuse import Fused, Loop, Step
+from tracejit.passes.fuse import Call, Fused, Loop, Step
 from tracejit.passes.launches import Launch, Section, Single
 from tracejit.passes.plan import Place, Plan
 from tracejit.program import Program
@@ -286,8 +286,14 @@ class _Describer:
         nodes, step = each.nodes, each.step
         if not nodes and step is not None and not isinstance(step, Loop) and _is_copied(step.node):
             nodes = [step.node]
-        found = [self.number(node) for node in nodes]
+        together = [self.put_together(root) for root in each.writes]
+        found = [self.number(node) for node in (*nodes, *together)]
         return tuple(sorted({number for number in found if number is not None}))
+
+    def put_together(self, root: Value) -> Node | None:
+        """Return the node that puts a root together, of pieces that several launches may write."""
+        step = self.fused.home.get(root)
+        return step.node if isinstance(step, Call) and isinstance(step.node.op.emit, Pieces) else None
 
     def purpose(self, each: _Launched) -> str:
         """Return what a launch that computes no operation is for."""
@@ -377,6 +383,9 @@ class _Describer:
         for step, each in ((made, maker), (read, reader)):
             if not isinstance(step, Loop):
                 return _of_call(step.node, each)
+        node = self.put_together(root)
+        if node is not None:
+            return Apart.PIECES.says(op=node.op.name)
         assert isinstance(made, Loop) and isinstance(read, Loop)
         if made.whole is not None and made.whole is read.whole:
             return Apart.LONG.says(count=len(made.whole.nodes))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tracejit.ir import Value
 from tracejit.passes import products
 from tracejit.passes.launches import KernelLaunch, Single, product_launch
-from tracejit.passes.lower import Access
+from tracejit.passes.lower import Access, Nest
 from tracejit.passes.parts import Divisible
 from tracejit.passes.products import Product
 
@@ -74,13 +74,20 @@ def rows_of_nest(found: Divisible) -> Rows:
     for k, access in enumerate((*nest.reads, *nest.writes)):
         if k >= first and k - first in found.shared:
             continue
-        stride, *strides = access.strides
-        if stride == 0:
+        walk = walk_of(nest, access, k >= first)
+        if walk is None:
             wholly.add(access.root)
-            continue
-        inner = zip(nest.extents[1:], strides, strict=True)
-        walks.append(_walk(access, extent, stride, k >= first, *inner))
+        else:
+            walks.append(walk)
     return Rows(extent, 1, found.most, tuple(walks), frozenset(wholly), found)
+
+
+def walk_of(nest: Nest, access: Access, is_written: bool) -> Walk | None:
+    """Return how the rows of a nest, along its first axis, walk through memory; None if they all touch the same."""
+    stride, *strides = access.strides
+    if stride == 0:
+        return None
+    return _walk(access, nest.extents[0], stride, is_written, *zip(nest.extents[1:], strides, strict=True))
 
 
 def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Rows]:

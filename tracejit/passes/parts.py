@@ -186,7 +186,7 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
         if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
             return None  # later passes wait for what earlier ones folded over all elements
         nest, tail = _without_tail(nest)
-    nest = _outer_joined(nest, wanted)
+    nest = outer_joined(nest, wanted)
     if not nest.extents:
         return None
     accumulated = _accumulations(nest)
@@ -236,7 +236,7 @@ def _line_ns(line: object) -> float:
     return _NS_PER_COST if isinstance(line, Fold) else 2 * _NS_PER_TOUCH
 
 
-def _outer_joined(nest: Nest, wanted: int) -> Nest:
+def outer_joined(nest: Nest, wanted: int) -> Nest:
     """Return the nest with its outermost axes joined, where memory allows, until there are enough rows."""
     while nest.extents and nest.extents[0] < wanted:
         if len(nest.extents) < 2 or nest.split == 1:

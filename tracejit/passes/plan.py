@@ -16,11 +16,12 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.ops.op import KernelCall, Layout, Piece, Pieces, Strided, contiguous
 from tracejit.passes import products, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Single, product_launch
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
+from tracejit.passes.pieces import Destination, destinations_of, pieces_of, place
 from tracejit.passes.products import Matrices, Product
 from tracejit.passes.sections import schedule
 
@@ -63,6 +64,9 @@ class _Planner:
         self.copies: dict[Value, Value] = {}
         self.uses = Counter(v for node in graph.nodes for v in node.inputs)
         self.turned: dict[tuple[Matrices, int, int, int], Value] = {}  # copies of matrices, by rows
+        self.destinations: dict[int, list[Destination]] = {}  # of what loops make, by loop
+        self.put_together: dict[Node, list[tuple[Piece, Layout]]] = {}
+        self.there: set[tuple[Node, int]] = set()  # pieces that are where they belong
 
     def run(self) -> Plan:
         for i, value in enumerate(self.graph.inputs):
@@ -71,7 +75,7 @@ class _Planner:
         copied_outputs = self.place_outputs()
         for step in self.fused.steps:
             if isinstance(step, Loop):
-                self.run_nest(lower(step, self.fused, stored.get(id(step), ())))
+                self.loop(step, stored.get(id(step), {}))
             else:
                 self.call(step.node)
         for index, value in copied_outputs:
@@ -84,15 +88,19 @@ class _Planner:
         outputs = [v.aval for v in self.graph.outputs]
         return Plan(launches, self.places, outputs, constants, arena_bytes, self.checked)
 
-    def stored(self) -> dict[int, list[Value]]:
-        """Return, for each loop, the values that need memory: read by another step, or an output."""
-        home, source = self.fused.home, self.fused.source
-        result: dict[int, dict[Value, None]] = {}
+    def stored(self) -> dict[int, dict[Value, bool]]:
+        """Return, for each loop, the values that need memory, and whether they are read there, or are an output.
 
-        def store(value: Value) -> None:
+        If not, they are only pieces of what is put together.
+        """
+        home, source = self.fused.home, self.fused.source
+        result: dict[int, dict[Value, bool]] = {}
+
+        def store(value: Value, is_read: bool = True) -> None:
             step = home.get(value)
             if isinstance(step, Loop):
-                result.setdefault(id(step), {})[value] = None
+                values = result.setdefault(id(step), {})
+                values[value] = is_read or values.get(value, False)
 
         for step in self.fused.steps:
             if isinstance(step, Loop):
@@ -102,11 +110,12 @@ class _Planner:
                         if home.get(base) is not step or base in step.accumulates:
                             store(self.fused.view(value)[0])
             else:
-                for value in step.node.inputs:
-                    store(self.fused.view(value)[0])
+                wanted = self.wanted(step.node)
+                for number, value in enumerate(step.node.inputs):
+                    store(self.fused.view(value)[0], number not in wanted)
         for value in self.graph.outputs:
             store(self.fused.view(value)[0])
-        return {key: list(values) for key, values in result.items()}
+        return result
 
     def place_outputs(self) -> list[tuple[int, Value]]:
         """Place roots that are outputs as they are; return the outputs that have to be copied at the end."""
@@ -153,6 +162,17 @@ class _Planner:
                 arena.give(self.places[root].offset, root.aval.size * root.dtype.itemsize)
         return arena.size_bytes
 
+    def loop(self, loop: Loop, stored: dict[Value, bool]) -> None:
+        """Launch a loop, which writes pieces where they belong if it can."""
+        nest = lower(loop, self.fused, stored)
+        destinations = self.destinations.get(id(loop))
+        if destinations:
+            placed = place(nest, loop, destinations, [value for value, is_read in stored.items() if is_read])
+            if placed is not None:
+                nest = placed
+                self.there.update((each.node, each.number) for each in destinations)
+        self.run_nest(nest)
+
     def run_nest(self, nest: Nest) -> None:
         """Launch a nest, over several short rows at a time."""
         tiled = tiles.tile(nest)
@@ -184,7 +204,7 @@ class _Planner:
             source, out = node.inputs[0], node.output
             self.copy(self.fused.view(source), (out, contiguous(source.shape)))
         elif isinstance(emit, Pieces):
-            self.pieces(node, emit)
+            self.pieces(node)
         elif node.op.kind is Kind.CONTRACT:
             self.contract(node)
         elif isinstance(emit, KernelCall):
@@ -211,15 +231,24 @@ class _Planner:
             self.places[self._fault] = Place("output", len(self.graph.outputs), 0)
         return self._fault
 
-    def pieces(self, node: Node, emit: Pieces) -> None:
+    def wanted(self, node: Node) -> set[int]:
+        """Note which inputs of a step loops are to write where the step puts them together; return their numbers."""
+        if not isinstance(node.op.emit, Pieces):
+            return set()
+        pieces = self.put_together[node] = pieces_of(node)
+        found = destinations_of(node, pieces, self.fused)
+        for each in found:
+            self.destinations.setdefault(id(self.fused.home[each.value]), []).append(each)
+        return {int(pieces[each.number][0].source) for each in found}
+
+    def pieces(self, node: Node) -> None:
+        """Copy the pieces that are not where they belong."""
         out = node.output
-        strides = contiguous(out.shape).strides
-        for piece in emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params):
-            offset = sum(start * stride for start, stride in zip(piece.start, strides, strict=True))
-            steps = tuple([step * stride for step, stride in zip(piece.step, strides, strict=True)])
-            target = (out, Layout(offset, piece.shape, steps))
+        for number, (piece, target) in enumerate(self.put_together[node]):
+            if (node, number) in self.there:
+                continue
             if piece.fill:
-                self.copy(Literal(out.dtype.type(piece.source), out.dtype), target)
+                self.copy(Literal(out.dtype.type(piece.source), out.dtype), (out, target))
                 continue
             value = node.inputs[int(piece.source)]
             root, layout = self.fused.view(value)
@@ -227,7 +256,7 @@ class _Planner:
             own = tuple([
                 0 if extent == 1 else stride for extent, stride in zip(layout.shape, layout.strides, strict=True)
             ])  # fmt: skip
-            self.copy((root, Layout(layout.offset, piece.shape, (0,) * extra + own)), target)
+            self.copy((root, Layout(layout.offset, piece.shape, (0,) * extra + own)), (out, target))
 
     def contract(self, node: Node) -> None:
         """Launch a matrix product, by tiles or by BLAS."""

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loops write what they make straight into the array that is put together of it, and only where that costs nothing."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import graphs
+import numpy as np
+import pytest
+import test_parts
+from graphs import Maker, random_case
+from races import check_races
+
+import tracejit as tj
+from tracejit import pipeline, trace
+from tracejit.aval import Aval
+from tracejit.backend import cpu
+from tracejit.backend.cpu import CpuExecutable
+from tracejit.backend.pool import Pool
+from tracejit.backend.python import PythonExecutable
+from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.passes import pieces, plan
+from tracejit.passes.fuse import Loop
+from tracejit.passes.launches import NestLaunch, Section, Single
+from tracejit.passes.lower import Nest
+from tracejit.passes.pieces import Destination
+
+always_in_parts = test_parts.always_in_parts
+always_in_bands = test_parts.always_in_bands
+F32 = np.dtype(np.float32)
+Make = Callable[..., Value | Sequence[Value]]
+
+
+def graph_of(make: Make, *shapes: tuple[int, ...]) -> Graph:
+    b = Builder(Graph())
+    made = make(b, *[b.input(Aval(shape, None, F32)) for shape in shapes])
+    b.graph.outputs = [made] if isinstance(made, Value) else list(made)
+    return b.graph
+
+
+def singles(graph: Graph) -> list[Single]:
+    """Return what is launched, of sections the first task."""
+    launches = pipeline.stages(graph).plan.launches
+    return [each for one in launches for each in (one.tasks[0] if isinstance(one, Section) else [one])]
+
+
+def names(graph: Graph) -> list[str]:
+    return [
+        (" ".join(node.op.name for node in each.nodes) or "copy")
+        if isinstance(each, NestLaunch)
+        else each.name
+        for each in singles(graph)
+    ]
+
+
+def agrees(graph: Graph) -> list[str]:
+    """Return the names of launches, of a program that computes what the graph does."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
+    stages = pipeline.stages(graph)
+    for found, want in zip(PythonExecutable(stages.program)(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    check_races(stages.plan)
+    return names(graph)
+
+
+def test_loops_write_where_their_values_belong() -> None:
+    def make(b: Builder, x: Value, y: Value) -> Value:
+        return b.concatenate(b.tanh(x), b.exp(y), axis=1)
+
+    graph = graph_of(make, (4, 64), (4, 96))
+    assert agrees(graph) == ["tanh", "exp"]
+    (tanh, exp) = (each.nest.writes for each in singles(graph) if isinstance(each, NestLaunch))
+    assert [(a.offset, a.strides) for a in (*tanh, *exp)] == [(0, (160, 1)), (64, (160, 1))]
+    assert pipeline.build(graph).arena_bytes == 0
+
+
+def test_a_value_is_written_to_each_of_its_places_and_kept_for_who_reads_it() -> None:
+    def make(b: Builder, x: Value, y: Value) -> list[Value]:
+        z = b.tanh(x)
+        return [b.concatenate(z, y, z, axis=1), b.concatenate(z, y, axis=0), b.matmul(z, y)]
+
+    graph = graph_of(make, (64, 64), (64, 64))
+    assert sorted(agrees(graph)) == ["copy", "copy", "product", "tanh"]
+    (loop,) = [each for each in singles(graph) if isinstance(each, NestLaunch) and each.nodes]
+    assert [a.offset for a in loop.nest.writes] == [0, 0, 128, 0]
+    assert [a.strides for a in loop.nest.writes] == [(64, 1), (192, 1), (192, 1), (64, 1)]
+
+
+def test_what_is_stacked_is_written_there() -> None:
+    def make(b: Builder, x: Value, w: Value) -> Value:
+        rows = []
+        for _ in range(4):
+            x = b.tanh(b.matmul(x, w))
+            rows.append(b.reshape(x, shape=(16, 1, 16)))
+        return b.concatenate(*rows, axis=1)
+
+    assert agrees(graph_of(make, (16, 16), (16, 16))) == ["product", "tanh"] * 4
+
+
+def test_slices_of_which_all_are_used_have_a_gradient_that_loops_write() -> None:
+    def make(b: Builder, x: Value, w: Value) -> Value:
+        gates = b.matmul(x, w)
+        parts = [b.slice(gates, starts=(0, at), stops=(16, at + 32), steps=(1, 1)) for at in (0, 32, 64)]
+        zeros = b.broadcast_to(b.constant(np.zeros((), F32)), shape=(16, 96))
+        whole = zeros
+        for at, part in zip((0, 32, 64), parts, strict=True):
+            places = {"starts": (0, at), "stops": (16, at + 32), "steps": (1, 1)}
+            amid = b.setslice(zeros, b.tanh(part), **places)
+            whole = amid if whole is zeros else b.add(whole, amid)
+        return b.matmul(whole, b.transpose(w, axes=(1, 0)))
+
+    assert agrees(graph_of(make, (16, 16), (16, 96))) == ["product", "tanh tanh tanh", "transpose", "product"]
+
+
+def sums(b: Builder, x: Value) -> Value:
+    return b.concatenate(b.sum(x, axes=(0,), keepdims=True), x, axis=0)
+
+
+def of_everything(b: Builder, x: Value) -> Value:
+    total = b.reshape(b.sum(b.tanh(x), axes=(0, 1), keepdims=False), shape=(1,))
+    return b.concatenate(total, total, axis=0)
+
+
+def overlapping(b: Builder, x: Value) -> Value:
+    return b.setslice(x, b.tanh(x), starts=(0, 0), stops=(8, 64), steps=(1, 1))
+
+
+def transposed(b: Builder, x: Value) -> Value:
+    y = b.tanh(x)
+    return b.concatenate(b.transpose(y, axes=(1, 0)), b.transpose(x, axes=(1, 0)), axis=1)
+
+
+def backwards(b: Builder, x: Value) -> Value:
+    places = (((7, 0), (-1, 64), (-1, 1)), ((8, 0), (16, 64), (1, 1)))
+    return b.assemble(b.tanh(x), x, shape=(16, 64), places=places)
+
+
+def every_other(b: Builder, x: Value) -> Value:
+    places = (((0, 0), (8, 128), (1, 2)), ((0, 1), (8, 128), (1, 2)))
+    return b.assemble(b.tanh(x), x, shape=(8, 128), places=places)
+
+
+def repeated(b: Builder, x: Value) -> Value:
+    row = b.tanh(b.slice(x, starts=(0, 0), stops=(1, 64), steps=(1, 1)))
+    return b.concatenate(b.broadcast_to(row, shape=(8, 64)), x, axis=1)
+
+
+def a_slice(b: Builder, x: Value) -> Value:
+    return b.concatenate(b.slice(b.tanh(x), starts=(0, 0), stops=(8, 60), steps=(1, 1)), x, axis=1)
+
+
+@pytest.mark.parametrize(
+    "make", [sums, of_everything, overlapping, transposed, backwards, every_other, repeated, a_slice]
+)
+def test_other_pieces_are_copied(make: Make) -> None:
+    assert agrees(graph_of(make, (8, 64))).count("copy") == 2
+
+
+def test_pieces_of_another_dtype_are_copied() -> None:
+    b = Builder(Graph())
+    x = b.input(Aval((8, 64), None, F32))
+    node = b.concatenate(x, b.cast(b.tanh(x), dtype=np.dtype(np.float64)), axis=1).node
+    b.graph.outputs = [node.output]
+    assert [value.dtype for value in node.inputs] == [np.float64, np.float64]
+    assert agrees(b.graph) == ["tanh cast cast"]
+
+
+def short_rows(b: Builder, x: Value) -> Value:
+    return b.concatenate(b.tanh(x), x, axis=1)
+
+
+def cheap(b: Builder, x: Value) -> Value:
+    return b.concatenate(b.mul(x, 2.0), x, axis=1)
+
+
+def with_bias(b: Builder, x: Value, bias: Value) -> Value:
+    return b.concatenate(b.tanh(b.add(x, bias)), x, axis=1)
+
+
+def blocks(b: Builder, x: Value) -> Value:
+    return b.concatenate(b.tanh(x), x, axis=1)
+
+
+def below_a_taller_one(b: Builder, x: Value, y: Value) -> Value:
+    return b.concatenate(y, b.tanh(x), axis=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes", "copies"),
+    [
+        (short_rows, ((100, 20),), 2),  # 2000 elements follow each other, or 20
+        (short_rows, ((100, 100),), 1),  # rows that are long anyway
+        (short_rows, ((100, 32),), 1),  # rows that are vectors
+        (cheap, ((100, 20),), 1),
+        (with_bias, ((100, 20), (20,)), 3),  # several rows at a time, for which the bias is repeated
+        (with_bias, ((100, 64), (64,)), 1),
+        (with_bias, ((200, 7), (7,)), 3),
+        (with_bias, ((20, 20), (20,)), 1),  # too little for that
+        (blocks, ((2, 100, 64),), 2),  # 200 rows, or 2
+        (blocks, ((8, 100, 64),), 1),
+        (below_a_taller_one, ((8, 64), (9, 64)), 2),  # bands of 8 rows would not be those of 9
+        (below_a_taller_one, ((8, 64), (8, 64)), 1),
+        (below_a_taller_one, ((8, 64), (16, 64)), 1),
+    ],
+)
+def test_loops_keep_memory_of_their_own_where_they_would_run_otherwise(
+    make: Make, shapes: Sequence[tuple[int, ...]], copies: int
+) -> None:
+    assert agrees(graph_of(make, *shapes)).count("copy") == copies
+
+
+def test_a_kernel_can_tell_what_it_writes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracejit.kernels import pointers
+
+    assert pieces.MOST_WRITES == pointers._WRITE_SCOPES
+    graph = graph_of(lambda b, x: b.concatenate(*[b.tanh(x)] * 5, axis=0), (4, 4))
+    for most, copies in ((5, 0), (4, 5)):
+        monkeypatch.setattr(pieces, "MOST_WRITES", most)
+        assert agrees(graph).count("copy") == copies
+
+
+def gated_unit(params: dict[str, Any], x: Any, steps: int) -> Any:
+    width = params["wh"].shape[0]
+    h = tj.zeros_like(x[0] @ params["wx"][:, :width])
+    for t in range(steps):
+        of_x, of_h = x[t] @ params["wx"] + params["b"], h @ params["wh"] + params["b"]
+        reset = tj.sigmoid(of_x[:, :width] + of_h[:, :width])
+        update = tj.sigmoid(of_x[:, width : 2 * width] + of_h[:, width : 2 * width])
+        new = tj.tanh(of_x[:, 2 * width :] + reset * of_h[:, 2 * width :])
+        h = (1 - update) * new + update * h
+    return (h**2).mean()
+
+
+def graph_of_gated_unit(steps: int, width: int) -> Graph:
+    shapes = {"wx": (16, 3 * width), "wh": (width, 3 * width), "b": (3 * width,)}
+    with trace.Recorder("gated") as recorder:
+        params = {
+            name: recorder.input(tj.dlarray(np.full(shape, 0.1, F32))) for name, shape in shapes.items()
+        }
+        x = recorder.input(tj.dlarray(np.ones((steps, 32, 16), F32)))
+        loss = gated_unit(params, x, steps)
+        found = tj.dlgradient(loss, params)
+        recorder.graph.outputs = [recorder.value(each) for each in (loss, *found.values())]
+    return recorder.graph
+
+
+@pytest.mark.parametrize("width", [24, 64])
+def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
+    launches = [pipeline.build(graph).launches for graph in made]
+    assert not any("copy" in agrees(graph) for graph in made)
+    monkeypatch.setattr(plan, "place", lambda *args: None)
+    copied = [pipeline.build(graph).launches for graph in made]
+    # Two arrays of three pieces in each step.
+    assert copied[1] - copied[0] - (launches[1] - launches[0]) == 6 * 3
+
+
+def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of_gated_unit(20, 64)
+    program = pipeline.build(graph)
+    assert sum(row.length > 1 and row.part == 0 for row in program.rows) > 6
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal(v.shape).astype(F32) / 8 for v in graph.inputs]
+    found = []
+    for size in (0, 2, 4):
+        pool = Pool(size) if size else None
+        monkeypatch.setattr(cpu, "pool", lambda code, pool=pool: pool)
+        run = CpuExecutable(program)
+        found += [[part.tobytes() for part in run(arrays)] for _ in range(40)]
+        if pool is not None:
+            pool.stop()
+    assert all(each == found[0] for each in found)
+    for got, want in zip(run(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-6)
+
+
+class Joiner(Maker):
+    """Makes random graphs of which much is put together of pieces."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.steps += [self.concatenate] * 5 + [self.sum_of_slices] * 4 + [self.stack] * 4 + [self.unary] * 3
+
+    def stack(self) -> Value | None:
+        x = self.pick(lambda v: v.ndim < 4)
+        if x is None:
+            return None
+        like = x.shape
+        rows = [x, *[self.pick(lambda v: v.shape == like) or x for _ in range(self.rnd.randint(1, 3))]]
+        axis = self.rnd.randint(0, x.ndim)
+        apart = [self.b.reshape(row, shape=(*like[:axis], 1, *like[axis:])) for row in rows]
+        return self.derived(self.b.concatenate(*apart, axis=axis), *rows)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Make graphs of pieces; count those that loops write."""
+    found: list[int] = []
+
+    def place(nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: list[Value]) -> Nest | None:
+        placed = pieces.place(nest, loop, destinations, kept)
+        found.append(0 if placed is None else len(destinations))
+        return placed
+
+    monkeypatch.setattr(plan, "place", place)
+    monkeypatch.setattr(graphs, "Maker", Joiner)
+    return found
+
+
+@pytest.mark.parametrize("wherever", [False, True], ids=["if-it-pays", "wherever-it-can"])
+@pytest.mark.parametrize("cut", ["always_in_parts", "always_in_bands"])
+def test_pieces_of_random_graphs(
+    cut: str,
+    wherever: bool,
+    counted: list[int],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    request.getfixturevalue(cut)
+    if wherever:
+        monkeypatch.setattr(pieces, "_runs_alike", lambda *args: True)
+    for seed in range(50):
+        test_parts.check(seed, ("float64", "float32", "int64"), 30, bool(seed % 2))
+        maker = random_case(random.Random(seed), 30)
+        if maker is not None:
+            check_races(pipeline.stages(maker.graph).plan)
+    assert sum(counted) > 150
