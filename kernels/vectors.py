@@ -15,6 +15,13 @@ dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register
                                                 no memory; stores begin with the last row
     add_tiles_f32x16(tile, tile)
     transpose_f32x16(tile)                      of as many rows as lanes
+    turn_f32x16(tile)                           of no more rows than lanes: as many rows as there are lanes, each begins
+                                                with its column of the tile; what follows is anything
+    add_dots_f32x16(tile, x, at_x, rows, x_stride, y, at_y, columns, y_stride, width)
+                                                to the vector of each row r and column c, in this order, in the first
+                                                `width` lanes: neighbours from x[at_x + rows[r] * x_stride] on times
+                                                those from y[at_y + columns[c] * y_stride] on
+    sum_lanes_f32x16(tile)                      of no more rows than lanes: one row, of the sums of the rows
 """
 
 from collections.abc import Callable
@@ -29,7 +36,7 @@ from numba.extending import intrinsic, register_model
 from .pointers import DTYPES, Pointer, annotate
 
 _LANES = {"f32": (4, 8, 16, 32, 64), "f64": (2, 4, 8, 16, 32)}
-_ROWS = (2, 3, 4, 6, 8, 16)
+_ROWS = tuple(range(1, 17))
 
 
 class Vector(types.Type):  # type: ignore[misc]
@@ -80,6 +87,7 @@ class _Maker:
             "load": self.load(), "store": self.store(), "load_first": self.load_first(),
             "load_tile": self.load_tile(), "store_tile": self.store_tile(), "add_tiles": self.add_tiles(),
             "zero": self.zero(), "add_outer": self.add_outer(), "transpose": self.transpose(),
+            "turn": self.turn(), "add_dots": self.add_dots(), "sum_lanes": self.sum_lanes(),
         }  # fmt: skip
 
     def tile(self, rows: Any) -> Any:
@@ -273,6 +281,113 @@ class _Maker:
             return (signature(tile, tile), codegen) if tile.count == self.lanes else None
 
         return transpose
+
+    def turn(self) -> Any:
+        @intrinsic
+        def turn(typing_context: Any, tile: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                vectors = cgutils.unpack_tuple(builder, args[0])
+                count = _power_of_two(len(vectors))
+                nothing = ir.Constant(self.llvm, ir.Undefined)
+                vectors += [nothing] * (count - len(vectors))
+                low, high = (
+                    [i // 2 + start + self.lanes * (i % 2) for i in range(self.lanes)]
+                    for start in (0, self.lanes // 2)
+                )
+                # As in transpose(), but of fewer vectors, so that each then holds several rows.
+                for _ in range(count.bit_length() - 1):
+                    vectors = [
+                        self.shuffle(
+                            builder, vectors[i // 2], vectors[i // 2 + count // 2], high if i % 2 else low
+                        )
+                        for i in range(count)
+                    ]
+                each = self.lanes // count
+                rows = [
+                    self.shuffle(builder, vectors[row // each], nothing, [
+                        min(row % each * count + i, self.lanes - 1) for i in range(self.lanes)
+                    ])
+                    for row in range(self.lanes)
+                ]  # fmt: skip
+                return context.make_tuple(builder, sig.return_type, rows)
+
+            fits = tile.count <= self.lanes
+            return (signature(types.UniTuple(self.vector, self.lanes), tile), codegen) if fits else None
+
+        return turn
+
+    def add_dots(self) -> Any:
+        @intrinsic
+        def add_dots(
+            typing_context: Any, tile: Any, x: Any, at_x: Any, rows: Any, x_stride: Any, y: Any, at_y: Any,
+            columns: Any, y_stride: Any, width: Any,
+        ) -> Any:  # fmt: skip
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                mask = self.mask(builder, args[9])
+                left = [self.read(builder, args[1], at, mask, x.scope) for at in _places(builder, *args[2:5])]
+                right = [
+                    self.read(builder, args[5], at, mask, y.scope) for at in _places(builder, *args[6:9])
+                ]
+                pairs = [(a, b) for a in left for b in right]
+                kind = ir.FunctionType(self.llvm, [self.llvm] * 3)
+                fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.{self.mangled}")
+                sums = [
+                    builder.call(fma, [*pair, before])
+                    for pair, before in zip(pairs, cgutils.unpack_tuple(builder, args[0]), strict=True)
+                ]
+                _keep_rolled(builder)
+                return context.make_tuple(builder, sig.return_type, sums)
+
+            numbers = (types.intp, rows, types.intp), (types.intp, columns, types.intp, types.intp)
+            typed = signature(tile, tile, x, *numbers[0], y, *numbers[1])
+            return (typed, codegen) if self.owns(x) and self.owns(y) else None
+
+        return add_dots
+
+    def sum_lanes(self) -> Any:
+        @intrinsic
+        def sum_lanes(typing_context: Any, tile: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                vectors = cgutils.unpack_tuple(builder, args[0])
+                lanes = self.lanes
+                vectors += [self.llvm(None)] * (_power_of_two(len(vectors)) - len(vectors))
+                # Each step adds the halves of what is left of each vector, and puts the sums of two into one.
+                width = lanes
+                while width > 1:
+                    width //= 2
+                    half = len(vectors) // 2
+                    firsts, seconds = vectors[:half], vectors[half:]
+                    if not half:
+                        firsts, seconds = vectors, vectors
+                    low = [
+                        i // (2 * width) * 2 * width + i % width + i // width % 2 * lanes
+                        for i in range(lanes)
+                    ]
+                    vectors = [
+                        builder.fadd(
+                            self.shuffle(builder, a, b, low),
+                            self.shuffle(builder, a, b, [i + width for i in low]),
+                        )
+                        for a, b in zip(firsts, seconds, strict=True)
+                    ]
+                step = lanes // _power_of_two(tile.count)
+                whole = self.shuffle(
+                    builder, vectors[0], vectors[0], [i * step % lanes for i in range(lanes)]
+                )
+                return context.make_tuple(builder, sig.return_type, [whole])
+
+            fits = tile.count <= self.lanes
+            return (signature(types.UniTuple(self.vector, 1), tile), codegen) if fits else None
+
+        return sum_lanes
+
+    def shuffle(self, builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(first, second, ir.VectorType(ir.IntType(32), self.lanes)(lanes))
+
+
+def _power_of_two(count: int) -> int:
+    """Return the least power of two that is no less than a number."""
+    return 1 << (count - 1).bit_length()
 
 
 def _keep_rolled(builder: Any) -> None:

@@ -30,7 +30,7 @@ def touches(launch: Single, stop: int | None = None) -> list[Touch]:
         return [Touch(a.root, _walked(a, nest.extents), False) for a in read] + [
             Touch(a.root, _walked(a, nest.extents), True) for a in nest.writes
         ]
-    if launch.name in ("product", "panels"):
+    if launch.name in ("product", "panels", "columns", "dots"):
         return list(_of_product(launch))
     *_, out = launch.pointers
     found = [Touch(root, np.arange(root.aval.size), False) for root in launch.reads]
@@ -56,7 +56,7 @@ def _spanned(offset: int, *axes: tuple[int, int]) -> np.ndarray:
 
 def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
     count, m, n, k, x_row, x_column, x_batch, y_row, *strides, out_row, out_batch, add = launch.numbers
-    y_column, y_batch = strides if launch.name == "panels" else (1, *strides)
+    y_column, y_batch = (1, *strides) if launch.name == "product" else strides
     x, y, out = launch.pointers
     if 0 in (count, m, n):
         return

@@ -121,7 +121,7 @@ def test_operands_however_they_lie(dtype: str, blas: bool, monkeypatch: pytest.M
     for x_lies, y_lies in itertools.product(LIES, LIES):
         for m, n, k in ((9, 34, 5), (1, 20, 6), (3, 1, 7), (18, 4, 17), (2, 3, 1)):
             x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
-            assert kernels(program_of(x, y))[-1] == ("gemm" if blas else "product")
+            assert (kernels(program_of(x, y))[-1] == "gemm") is blas
             check(by_numba, x, y)
 
 
@@ -227,6 +227,146 @@ def launch(kernel: Kernel, numbers: Sequence[int], *arrays: np.ndarray) -> None:
     """Run a compiled kernel on arrays."""
     arguments = np.array([*numbers, *[array.ctypes.data for array in arrays]], np.intp)
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address(kernel))(arguments.ctypes.data)
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multiply by the kernels for narrow results wherever they can."""
+    for name in ("COLUMNS_DEPTH", "COLUMNS_WIDE_DEPTH", "DOTS_DEPTH"):
+        monkeypatch.setattr(products, name, 0)
+    for name in ("COLUMNS_BYTES", "DOTS_BYTES", "DOTS_TURNING_BYTES"):
+        monkeypatch.setattr(products, name, products.NARROW_BYTES)
+
+
+# (m, n, k): edges of tiles of 16 rows (float32) or 8, by one vector or two, and of vectors along k.
+NARROW_SIZES = (
+    (16, 1, 1), (17, 1, 16), (33, 2, 17), (64, 3, 40), (31, 4, 15), (100, 5, 9), (16, 6, 33), (47, 7, 2), (48, 8, 3),
+    (65, 9, 16), (24, 10, 31), (32, 12, 5), (63, 13, 8), (30, 15, 2), (128, 16, 7), (33, 8, 0),
+)  # fmt: skip
+
+
+def narrow_products(dtype: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Return factors whose products are narrow, and the kernel that is to multiply them."""
+    found = []
+    for m, n, k in NARROW_SIZES:
+        if n * np.dtype(dtype).itemsize <= products.NARROW_BYTES:
+            for x_lies, y_lies in itertools.product(LIES[:4], LIES):
+                if "columns" in x_lies or y_lies != "apart":
+                    x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
+                    found.append(("columns" if "columns" in x_lies else "dots", x, y))
+    return found
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_narrow_results(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
+    factors = narrow_products(dtype)
+    for who, x, y in factors if width == 64 else factors[::5]:
+        if 1 not in x.shape and y.shape[1] > 1 and y.shape[0] > 1:
+            assert kernels(program_of(x, y)) == [who]
+        check(by_numba, x, y)
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        np.testing.assert_array_equal(twice(x, y, without_numba=False), 2 * by_numba(x, y))
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [16, 32, 64])
+def test_narrow_results_without_numba(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
+    for _, x, y in narrow_products(dtype)[::4]:
+        check(by_python, x, y)
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        np.testing.assert_array_equal(twice(x, y, without_numba=True), 2 * by_python(x, y))
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("run", [by_python, by_numba])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_narrow_results_of_what_is_not_finite(run: Callable[..., np.ndarray], dtype: str) -> None:
+    for lies in ("rows", "columns"):
+        for m, n, k in ((19, 5, 18), (35, 3, 9)):
+            x, y = matrices((m, k), dtype, lies), matrices((k, n), dtype, lies)
+            x[...], y[...] = 1, 1
+            x[m - 1, 2], y[1, n - 1] = np.nan, np.inf
+            found = run(x, y)
+            assert np.all(found[: m - 1, : n - 1] == k)
+            np.testing.assert_array_equal(found[m - 1], np.full(n, np.nan))
+            np.testing.assert_array_equal(found[: m - 1, n - 1], np.full(m - 1, np.inf))
+
+
+@pytest.mark.usefixtures("narrow")
+def test_narrow_results_of_batches() -> None:
+    for left, right in BATCHES:
+        for x_lies, y_lies in itertools.product(("rows", "columns"), ("rows", "columns", "apart")):
+            x, y = matrices((*left, 18, 5), "float32", x_lies), matrices((*right, 5, 3), "float32", y_lies)
+            check(by_numba, x, y)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_of_narrow_results(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for lies, who in (("rows", "dots"), ("columns", "columns")):
+        x, y = matrices((100, 40), dtype, lies), matrices((40, 5), dtype, "rows")
+        monkeypatch.setattr(parts, "LEAST_NS", 1e18)
+        whole = by_numba(x, y)
+        monkeypatch.setattr(parts, "LEAST_NS", 0)
+        monkeypatch.setattr(parts, "PART_NS", 1e-9)
+        rows = program_of(x, y).rows
+        assert [row.kernel.name.partition("_")[0] for row in rows] == [who] * 3
+        np.testing.assert_array_equal(by_numba(x, y), whole)
+        check(by_numba, x, y)
+
+
+@pytest.mark.usefixtures("narrow")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_narrow_kernels_write_nothing_beside_the_result(dtype: str) -> None:
+    for m, n, k in ((17, 3, 9), (33, 5, 2), (9, 1, 20), (64, 8, 1)):
+        x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
+        xt = np.ascontiguousarray(x.T)
+        place = np.full(m * n + 200, 7, dtype)
+        out = place[100 : 100 + m * n]
+        for kernel, left, strides in (
+            (gemm.columns(x.dtype, m, n, near=True), xt, (1, m, 0)),
+            (gemm.columns(x.dtype, m, n, near=False), xt, (1, m, 0)),
+            (gemm.dots(x.dtype, n), x, (k, 1, 0)),
+        ):
+            out[...] = 0
+            launch(kernel, (1, m, n, k, *strides, n, 1, 0, n, 0, 0), left, y, out)
+            np.testing.assert_allclose(out.reshape(m, n), x @ y, rtol=1e-5, atol=1e-5)
+            assert np.all(place[:100] == 7)
+            assert np.all(place[100 + m * n :] == 7)
+
+
+def test_who_multiplies_for_narrow_results() -> None:
+    def chosen(m: int, n: int, k: int, x: str = "rows", y: str = "rows", dtype: str = "float32") -> list[str]:
+        return kernels(program_of(matrices((m, k), dtype, x), matrices((k, n), dtype, y)))
+
+    assert chosen(128, 10, 128, "columns") == ["columns"]
+    assert chosen(128, 14, 128, "columns") == ["columns"]
+    assert chosen(128, 16, 128, "columns") == ["product"]
+    assert chosen(128, 16, 128, "columns", "columns") == ["columns"]
+    assert chosen(20, 10, 128, "columns") == ["product"]  # 12 of 32 lanes would be idle
+    assert chosen(20, 8, 128, "columns") == ["columns"]
+    assert chosen(8, 8, 128, "columns") == ["product"]
+    assert chosen(128, 10, 16, "columns") == ["product"]
+    assert chosen(128, 8, 16, "columns") == ["columns"]
+    assert chosen(128, 12, 8, "columns", "columns") == ["transpose", "product"]
+    assert chosen(128, 10, 128) == ["product"]
+    assert chosen(128, 2, 128) == ["dots"]
+    assert chosen(128, 2, 2000) == ["product"]
+    assert chosen(128, 2, 2000, "rows", "columns") == ["dots"]
+    assert chosen(128, 1, 2000) == ["dots"]
+    assert chosen(128, 4, 32) == ["product"]
+    assert chosen(128, 4, 48) == ["dots"]
+    assert chosen(8, 5, 128) == ["product"]
+    assert chosen(128, 7, 128) == ["product"]
+    assert chosen(128, 7, 128, "rows", "columns") == ["dots"]
+    assert chosen(128, 7, 128, "columns", dtype="float64") == ["columns"]
+    assert chosen(128, 3, 128, dtype="float64") == ["dots"]
+    assert chosen(128, 4, 128, dtype="float64") == ["product"]
 
 
 def test_few_kernels_serve_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tracejit.words import printable
 
 _LANES = (2, 4, 8, 16, 32, 64)
 _ROWS = (4, 8, 16)
-_TILE_ROWS = (2, 3, 4, 6, 8, 16)
+_TILE_ROWS = range(1, 17)
 
 
 class Memory:
@@ -130,8 +130,26 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
 
     def load_first(x: Memory, at: int, width: int) -> np.ndarray:
         vector = np.zeros(lanes, DTYPES[suffix])
-        vector[:width] = x.span(at, width)
+        if width:  # else there may be no memory
+            vector[:width] = x.span(at, width)
         return vector
+
+    def padded(numbers: np.ndarray, rest: float) -> np.ndarray:
+        vector = np.full(lanes, rest, DTYPES[suffix])
+        vector[: len(numbers)] = numbers
+        return vector
+
+    def turn(tile: list[np.ndarray]) -> list[np.ndarray]:
+        return [padded(row, np.nan) for row in np.stack(tile).T]  # nobody may rely on the rest
+
+    def add_dots(
+        tile: list[np.ndarray], x: Memory, at_x: int, rows: list[int], x_stride: int, y: Memory, at_y: int,
+        columns: list[int], y_stride: int, width: int,
+    ) -> list[np.ndarray]:  # fmt: skip
+        left = [load_first(x, at_x + row * x_stride, width) for row in rows]
+        right = [load_first(y, at_y + column * y_stride, width) for column in columns]
+        pairs = [a * b for a in left for b in right]
+        return [pair + before for pair, before in zip(pairs, tile, strict=True)]
 
     def store(out: Memory, at: int, vector: np.ndarray) -> None:
         out.span(at, lanes)[:] = vector
@@ -163,6 +181,9 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         ],
         "add_tiles": lambda tile, other: [a + b for a, b in zip(tile, other, strict=True)],
         "transpose": lambda tile: list(np.stack(tile).T),
+        "turn": turn,
+        "add_dots": add_dots,
+        "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
         "store_tile": store_tile,
     }
 

@@ -94,6 +94,11 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.product(dtype, m, n)
     if launch.name == "panels":
         return gemm.panels(dtype)
+    if launch.name == "columns":
+        _, m, n, *_ = launch.numbers
+        return gemm.columns(dtype, m, n, near=launch.numbers[8] == 1)
+    if launch.name == "dots":
+        return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
     return _adapter(launch)

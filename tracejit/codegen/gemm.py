@@ -35,6 +35,29 @@ few of. So for larger matrices another kernel copies a panel of y, as wide as a 
 where it lies by rows without gaps, and multiplies it by all rows of x. A panel of a y that lies by columns is turned
 on the way. An x that lies by columns is copied in blocks, for the same reason; one that lies by rows is read in place.
 The sums along k are then added up panel by panel, in the result.
+
+Note [narrow results]
+A result of 10 columns leaves 6 of 16 lanes unused, and the more so the fewer columns. If x lies by columns, as in the
+gradient of a weight, its rows may as well be the lanes: a tile is then 32 rows, each of its vectors 16 rows of one
+column, and y is read number by number. Only when it is stored the tile is turned. If x lies by rows, and there are very
+few columns, the lanes are neighbours along k: each vector sums up one number of the result, and its lanes are added at
+the end. For that y has to lie by columns, so it is turned first, into scratch memory. GFLOP/s on one core with AVX-512,
+float32, by tiles of the other kernel and by these:
+
+    (m, k) (k, n)          x by rows: tiles  dots    x by columns: tiles  columns
+    (128, 128) (128, 1)                  11    42                     10       30
+    (32, 32) (32, 2)                     20    46                     21       55
+    (128, 128) (128, 2)                  22    71                     19       54
+    (128, 128) (128, 4)                  45   103                     40      100
+    (128, 128) (128, 6)                  67    95                     57      122
+    (64, 64) (64, 10)                   106    64                    109      159
+    (128, 128) (128, 10)                110    79                     97      172
+    (512, 128) (128, 10)                110    81                     87      177
+    (128, 128) (128, 14)                153    83                    129      158
+
+With 10 columns and x by rows, tiles are bound by loads, 9 or 10 for 8 multiplications. Tried for it, at 110 GFLOP/s:
+squares of x turned in registers (99) or through memory (88), taller tiles (107), rows of y copied to where no vector
+crosses a cache line (122 at best, 107 where k is 512).
 """
 
 from functools import cache
@@ -44,11 +67,13 @@ import numpy as np
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import INDENT, NAME, named
 from tracejit.codegen.target import vector_bytes
+from tracejit.passes.products import DOTS_DEEPEST
 from tracejit.program import Kernel
 
 _TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
 _PANEL_BYTES = 1024  # of a column of a panel
 _BLOCK_TILES = 32  # of rows, that are multiplied by a panel one after the other
+_TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # of a tile of columns, at most, by bytes of a vector
 
 PRODUCT_ARGUMENTS = (
     "batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch", "out_row", "out_batch", "add",
@@ -81,6 +106,27 @@ def panels(dtype: np.dtype) -> Kernel:
     """
     height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
     return _panels(SUFFIXES[dtype], height, lanes, _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * height)
+
+
+def columns(dtype: np.dtype, m: int, n: int, near: bool) -> Kernel:
+    """Return the kernel that multiplies as `product` does, with a vector for each column (Note [narrow results]).
+
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Rows of x are neighbours, and columns of out; so
+    are columns of y if they are `near`.
+    """
+    lanes, most = vector_bytes() // dtype.itemsize, _TILE_VECTORS[vector_bytes()]
+    width = -(-n // -(-n // min(most, lanes)))
+    is_pair = 2 * width <= most and -(-m // lanes) not in (1, 3)
+    return _columns(SUFFIXES[dtype], width, lanes, 2 if is_pair else 1, near)
+
+
+def dots(dtype: np.dtype, n: int) -> Kernel:
+    """Return the kernel that multiplies as `product` does, with lanes along k (Note [narrow results]).
+
+    Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours, and so are rows of
+    y, or else its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
+    """
+    return _dots(SUFFIXES[dtype], n, max(vector_bytes() // dtype.itemsize, 1 << (n - 1).bit_length()))
 
 
 def transpose(dtype: np.dtype) -> Kernel:
@@ -190,6 +236,98 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kerne
         *_indent(3, depth),
     ]
     return _kernel(lines, "panels")
+
+
+@cache
+def _columns(suffix: str, width: int, lanes: int, vectors: int, near: bool) -> Kernel:
+    """Return the kernel whose tiles are `vectors` times `lanes` rows by `width` columns."""
+    kind = f"{suffix}x{lanes}"
+    tiles = [f"tile{t}" for t in range(vectors)]
+    starts = [f" + {t * lanes}" if t else "" for t in range(vectors)]
+    apart = "1" if near else "y_column"
+    lines = [
+        f"c = min(c_next, n - {width})",
+        f"columns = rows_{width}(0, {width})",
+        *[f"{tile} = zero_{kind}(columns)" for tile in tiles],
+        "at_x = b * x_batch + i",
+        f"at_y = b * y_batch + c * {apart}",
+        "for p in range(k):",
+        *[
+            f"    {tile} = add_outer_{kind}({tile}, y, at_y, columns, {apart}, "
+            f"load_first_{kind}(x, at_x{start}, height{t}))"
+            for t, (tile, start) in enumerate(zip(tiles, starts, strict=True))
+        ],
+        "    at_x += x_column",
+        "    at_y += y_row",
+        "at = b * out_batch + c",
+    ]
+    used = f"c_next - c, {width}"
+    for tile, start in zip(tiles, starts, strict=True):
+        store = [
+            f"rows = rows_{lanes}(i{start}, m)",
+            f"turned = turn_{kind}({tile})",
+            "if add:",
+            f"    turned = add_tiles_{kind}(turned, load_tile_{kind}(out, at, rows, out_row, {used}))",
+            f"store_tile_{kind}(out, at, rows, out_row, turned, {used})",
+        ]
+        lines += [f"if i{start} < m:", *_indent(1, store)] if start else store
+    return _kernel(
+        [
+            *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+            "for b in range(batch):",
+            f"    for i in range(0, m, {vectors * lanes}):",
+            *[f"        height{t} = max(0, min({lanes}, m - i - {t * lanes}))" for t in range(vectors)],
+            f"        for c_next in range(0, n, {width}):",
+            *_indent(3, lines),
+        ],
+        "columns",
+    )
+
+
+@cache
+def _dots(suffix: str, width: int, lanes: int) -> Kernel:
+    """Return the kernel whose tiles have `width` columns."""
+    kind = f"{suffix}x{lanes}"
+    height = lanes // width
+    gap = DOTS_DEEPEST + lanes  # so that columns are not a power of two apart
+    turn = [
+        f"square = load_tile_{kind}(y, start + p * y_row, rows_{lanes}(0, k - p), y_row, 0, {width})",
+        f"store_tile_{kind}(turned, p, rows_{lanes}(0, {width}), {gap}, transpose_{kind}(square), 0, {lanes})",
+    ]
+    tile = [
+        f"rows = rows_{height}(i, m)",
+        f"tile = zero_{kind}(rows_{height * width}(0, {height * width}))",
+        "at_x = b * x_batch",
+        f"for p in range(0, k, {lanes}):",
+        f"    tile = add_dots_{kind}(tile, x, at_x + p, rows, x_row, right, start + p, columns, column, "
+        f"min({lanes}, k - p))",
+        f"sums = sum_lanes_{kind}(tile)",
+        "at = b * out_batch + i * out_row",
+        f"few = min({height}, m - i) * {width}",
+        "if add:",
+        f"    sums = add_tiles_{kind}(sums, load_tile_{kind}(out, at, rows_1(0, 1), 0, 0, few))",
+        f"store_tile_{kind}(out, at, rows_1(0, 1), 0, sums, 0, few)",
+    ]
+    return _kernel(
+        [
+            *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+            f"turned = scratch_{suffix}({gap * width})",
+            f"columns = rows_{width}(0, {width})",
+            "for b in range(batch):",
+            "    right = y",
+            "    column = y_column",
+            "    start = b * y_batch",
+            "    if y_row != 1:",
+            f"        for p in range(0, k, {lanes}):",
+            *_indent(3, turn),
+            "        right = turned",
+            f"        column = {gap}",
+            "        start = 0",
+            f"    for i in range(0, m, {height}):",
+            *_indent(2, tile),
+        ],
+        "dots",
+    )
 
 
 @cache

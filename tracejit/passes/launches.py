@@ -76,8 +76,8 @@ Launch = Single | Section
 
 
 def product_launch(product: Product, who: str, node: Node | None) -> KernelLaunch:
-    """Return the launch of a kernel of ours that multiplies matrices: `who` is "product" or "panels"."""
+    """Return the launch of the kernel of ours, such as "panels", that multiplies matrices."""
     count, m, n, k, x, y, out, add = product
-    y_strides = (y.row, y.column, y.batch) if who == "panels" else (y.row, y.batch)
+    y_strides = (y.row, y.batch) if who == "product" else (y.row, y.column, y.batch)
     numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
     return KernelLaunch(who, numbers, (x.access, y.access, out.access), 1, node, whole=product)

@@ -292,10 +292,13 @@ class _Planner:
         if who == "gemm":
             self.launch_blas(node, product)
             return
-        self.launches.append(product_launch(self.readable(product, who == "panels"), who, node))
+        self.launches.append(product_launch(self.readable(product, who), who, node))
 
-    def readable(self, product: Product, panels: bool) -> Product:
+    def readable(self, product: Product, who: str) -> Product:
         """Return a product of ours with factors that its kernel can read, copying them where it cannot."""
+        if who in ("columns", "dots"):  # which are chosen where they can
+            return product
+        panels = who == "panels"
         count, m, n, k, x, y, _, _ = product
         if panels and x.row != 1 and x.column != 1:
             x = self.by_rows(x, count, m, k)

@@ -17,6 +17,9 @@ of our kernels needs a turned copy, whose making counts):
     (2048, 2048) (2048, 2048)      48     135   153            48     131   162
     (100000, 64) (64, 10)          49      34                  49      34
 
+Narrow results have kernels of their own, in which lanes are rows ("columns") or lie along k ("dots"), see
+codegen/gemm.py. To turn the result, or to add up lanes, takes as long as some steps along k, so k must not be small.
+
 So BLAS is left what is very large, and few rows with a y by columns. It would use a second core, but so do the parts of
 ours, and OpenBLAS waits for its threads by spinning: beside one busy process (256, 256) (256, 256) took it 13000 us,
 us 260.
@@ -39,6 +42,18 @@ TURNING_PANELS_ROWS = 4  # of x, at least, if y lies by columns and would be tur
 TURNING_BYTES, TURNING_ROWS = 8192, 32
 PANELS_PART_ROWS = 64  # at least, of a part
 WIDE_BYTES = 128  # of a row: as wide as a tile
+NARROW_BYTES = 64  # of a row of a narrow result, at most
+COLUMNS_BYTES = 56  # the same for tiles of columns, if y lies by rows
+COLUMNS_DEPTH, COLUMNS_WIDE_DEPTH = (
+    8,
+    32,
+)  # k, at least, for rows of up to half of NARROW_BYTES, and for longer ones
+DOTS_BYTES, DOTS_TURNING_BYTES = (
+    32,
+    24,
+)  # of a row, at most, where lanes lie along k: if y lies by columns, and if not
+DOTS_DEPTH = 16  # k, at least, for each column but the first
+DOTS_DEEPEST = 1024  # k, at most, if y does not lie by columns
 ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
 _PER_NS = 300  # multiplications of numbers of one byte; those of 4 bytes take 4 times as long
 TURNED_FROM = 1024  # elements of a right factor by columns
@@ -126,7 +141,9 @@ class Product(NamedTuple):
 
 
 def multiplier(product: Product, shared: bool) -> str:
-    """Return who multiplies: "gemm" (BLAS), or "product" or "panels", kernels of ours (Note [who multiplies]).
+    """Return who multiplies: "gemm" (BLAS), or a kernel of ours (Note [who multiplies]).
+
+    These are "product", "panels", and for narrow results "columns" and "dots".
 
     Args:
         product: what to multiply.
@@ -135,6 +152,9 @@ def multiplier(product: Product, shared: bool) -> str:
     m, n, k, itemsize = product.m, product.n, product.k, product.itemsize
     if m * n * k >= BLAS_FROM:
         return "gemm"
+    narrow = _narrow(product)
+    if narrow is not None:
+        return narrow
     turned = not product.by_rows
     y_bytes = k * n * itemsize
     if n * itemsize >= WIDE_BYTES and y_bytes >= (TURNING_BYTES if turned and not shared else PANELS_BYTES):
@@ -149,6 +169,35 @@ def multiplier(product: Product, shared: bool) -> str:
     if turned and k * n >= TURNED_FROM and m < TURNED_ROWS[itemsize]:
         return "gemm"
     return "product"
+
+
+def _narrow(product: Product) -> str | None:
+    """Return the kernel that multiplies for a result of few columns, or None if that of all others is as fast."""
+    _, m, n, k, x, y, out, _ = product
+    width = n * product.itemsize
+    if width > NARROW_BYTES or k < COLUMNS_DEPTH:
+        return None
+    if x.row == 1 and m > 1:
+        is_short, lanes = 2 * width <= NARROW_BYTES, NARROW_BYTES // product.itemsize
+        if not product.by_rows:
+            fits = is_short or 2 * k >= COLUMNS_WIDE_DEPTH
+        elif is_short:
+            fits = 2 * m > lanes
+        else:
+            idle = -m % lanes  # of a vector of rows
+            fits = width <= COLUMNS_BYTES and 2 * idle <= m and k >= COLUMNS_WIDE_DEPTH
+        return "columns" if fits else None
+    if (
+        x.column == 1
+        and out.row == n
+        and k >= DOTS_DEPTH * (n - 1)
+        and (4 * width <= NARROW_BYTES or m >= ROWS)
+    ):
+        if y.row == 1 and width <= DOTS_BYTES:
+            return "dots"
+        if y.column == 1 and width <= DOTS_TURNING_BYTES and k <= DOTS_DEEPEST:
+            return "dots"
+    return None
 
 
 def estimate(product: Product) -> float:
