@@ -1,219 +1,168 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the executor and its threads need below the language: addresses, atomic words, locks, the control register."""
+"""What functions of words need below the language, each an instruction or a few of LLVM.
+
+Note [functions of words]
+What runs programs (executor.py, threads.py, entry.py) works with addresses, counts and bits: with words of 64 bits
+and nothing else. So these functions are written in a small part of Python and translated to LLVM's source statement
+by statement (tracejit/backend/wordcode.py). That takes milliseconds; Numba, which infers types and knows all of
+Python's objects, took a quarter of a second for them. In such a function
+
+- each value is a word with a sign; a condition counts as 1 or 0, and a word as true where it is not 0;
+- ``p[i]`` is the word at the address p + 8 i;
+- there are assignments, ``if``, ``while``, ``for`` over a ``range``, ``break``, ``continue`` and ``return``;
+- there are ``+ - * & | ^ << >>``, comparisons, ``and``, ``or``, ``not``, ``a if b else c`` (which computes both), and
+  ``min`` and ``max`` of two words;
+- names are its variables, the whole numbers and functions of its module, and what is defined here.
+"""
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.typing import signature
-from numba.extending import intrinsic
 
 from .state import HAS_CONTROL_REGISTER, HAS_THREADS
 
-
-@intrinsic  # type: ignore[untyped-decorator]
-def call(typing_context: Any, address: Any, arguments: Any) -> Any:
-    """Call the kernel at `address` with a pointer to its arguments."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()])
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
-        return context.get_dummy_value()
-
-    return signature(types.none, types.intp, arguments), codegen
+Words = Any
+"""What mypy sees of a word: it can be an address too."""
+WORD = ir.IntType(64)
+_HALF = ir.IntType(32)
+_ADDRESS = ir.IntType(8).as_pointer()
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def call_parts(typing_context: Any, address: Any, pool: Any, rows: Any, arguments: Any) -> Any:
-    """Call threads.run_parts, which is at `address`."""
+class Primitive(NamedTuple):
+    """Something that a function of words may call; `emit` appends it to a block and gives its value.
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()] * 3)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
+    A primitive that has no value gives None.
+    """
 
-    return signature(types.none, types.intp, pool, rows, arguments), codegen
+    emit: Callable[..., Any]
 
-
-@intrinsic  # type: ignore[untyped-decorator]
-def address_of(typing_context: Any, pointer: Any) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.ptrtoint(args[0], ir.IntType(64))
-
-    return signature(types.intp, pointer), codegen
+    def __call__(self, *words: int) -> Any:
+        """Fail: a primitive has a meaning only where it is compiled."""
+        raise TypeError(f"{self.emit.__name__}() can only be called where functions of words are compiled")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def advance(typing_context: Any, pointer: Any, count: Any) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.gep(args[0], [args[1]])
-
-    return signature(pointer, pointer, types.intp), codegen
+def address(b: ir.IRBuilder, base: Any, index: Any = None) -> Any:
+    """Return LLVM's pointer to the word at an address, or `index` words later."""
+    place = b.inttoptr(base, WORD.as_pointer())
+    return place if index is None else b.gep(place, [index])
 
 
-def _reader(width: int) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator]
-    def read(typing_context: Any, address: Any) -> Any:
-        """Return the integer of `width` bits at an address."""
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            kind = ir.IntType(width)
-            value = builder.load(builder.inttoptr(args[0], kind.as_pointer()))
-            return value if width == 64 else builder.sext(value, ir.IntType(64))
-
-        return signature(types.intp, types.intp), codegen
-
-    return read
+def _slot(b: ir.IRBuilder, kind: Any) -> Any:
+    """Return memory of the function, made where it begins: made in a loop, it would be made again each time."""
+    with b.goto_entry_block():
+        return b.alloca(kind)
 
 
-word_at = _reader(64)
-half_at = _reader(32)
+def _routine(b: ir.IRBuilder, name: str, kind: ir.FunctionType) -> Any:
+    """Return a function of LLVM or of the C library."""
+    return b.module.globals.get(name) or ir.Function(b.module, kind, name)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def pointer(typing_context: Any, address: Any) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-
-    return signature(types.CPointer(types.intp), types.intp), codegen
+def _called(b: ir.IRBuilder, at: Any, words: tuple[Any, ...], result: Any = WORD) -> Any:
+    kind = ir.FunctionType(result, [WORD] * len(words))
+    return b.call(b.inttoptr(at, kind.as_pointer()), words)
 
 
-def _control(name: str, sets: bool) -> Any:
-    """Return a function that reads or sets the control register; on other machines it does nothing."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def control(typing_context: Any, value: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            if not HAS_CONTROL_REGISTER:
-                return args[0]
-            word = ir.IntType(32)
-            slot = cgutils.alloca_once(builder, word)
-            if sets:
-                builder.store(builder.trunc(args[0], word), slot)
-            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(function, [builder.bitcast(slot, ir.IntType(8).as_pointer())])
-            return builder.zext(builder.load(slot), ir.IntType(64))
-
-        return signature(types.intp, types.intp), codegen
-
-    return control
+@Primitive
+def call(b: ir.IRBuilder, at: Any, *words: Any) -> Any:
+    """Call the function at an address with words or addresses, for the word or address that it returns."""
+    return _called(b, at, words)
 
 
-read_control = _control("llvm.x86.sse.stmxcsr", sets=False)
-set_control = _control("llvm.x86.sse.ldmxcsr", sets=True)
+@Primitive
+def call_kernel(b: ir.IRBuilder, at: Any, arguments: Any) -> None:
+    """Call the kernel at an address with the address of its arguments."""
+    _called(b, at, (arguments,), ir.VoidType())
 
 
-def _atomic(result: Any, operation: Any, operands: int) -> Any:
-    """Return a function of a pointer, a place and `operands` words that is one atomic operation on the word there."""
-
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        found = operation(builder, builder.gep(args[0], [args[1]]), *args[2:])
-        return context.get_dummy_value() if result is types.none else found
-
-    if operands == 0:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def atomic(typing_context: Any, pointer: Any, at: Any) -> Any:
-            return signature(result, pointer, types.intp), lower
-
-    elif operands == 1:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def atomic(typing_context: Any, pointer: Any, at: Any, value: Any) -> Any:
-            return signature(result, pointer, types.intp, types.intp), lower
-
-    else:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def atomic(typing_context: Any, pointer: Any, at: Any, expected: Any, value: Any) -> Any:
-            return signature(result, pointer, types.intp, types.intp, types.intp), lower
-
-    return atomic
+@Primitive
+def half_at(b: ir.IRBuilder, at: Any) -> Any:
+    """Return the whole number of 32 bits at an address."""
+    return b.sext(b.load(b.inttoptr(at, _HALF.as_pointer())), WORD)
 
 
-load_word = _atomic(types.intp, lambda b, place: b.load_atomic(place, "seq_cst", 8), 0)
-store_word = _atomic(types.none, lambda b, place, value: b.store_atomic(value, place, "seq_cst", 8), 1)
-add_word = _atomic(types.intp, lambda b, place, value: b.atomic_rmw("add", place, value, "seq_cst"), 1)
-exchange_word = _atomic(
-    types.boolean,
-    lambda b, place, expected, value: b.extract_value(
-        b.cmpxchg(place, expected, value, "seq_cst", "seq_cst"), 1
-    ),
-    2,
-)
-"""exchange_word(pointer, at, expected, value): store `value` if the word is `expected`; give whether it was."""
+@Primitive
+def read_control(b: ir.IRBuilder) -> Any:
+    """Return the control register of floating-point numbers; 0 on machines that have another."""
+    if not HAS_CONTROL_REGISTER:
+        return WORD(0)
+    slot = _slot(b, _HALF)
+    kind = ir.FunctionType(ir.VoidType(), [_ADDRESS])
+    b.call(_routine(b, "llvm.x86.sse.stmxcsr", kind), [b.bitcast(slot, _ADDRESS)])
+    return b.zext(b.load(slot), WORD)
 
 
-def _system(name: str, operands: int) -> Any:
-    """Return a function that calls a routine of the system with addresses; without threads it does nothing."""
+@Primitive
+def set_control(b: ir.IRBuilder, control: Any) -> None:
+    """Set the control register, where there is one."""
+    if HAS_CONTROL_REGISTER:
+        slot = _slot(b, _HALF)
+        b.store(b.trunc(control, _HALF), slot)
+        kind = ir.FunctionType(ir.VoidType(), [_ADDRESS])
+        b.call(_routine(b, "llvm.x86.sse.ldmxcsr", kind), [b.bitcast(slot, _ADDRESS)])
 
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+
+@Primitive
+def load_word(b: ir.IRBuilder, base: Any, index: Any) -> Any:
+    """Return base[index], in order with what other threads store."""
+    return b.load_atomic(address(b, base, index), "seq_cst", 8)
+
+
+@Primitive
+def store_word(b: ir.IRBuilder, base: Any, index: Any, value: Any) -> None:
+    """Set base[index], in order with what other threads store."""
+    b.store_atomic(value, address(b, base, index), "seq_cst", 8)
+
+
+@Primitive
+def add_word(b: ir.IRBuilder, base: Any, index: Any, value: Any) -> Any:
+    """Add to base[index] at once; return what it was."""
+    return b.atomic_rmw("add", address(b, base, index), value, "seq_cst")
+
+
+@Primitive
+def exchange_word(b: ir.IRBuilder, base: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Set base[index] if it is as expected, at once; return whether it was."""
+    found = b.cmpxchg(address(b, base, index), expected, value, "seq_cst", "seq_cst")
+    return b.zext(b.extract_value(found, 1), WORD)
+
+
+def _system(name: str) -> Primitive:
+    """Return a primitive that calls a routine of the system with addresses; without threads it does nothing."""
+
+    def emit(b: ir.IRBuilder, *words: Any) -> None:
         if HAS_THREADS:
-            address = ir.IntType(8).as_pointer()
-            kind = ir.FunctionType(ir.IntType(32), [address] * operands)
-            function = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(function, [builder.bitcast(part, address) for part in args])
-        return context.get_dummy_value()
+            kind = ir.FunctionType(_HALF, [_ADDRESS] * len(words))
+            b.call(_routine(b, name, kind), [b.inttoptr(word, _ADDRESS) for word in words])
 
-    if operands == 0:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def system(typing_context: Any) -> Any:
-            return signature(types.none), lower
-
-    elif operands == 1:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def system(typing_context: Any, first: Any) -> Any:
-            return signature(types.none, first), lower
-
-    else:
-
-        @intrinsic  # type: ignore[untyped-decorator]
-        def system(typing_context: Any, first: Any, second: Any) -> Any:
-            return signature(types.none, first, second), lower
-
-    return system
+    return Primitive(emit)
 
 
-lock = _system("pthread_mutex_lock", 1)
-unlock = _system("pthread_mutex_unlock", 1)
-wait_for = _system("pthread_cond_wait", 2)
-wake_all = _system("pthread_cond_broadcast", 1)
-give_way = _system("sched_yield", 0)
-
+lock = _system("pthread_mutex_lock")
+unlock = _system("pthread_mutex_unlock")
+wait_for = _system("pthread_cond_wait")
+wake_all = _system("pthread_cond_broadcast")
+give_way = _system("sched_yield")
 
 _MONOTONIC = 6 if sys.platform == "darwin" else 1
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def now_ns(typing_context: Any) -> Any:
+@Primitive
+def now_ns(b: ir.IRBuilder) -> Any:
     """Return a time in nanoseconds, from the clock that only goes forward."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        word, clock = ir.IntType(64), ir.IntType(32)
-        if not HAS_THREADS:
-            return word(0)
-        slot = cgutils.alloca_once(builder, ir.ArrayType(word, 2))  # seconds, nanoseconds
-        kind = ir.FunctionType(clock, [clock, slot.type])
-        function = cgutils.get_or_insert_function(builder.module, kind, "clock_gettime")
-        builder.call(function, [clock(_MONOTONIC), slot])
-        seconds, rest = (builder.extract_value(builder.load(slot), i) for i in range(2))
-        return builder.add(builder.mul(seconds, word(10**9)), rest)
-
-    return signature(types.intp), codegen
+    if not HAS_THREADS:
+        return WORD(0)
+    slot = _slot(b, ir.ArrayType(WORD, 2))  # seconds, nanoseconds
+    kind = ir.FunctionType(_HALF, [_HALF, slot.type])
+    b.call(_routine(b, "clock_gettime", kind), [_HALF(_MONOTONIC), slot])
+    seconds, rest = (b.extract_value(b.load(slot), i) for i in range(2))
+    return b.add(b.mul(seconds, WORD(10**9)), rest)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def pause(typing_context: Any) -> Any:
+@Primitive
+def pause(b: ir.IRBuilder) -> None:
     """Let a waiting loop use less of the CPU."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if HAS_CONTROL_REGISTER:
-            kind = ir.FunctionType(ir.VoidType(), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause"), [])
-        return context.get_dummy_value()
-
-    return signature(types.none), codegen
+    if HAS_CONTROL_REGISTER:
+        b.call(_routine(b, "llvm.x86.sse2.pause", ir.FunctionType(ir.VoidType(), [])), [])

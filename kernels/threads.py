@@ -17,22 +17,16 @@ such a wait the caller leaves the pool alone for eight times as long as it has w
 time if that was not long ago: so waiting takes a ninth of the time at most.
 """
 
-from typing import Any
-
-from numba.core import types
-
 from .machine import (
+    Words,
     add_word,
-    address_of,
-    advance,
-    call,
+    call_kernel,
     exchange_word,
     give_way,
     load_word,
     lock,
     now_ns,
     pause,
-    pointer,
     read_control,
     set_control,
     store_word,
@@ -56,14 +50,10 @@ from .state import (
     TICKET,
 )
 
-_POOL = types.CPointer(types.intp)
-WORK_SIGNATURE = types.void(_POOL)  # type: ignore[no-untyped-call]
-RUN_PARTS_SIGNATURE = types.void(_POOL, _POOL, _POOL)  # type: ignore[no-untyped-call]
-
 _NUMBER_BITS = 20  # of a ticket: the first part that is left; as many again: the end; above: the generation
 _NUMBER = (1 << _NUMBER_BITS) - 1
 _ONE_FROM_END = 1 << _NUMBER_BITS
-_GENERATION = 1 << (2 * _NUMBER_BITS)
+_GENERATION_BIT = 2 * _NUMBER_BITS
 _GENERATIONS = (1 << 22) - 1
 _LOOKS = 64  # between two looks at the clock, or until who waits for a part lets others use the CPU
 _AWAKE_NS = 200_000  # without work, until a worker sleeps; to wake it takes 5 us, and 50 until it works
@@ -72,7 +62,7 @@ _PATIENCE_NS = 20_000
 _ALONE, _MOST_ALONE_NS = 8, 250_000_000  # times what was waited
 
 
-def work(pool: Any) -> None:
+def work(pool: Words) -> None:
     """Take parts of launches until the pool stops."""
     looks = 0
     idle_ns = now_ns()
@@ -81,13 +71,13 @@ def work(pool: Any) -> None:
         end = (ticket >> _NUMBER_BITS) & _NUMBER
         if ticket & _NUMBER < end:
             if exchange_word(pool, TICKET, ticket, ticket - _ONE_FROM_END):
-                control = read_control(0)
+                control = read_control()
                 set_control(pool[LAUNCH_CONTROL])
-                rows = pointer(pool[LAUNCH_ROWS])
+                rows = pool[LAUNCH_ROWS]
                 length = rows[3]
                 for i in range((end - 1) * length, end * length):
-                    row = advance(rows, ROW_WORDS * i)
-                    call(row[0], advance(pointer(pool[LAUNCH_ARGUMENTS]), row[1]))
+                    row = rows + 8 * ROW_WORDS * i
+                    call_kernel(row[0], pool[LAUNCH_ARGUMENTS] + 8 * row[1])
                 set_control(control)
                 add_word(pool, DONE, 1)
             looks = 0
@@ -98,18 +88,18 @@ def work(pool: Any) -> None:
         elif now_ns() - idle_ns < _AWAKE_NS:
             looks = 0
         else:
-            lock(advance(pool, MUTEX))
+            lock(pool + 8 * MUTEX)
             add_word(pool, SLEEPERS, 1)
             # Who publishes a ticket looks for sleepers after that: one of the two sees the other.
             if load_word(pool, TICKET) == ticket and load_word(pool, STOP) == 0:
-                wait_for(advance(pool, CONDITION), advance(pool, MUTEX))
+                wait_for(pool + 8 * CONDITION, pool + 8 * MUTEX)
             add_word(pool, SLEEPERS, -1)
-            unlock(advance(pool, MUTEX))
+            unlock(pool + 8 * MUTEX)
             looks = 0
             idle_ns = now_ns()
 
 
-def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
+def run_parts(pool: Words, rows: Words, arguments: Words) -> None:
     """Run parts on all threads of a pool.
 
     The third word of the first of `rows` says how many there are, the fourth how many rows each of them has.
@@ -122,19 +112,19 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
         owned = False
     if not owned:
         for i in range(parts * length):
-            row = advance(rows, ROW_WORDS * i)
-            call(row[0], advance(arguments, row[1]))
+            row = rows + 8 * ROW_WORDS * i
+            call_kernel(row[0], arguments + 8 * row[1])
         return
-    pool[LAUNCH_ROWS] = address_of(rows)
-    pool[LAUNCH_ARGUMENTS] = address_of(arguments)
-    pool[LAUNCH_CONTROL] = read_control(0)
+    pool[LAUNCH_ROWS] = rows
+    pool[LAUNCH_ARGUMENTS] = arguments
+    pool[LAUNCH_CONTROL] = read_control()
     store_word(pool, DONE, 0)
-    generation = ((load_word(pool, TICKET) // _GENERATION) + 1) & _GENERATIONS
-    store_word(pool, TICKET, generation * _GENERATION + (parts << _NUMBER_BITS))
+    generation = ((load_word(pool, TICKET) >> _GENERATION_BIT) + 1) & _GENERATIONS
+    store_word(pool, TICKET, (generation << _GENERATION_BIT) + (parts << _NUMBER_BITS))
     if load_word(pool, SLEEPERS) > 0:
-        lock(advance(pool, MUTEX))
-        wake_all(advance(pool, CONDITION))
-        unlock(advance(pool, MUTEX))
+        lock(pool + 8 * MUTEX)
+        wake_all(pool + 8 * CONDITION)
+        unlock(pool + 8 * MUTEX)
     while True:
         ticket = load_word(pool, TICKET)
         part = ticket & _NUMBER
@@ -142,8 +132,8 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
             break
         if exchange_word(pool, TICKET, ticket, ticket + 1):
             for i in range(part * length, (part + 1) * length):
-                row = advance(rows, ROW_WORDS * i)
-                call(row[0], advance(arguments, row[1]))
+                row = rows + 8 * ROW_WORDS * i
+                call_kernel(row[0], arguments + 8 * row[1])
             add_word(pool, DONE, 1)
     worked_ns = now_ns()
     looks = 0
@@ -158,7 +148,7 @@ def run_parts(pool: Any, rows: Any, arguments: Any) -> None:
     if waited_ns > _PATIENCE_NS + 2 * (worked_ns - started_ns):
         alone_ns = pool[ALONE_NS]
         again = started_ns - pool[RESUME_NS] < 4 * alone_ns
-        alone_ns = max(_ALONE * waited_ns, 2 * alone_ns if again else alone_ns // 2)
-        pool[ALONE_NS] = min(alone_ns, _MOST_ALONE_NS)
+        alone_ns = (2 * alone_ns) if again else (alone_ns >> 1)
+        pool[ALONE_NS] = min(max(_ALONE * waited_ns, alone_ns), _MOST_ALONE_NS)
         pool[RESUME_NS] = done_ns + pool[ALONE_NS]
     store_word(pool, OWNER, 0)

@@ -23,8 +23,9 @@ import pytest
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
 from tracejit.artefact import machine
-from tracejit.backend import ahead, compiler, objects
+from tracejit.backend import ahead, objects
 from tracejit.backend.ahead import LEVELS, runs_here
+from tracejit.backend.lowering import lower
 from tracejit.captured import CapturedState
 from tracejit.codegen import gemm, target
 from tracejit.passes import products
@@ -389,8 +390,8 @@ def test_code_for_a_level_has_no_more_than_that(level: str, without: list[str]) 
     vector_bytes = LEVELS[level].vector_bytes
     with target.written_for(vector_bytes):
         kernels = [gemm.product(np.dtype(np.float32), 64, 64), gemm.panels(np.dtype(np.float64))]
-    texts = [compiler.lower(kernel).assembly(objects.Cpu(level, "")) for kernel in kernels]
-    texts += [compiler.lower_function(name).assembly(objects.Cpu(level, "")) for name in ahead.FUNCTIONS]
+    texts = [lower(kernel).assembly(objects.Cpu(level, "")) for kernel in kernels]
+    texts += [lower(name).assembly(objects.Cpu(level, "")) for name in ahead.FUNCTIONS]
     assert not [name for name in without for text in texts if name in text]
     assert "ymm" in texts[0] or vector_bytes < 32
 

@@ -143,13 +143,13 @@ def test_what_was_compiled_here_is_good(capsys, tmp_path, monkeypatch) -> None:
 def test_output(capsys, root) -> None:
     assert run(capsys) == (
         0,
-        "3 entries are good, 0 are not\n"
-        "compared with rebuilt code: 2 by results in 8 runs, 1 by code, as no program uses them; 0 could not be "
+        "4 entries are good, 0 are not\n"
+        "compared with rebuilt code: 2 by results in 8 runs, 2 by code, as no program uses them; 0 could not be "
         "compared\n",
         "",
     )
     assert json.loads(run(capsys, "--json")[1])["result"] == {
-        "good": 3, "bad": [], "by_results": 2, "by_code": 1, "runs": 8, "left_out": [],
+        "good": 4, "bad": [], "by_results": 2, "by_code": 2, "runs": 8, "left_out": [],
     }  # fmt: skip
 
 

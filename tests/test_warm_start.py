@@ -158,7 +158,7 @@ def test_what_was_compiled_for_something_else_is_not_taken(
 def test_the_hash_of_our_sources_changes_with_any_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key._own_sources()
     read = Path.read_bytes
-    for changed in ("scalar.py", "executor.py", "compiler.py"):
+    for changed in ("scalar.py", "executor.py", "compiler.py", "wordcode.py"):
         monkeypatch.setattr(
             Path, "read_bytes", lambda path, changed=changed: read(path) + b" " * (path.name == changed)
         )

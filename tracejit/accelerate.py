@@ -191,7 +191,7 @@ class AcceleratedFunction(Options):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
-        recorder = trace.recorder()
+        recorder = trace.thread.recorder
         if (
             not self._enabled
             or policy.uncompiled
@@ -205,10 +205,13 @@ class AcceleratedFunction(Options):
             for call_path, known, entry in self._fast:
                 result = call_path(whole)
                 if result is not MISS:
-                    with self._lock:
-                        self._calls += 1
-                        entry.calls += 1
-                        self._count_hit(known, entry)
+                    with self._lock:  # as in _count_hit, which would take a tenth of a short call
+                        entry.used = self._calls = self._calls + 1
+                        entry.calls = calls = entry.calls + 1
+                        self._last_trace = known
+                        self._last_miss = None
+                        if calls >= entry.pause_at:
+                            self._pause(entry)
                     return result
         call = read(self._name, (args, kwargs), self._leaf_name)
         for array in call.arrays:
@@ -417,7 +420,11 @@ class AcceleratedFunction(Options):
         self._last_trace = known
         self._last_miss = None
         if entry.calls >= entry.pause_at:
-            self._fast = tuple([path for path in self._fast if path[2] is not entry])
+            self._pause(entry)
+
+    def _pause(self, entry: Entry) -> None:
+        """Have the next call of a key go the general way."""
+        self._fast = tuple([path for path in self._fast if path[2] is not entry])
 
     def _schedule(self, entry: Entry) -> None:
         entry.schedule(self._audit, self._check_every if self._check_mode == "sample" else 0)

@@ -2,20 +2,38 @@
 """The call path of a replay, generated for one trace: from the arguments of a call to its result.
 
 Walking containers and comparing keys in general takes longer than a small program runs. So for each trace
-a function is generated that takes just this structure apart, lets the executor check sizes and dtypes as it
-reads the arrays, and puts just this result together. It gives MISS for arguments of another kind; nothing has run then,
+a function is generated that takes just this structure apart, has the sizes and dtypes of the arrays checked
+as they are read, and puts just this result together. It gives MISS for arguments of another kind; nothing has run then,
 and the general way decides.
 
 Note [call path]
-For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the function is
+The function is
 
     def replay(args):
+        try:
+            frame = frames.pop()
+        except IndexError:
+            frame = new_frame()
+        found = enter(args, frame)
+        if found is frame:
+            found = again(frame, args)
+            if found is frame:
+                frames.append(frame)
+                return MISS
+        frames.append(frame)
+        return found
+
+where a frame has the results of earlier calls (Note [recycling]), and `enter` is compiled: it takes arguments apart,
+runs the program and puts the result together by tables (Note [patterns]). These know tuples, lists and dicts with
+strings as keys. Anything else is taken apart, or put together, by generated Python. For step(params, x) with
+params = Parameters(w) and a result (loss, Parameters(w)) it is
+
         if type(args) is not tuple or len(args) != 2:
             return MISS
         a0, a1 = args
-        if type(a0) is not dict or [*a0] != k0:
+        if type(a0) is not k0:
             return MISS
-        a2, = a0.values()
+        a2 = a0.w
         if type(a2) is dlarray:
             if a2._format != None or a2._value is not None:
                 return MISS
@@ -23,21 +41,13 @@ For step(params, x) with params = {"w": ...} and a result (loss, {"w": ...}) the
         elif type(a2) is not ndarray:
             return MISS
         ...
-        inputs = (a2, a1)
-        try:
-            kept = sets.popleft()
-        except IndexError:
-            kept = new_set()
-        status = refill(inputs, *kept)
-        if status and renew(inputs, kept, status):
-            sets.append(kept)
-            return MISS
-        r0, r1 = kept[1]
-        sets.append(kept)
-        return (r0, {'w': r1})
+        args = (a2, a1)
+        ...
+        r0, r1 = found
+        frames.append(frame)
+        return (r0, k1((r1,)))
 
-where `sets` are results of earlier calls (Note [recycling]). Programs that check indices, or whose results are
-large, make new arrays instead:
+Programs that check indices, or whose results are large, make new arrays instead:
 
         o0 = empty((), f0)
         o1 = empty((64, 10), f0)
@@ -62,6 +72,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.guards import GuardFailed
+from tracejit.patterns import Pattern, Recipe
 from tracejit.recycle import Recycler
 from tracejit.signature import ArrayPart, Key, NumberPart
 from tracejit.state import NOTHING, State
@@ -83,6 +94,8 @@ def generate(
     state: State = NOTHING,
     guarded: bool = False,
     recycler: Recycler | None = None,
+    pattern: Pattern | None = None,
+    recipe: Recipe | None = None,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -96,8 +109,24 @@ def generate(
         state: what the trace reads besides arguments.
         guarded: whether the program has one more output, which says whether the others count.
         recycler: keeps results of earlier calls to fill them again.
+        pattern: by which its entry takes arguments apart, if it does.
+        recipe: by which its entry puts the result together, if it does.
     """
-    return _Generator(launch, state, guarded).run(key, outputs, results, treedef, kind_of_output, recycler)
+    generator = _Generator(launch, state, guarded)
+    if pattern is None or recycler is None:
+        arrays = generator.all_arrays(key)
+        if arrays is None:
+            return None
+        if recycler is None:
+            generator.fill_new(outputs, arrays)
+        else:
+            generator.line(f"args = {_tuple(arrays)}")
+            generator.fill_again(len(outputs), recycler, (), recipe is not None)
+    else:
+        generator.fill_again(len(outputs), recycler, generator.read(), recipe is not None)
+    if recycler is None or recipe is None:
+        generator.assemble(results, treedef, kind_of_output)
+    return generator.function()
 
 
 class _Generator:
@@ -114,33 +143,61 @@ class _Generator:
         self.constants = (f"k{i}" for i in count())
         self.orders: Iterator[Any] = iter(())
 
-    def run(
-        self,
-        key: Key,
-        outputs: Sequence[tuple[Aval, str | None]],
-        results: Sequence[Any],
-        treedef: TreeDef,
-        kind_of_output: Callable[[Any], type | None],
-        recycler: Recycler | None,
-    ) -> Callable[[Any], Any] | None:
+    def all_arrays(self, key: Key) -> list[str] | None:
+        """Emit what takes the arguments apart; return the inputs of the program, or None if that cannot be."""
         arrays: list[str] = []
         self.orders = iter(key.orders)
         if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
             return None
+        return [*arrays, *self.read()]
+
+    def read(self) -> list[str]:
+        """Emit what compares all that is read besides arguments; return the arrays among it."""
         if self.state.inlined is not None:
             lines, names, found = self.state.inlined
             self.names |= names
             for line in lines:
                 self.line(line)
-            arrays += found
-        elif self.state.fetches:
+            return found
+        if self.state.fetches:
             self.line("read = fetch()")
             self.miss_if("read is None")
-            arrays.append("*read")
-        if recycler is None:
-            self.fill_new(outputs, arrays)
-        else:
-            self.fill_again(len(outputs), arrays, recycler)
+            return ["*read"]
+        return []
+
+    def fill_again(self, made: int, recycler: Recycler, read: Sequence[str], is_result: bool) -> None:
+        """Emit the launch on results of earlier calls; what it gives is the result, or the arrays for it."""
+        self.names |= {"frames": recycler.frames, "new_frame": recycler.new_frame, "again": recycler.again}
+        self.names["enter"] = recycler.enter
+        more = ""
+        if read:
+            self.line(f"more = {_tuple(read)}")
+            more = ", more"
+        for line in (
+            "try:",
+            f"{_INDENT}frame = frames.pop()",
+            "except IndexError:",
+            f"{_INDENT}frame = new_frame()",
+            f"found = enter(args, frame{more})",
+            "if found is frame:",
+            f"{_INDENT}found = again(frame, args{more})",
+            f"{_INDENT}if found is frame:",
+            f"{_INDENT * 2}frames.append(frame)",
+            f"{_INDENT * 2}return MISS",
+        ):
+            self.line(line)
+        if made and not is_result:
+            self.line("".join(f"r{i}, " for i in range(made)) + "= found")
+        self.line("frames.append(frame)")
+        if self.state.accepts:
+            self.line("accepted()")
+        if is_result:
+            self.line("return found")
+
+    def assemble(
+        self, results: Sequence[Any], treedef: TreeDef, kind_of_output: Callable[[Any], type | None]
+    ) -> None:
+        """Emit what puts the result together."""
         kinds = [kind for kind in map(kind_of_output, results) if kind is not None]
         for i, kind in enumerate(kinds):
             if kind is not dlarray:
@@ -150,6 +207,9 @@ class _Generator:
             self.given(leaf) if kind_of_output(leaf) is None else f"r{next(number)}" for leaf in results
         ])  # fmt: skip
         self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
+
+    def function(self) -> Callable[[Any], Any]:
+        """Return the function of all that was emitted."""
         text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
         file = f"<tracejit call path {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
@@ -158,32 +218,6 @@ class _Generator:
         # The text goes with the function.
         weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
         return replay
-
-    def fill_again(self, made: int, arrays: Sequence[str], recycler: Recycler) -> None:
-        """Emit the launch on results of earlier calls."""
-        self.names |= {"sets": recycler.sets, "new_set": recycler.new_set, "renew": recycler.renew}
-        self.names["refill"] = recycler.refill
-        for line in (
-            f"inputs = {_tuple(arrays)}",
-            "try:",
-            f"{_INDENT}kept = sets.popleft()",
-            "except IndexError:",
-            f"{_INDENT}kept = new_set()",
-            "status = refill(inputs, *kept)",
-            "if status and renew(inputs, kept, status):",
-            f"{_INDENT}sets.append(kept)",
-            f"{_INDENT}return MISS",
-        ):
-            self.line(line)
-        if self.guarded:
-            self.line("if not kept[0][-1]:")
-            self.line(f"{_INDENT}sets.append(kept)")
-            self.line(f"{_INDENT}return MISS")
-        if made:
-            self.line("".join(f"r{i}, " for i in range(made)) + "= kept[1]")
-        self.line("sets.append(kept)")
-        if self.state.accepts:
-            self.line("accepted()")
 
     def fill_new(self, outputs: Sequence[tuple[Aval, str | None]], arrays: Sequence[str]) -> None:
         """Emit the launch on new arrays."""

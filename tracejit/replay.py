@@ -18,7 +18,9 @@ from tracejit.ir import Graph
 from tracejit.locks import new_lock
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.split import split
+from tracejit.patterns import Pattern, Recipe
 from tracejit.program import Program
+from tracejit.recycle import Entry
 from tracejit.stats import Share
 from tracejit.upkeep import collector_paused, give_back
 
@@ -128,10 +130,12 @@ class Replay:
         """What runs the program on tuples of arrays, or None if it is not compiled (yet)."""
         return getattr(self._executable, "launch", None)
 
-    def refill(self, formats: Sequence[str | None]) -> Any:
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
         """Return what runs the program on results of earlier calls, or None if there is nothing that could."""
-        found = getattr(self._executable, "refill", None)
-        return None if found is None else found(formats)
+        found = getattr(self._executable, "entry", None)
+        return None if found is None else found(formats, guarded, pattern, recipe)
 
     def describe(self) -> Description:
         """Return what the program is made of, which builds it once more (Note [descriptions])."""

@@ -30,7 +30,8 @@ class _Current(threading.local):
     recorder: "Recorder | None" = None
 
 
-_current = _Current()
+thread = _Current()
+"""What this thread records with, if it does."""
 _array_class: Any = None
 _number_class: Any = None
 
@@ -114,15 +115,15 @@ class Recorder:
         self._quiet = np.errstate(all="ignore")
 
     def __enter__(self) -> "Recorder":
-        self._outer = _current.recorder
-        _current.recorder = self
+        self._outer = thread.recorder
+        thread.recorder = self
         self._quiet.__enter__()
         self.state.open()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self._quiet.__exit__(*exc)
-        _current.recorder = self._outer
+        thread.recorder = self._outer
         self._outer = None  # a kept graph must not keep that of the evaluation around it
         if exc[0] is not None:
             self.state.abandon()
@@ -199,17 +200,17 @@ class Recorder:
 
 def recorder() -> Recorder | None:
     """Return the recorder of this thread, or None outside any evaluation."""
-    return _current.recorder
+    return thread.recorder
 
 
 @contextmanager
 def suspended() -> Iterator[None]:
     """Leave the recorder of this thread while the block runs."""
-    kept, _current.recorder = _current.recorder, None
+    kept, thread.recorder = thread.recorder, None
     try:
         yield
     finally:
-        _current.recorder = kept
+        thread.recorder = kept
 
 
 def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
@@ -290,8 +291,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
     check_open(array)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
-    elif array._value is None and _current.recorder is not None:
-        _current.recorder.state.taken(array._data)
+    elif array._value is None and thread.recorder is not None:
+        thread.recorder.state.taken(array._data)
     return array._data  # type: ignore[no-any-return]
 
 
@@ -335,7 +336,7 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
 
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
-    current = _current.recorder
+    current = thread.recorder
     avals: Any = op.infer(
         *[
             a._value.aval
@@ -386,7 +387,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     cls = _array_class
     arrays = list(operands)
     known: list[np.dtype] | None = None
-    current_recorder = _current.recorder
+    current_recorder = thread.recorder
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
@@ -406,7 +407,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
 
 def _number(x: float, dtypes: list[np.dtype]) -> Any:
     """Return a Python number as an array; inside a recorder, equal numbers are one constant."""
-    current = _current.recorder
+    current = thread.recorder
     if current is None:
         return _array_class._wrap(weak_array(x, dtypes), None, None)
     key = (x, type(x), *dtypes)

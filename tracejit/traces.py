@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit import trace, tree
+from tracejit import patterns, trace, tree
 from tracejit.array import dlarray
 from tracejit.callpath import MISS, generate
 from tracejit.guards import Guard, GuardFailed
@@ -88,13 +88,15 @@ class Replayable:
         formats = self.formats
         outputs = list(zip(self.replay.program.outputs[: len(formats)], formats, strict=True))
         guarded = self._guard is not None
-        recycler = None
+        recycler = pattern = recipe = None
         if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
-            refill = self.replay.refill(formats)
-            recycler = None if refill is None else Recycler(outputs, guarded, refill)
+            pattern = patterns.pattern(self.key)
+            recipe = patterns.recipe(self.results, self.treedef, _kind_of_output, dlarray)
+            entry = self.replay.entry(formats, guarded, pattern, recipe)
+            recycler = None if entry is None else Recycler(outputs, guarded, entry)
         return generate(
             self.key, outputs, self.results, self.treedef, _kind_of_output, launch,
-            self.state, guarded, recycler,
+            self.state, guarded, recycler, pattern, recipe,
         )  # fmt: skip
 
 

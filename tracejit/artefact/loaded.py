@@ -19,7 +19,9 @@ from tracejit.codegen.emit import module_source
 from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
 from tracejit.explain import leaf_names
 from tracejit.guards import GuardFailed
+from tracejit.patterns import Pattern, Recipe
 from tracejit.program import Program
+from tracejit.recycle import Entry
 from tracejit.signature import ArrayPart, Call, Key, NumberPart, bound, layouts, read
 from tracejit.state import NOTHING, State
 from tracejit.traces import ArrayLeaf, NumberLeaf, Replayable
@@ -78,8 +80,10 @@ class _Replay:
     def launch(self) -> Any:
         return self._executable.launch
 
-    def refill(self, formats: Sequence[str | None]) -> Any:
-        return self._executable.refill(formats)
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
+        return self._executable.entry(formats, guarded, pattern, recipe)
 
 
 class _Variant(Replayable):

@@ -5,13 +5,14 @@ import time
 from typing import NamedTuple
 
 from tracejit.backend.key import key_of
+from tracejit.backend.lowering import lower
 from tracejit.backend.objects import Cpu, host
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
 from tracejit.program import Kernel
 
-FUNCTIONS = ("run", "run_parts", "work")
-"""The executor, and the functions of its threads."""
+FUNCTIONS = ("run", "enter", "run_parts", "work")
+"""The executor, its entry for Python, and the functions of its threads."""
 
 
 class Level(NamedTuple):
@@ -52,10 +53,8 @@ def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> Entry:
     found = None if cache is None or key is None else cache.load(key)
     if found is not None:
         return found
-    from tracejit.backend import compiler  # imports Numba
-
     started = time.perf_counter_ns()
-    lowered = compiler.lower_function(wanted) if isinstance(wanted, str) else compiler.lower(wanted)
+    lowered = lower(wanted)
     code, needs = lowered.object_code(cpu)
     entry = Entry(key or Key(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
     if cache is not None and key is not None:

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from tracejit import logs
 from tracejit.backend.key import key_of
+from tracejit.backend.lowered import Lowered
+from tracejit.backend.lowering import lower
 from tracejit.backend.objects import load
 from tracejit.cache.entry import Entry, Key
 from tracejit.cache.store import store
@@ -50,11 +52,9 @@ class _Wanted(NamedTuple):
     def key(self) -> Key | None:
         return key_of("function", self.name) if self.kernel is None else key_of("kernel", self.kernel.text)
 
-    def lower(self) -> Any:
+    def lower(self) -> Lowered:
         """Return it as LLVM's source."""
-        from tracejit.backend import compiler  # imports Numba
-
-        return compiler.lower_function(self.name) if self.kernel is None else compiler.lower(self.kernel)
+        return lower(self.name if self.kernel is None else self.kernel)
 
 
 class Compiled:

@@ -11,9 +11,8 @@ optimisations once, and object code in which one C function, named by the hash o
 
 import linecache
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import codegen, compiler, cpu, dispatcher, funcdesc, imputils, lowering, types, typing
 from numba.core.compiler_lock import global_compiler_lock
@@ -38,13 +37,14 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.backend import handwritten
-from tracejit.backend.objects import Cpu, host, target_machine
+from tracejit.backend.lowered import Lowered
+from tracejit.backend.objects import host, host_machine
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
-from tracejit.kernels import blas, executor, lanes, pointers, scalar, threads, vectors
+from tracejit.kernels import blas, lanes, pointers, scalar, vectors
 from tracejit.program import Kernel
 
-_KERNEL_ARGUMENTS = (executor.SIGNATURE.args[0],)
+_KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
 
 
@@ -132,8 +132,7 @@ class _Codegen(codegen.CPUCodegen):
     _library_class = _Library
 
     def _init(self, llvm_module: Any) -> None:
-        self.machine = target_machine()
-        self._target_data = self.machine.target_data
+        self._target_data = host_machine().target_data
         self._data_layout = str(self._target_data)
 
     _customize_tm_features = _customize_tm_options = _add_module = None
@@ -143,14 +142,6 @@ class _Codegen(codegen.CPUCodegen):
         module.triple = host()[0]
         module.data_layout = self._data_layout or ""
         return module
-
-    def module_passes(self, machine: Any) -> tuple[Any, Any]:
-        """Return LLVM's optimisations for a machine, and what runs them."""
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
-        options.loop_vectorization = True
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        return builder.getModulePassManager(), builder
 
 
 class _Context(cpu.CPUContext):
@@ -254,53 +245,6 @@ def namespace() -> dict[str, Any]:
     return names
 
 
-class Lowered(NamedTuple):
-    """A kernel as LLVM's source: the function `symbol` and all that it calls.
-
-    Numba is not called from here on, and LLVM not often: each call waits for its turn with Python.
-    """
-
-    symbol: str
-    texts: tuple[str, ...]
-    declares: frozenset[str]
-
-    def object_code(self, cpu: Cpu | None = None) -> tuple[bytes, tuple[str, ...]]:
-        """Return the kernel as an object file that shows nothing but `symbol`, and what it takes from the process.
-
-        It is for the CPU of this process, or for another `cpu`.
-        """
-        machine = _codegen().machine if cpu is None else target_machine(cpu)
-        module = self._optimised(machine)
-        functions = module.functions if self.declares else ()
-        needs = [each.name for each in functions if each.is_declaration and each.name in self.declares]
-        return bytes(machine.emit_object(module)), tuple(needs)
-
-    def assembly(self, cpu: Cpu | None = None) -> str:
-        """Return what is in the object file, for the reader."""
-        machine = _codegen().machine if cpu is None else target_machine(cpu)
-        return str(machine.emit_assembly(self._optimised(machine)))
-
-    def optimised(self) -> str:
-        """Return LLVM's source after its optimisations, for the reader."""
-        return str(self._optimised(_codegen().machine))
-
-    def _optimised(self, machine: Any) -> Any:
-        module, *others = [llvm.parse_assembly(text) for text in self.texts]
-        for other in others:
-            module.link_in(other)
-        if others:  # with one module this was said in its text
-            for value in (*module.functions, *module.global_variables):
-                if (
-                    not value.is_declaration
-                    and value.name != self.symbol
-                    and not value.name.startswith("llvm.")
-                ):
-                    value.linkage = llvm.Linkage.internal
-        passes, builder = _codegen().module_passes(machine)
-        passes.run(module, builder)
-        return module
-
-
 def lower(kernel: Kernel) -> Lowered:
     """Return a kernel as LLVM's source.
 
@@ -318,23 +262,6 @@ def lower(kernel: Kernel) -> Lowered:
             f"the emitted kernel {kernel.name} could not be compiled; this is a defect of tracejit. "
             f"Please report it with this source:\n{kernel.text}"
         ) from error
-
-
-_FUNCTIONS = {
-    "run": (executor.run, executor.SIGNATURE),
-    "run_parts": (threads.run_parts, threads.RUN_PARTS_SIGNATURE),
-    "work": (threads.work, threads.WORK_SIGNATURE),
-}
-
-
-def lower_function(name: str) -> Lowered:
-    """Return the executor ("run") or a function of its threads as LLVM's source."""
-    function, typed = _FUNCTIONS[name]
-    return _lowered(function, typed.args, typed.return_type, f"tracejit_{name}")
-
-
-def _codegen() -> _Codegen:
-    return _descriptor.target_context.codegen()  # type: ignore[no-any-return]
 
 
 def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> Lowered:

@@ -5,10 +5,10 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,13 @@ from tracejit.errors import CodegenError
 from tracejit.kernels import state as words
 from tracejit.ops import Layout
 from tracejit.passes.plan import ALIGNMENT
+from tracejit.patterns import Pattern, Recipe
 from tracejit.program import Number, Pointer, Program, Symbol
+from tracejit.recycle import Entry
 
-_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 4)
+_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
-Refill = Callable[[tuple[np.ndarray, ...], list[np.ndarray], list[dlarray]], int]
 
 
 def _executor(code: Code) -> Callable[..., int]:
@@ -62,37 +63,79 @@ def _cython_blas() -> Any:
     return module
 
 
-class _Instance:
-    """The arguments of a program with an arena of its own: one call at a time runs on it."""
+class _States:
+    """Makes states of a program: each with arguments and an arena of its own, for one call at a time.
 
-    __slots__ = ("_arena", "_arguments", "address", "state")
+    Args:
+        template: the words that all states have in common.
+        table: the program.
+        arena_bytes: the memory that it runs on.
+        objects: how many objects its entry looks at.
+    """
 
-    def __init__(
-        self, state: np.ndarray, template: np.ndarray, arena_slots: np.ndarray, arena_bytes: int
-    ) -> None:
-        self._arguments = template.copy()
-        self._arena = np.empty(arena_bytes + ALIGNMENT, np.uint8)
-        self._arguments[arena_slots] += -(-self._arena.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self.state = state.copy()
-        self.state[words.ARGUMENTS] = self._arguments.ctypes.data
-        self.address = self.state.ctypes.data
+    def __init__(self, template: np.ndarray, table: "_Table", arena_bytes: int, objects: int = 0) -> None:
+        self._template = template
+        self._table = table
+        self._arena_bytes = arena_bytes
+        self._data = int(template[words.INPUT_COUNT] + template[words.OUTPUT_COUNT])
+        self._objects = int(template[words.INPUT_COUNT]) + objects
+
+    def new(self) -> np.ndarray:
+        """Return a state: all that it points to and that changes is in the same array."""
+        parts = (words.STATE_WORDS, self._data, self._objects, len(self._table.arguments))
+        _, data, objects, arguments, arena = (8 * at for at in accumulate(parts, initial=0))
+        block = np.empty(-(-(arena + self._arena_bytes + ALIGNMENT) // 8), np.intp)
+        start = block.ctypes.data
+        block[: words.STATE_WORDS] = self._template
+        block[words.DATA] = start + data
+        block[words.OBJECTS] = start + objects
+        block[words.ARGUMENTS] = start + arguments
+        filled = block[arguments // 8 : arena // 8]
+        filled[:] = self._table.arguments
+        filled[self._table.arena_slots] += -(-(start + arena) // ALIGNMENT) * ALIGNMENT
+        return block
 
 
-def _launch(state: np.ndarray, table: "_Table", arena_bytes: int) -> Callable[..., int]:
-    """Return what runs a program, on (inputs, outputs) or, where it looks after results, (inputs, outputs, results)."""
-    run = _executor(table.code)
-    free: list[_Instance] = []
+def _launch(states: _States, code: Code) -> Launch:
+    """Return what runs a program on inputs and outputs."""
+    run = _executor(code)
+    free: list[tuple[int, np.ndarray]] = []
 
-    def launch(inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], results: Any = None) -> int:
+    def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
         try:
-            instance = free.pop()
+            state = free.pop()
         except IndexError:
-            instance = _Instance(state, table.arguments, table.arena_slots, arena_bytes)
-        status = run(instance.address, id(inputs), id(outputs), 0 if results is None else id(results))
-        free.append(instance)
+            block = states.new()
+            state = block.ctypes.data, block
+        status = run(state[0], id(inputs), id(outputs))
+        free.append(state)
         return status
 
     return launch
+
+
+class _Method(ctypes.Structure):
+    """What Python knows of a function in C (PyMethodDef)."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80  # arguments come as an array, and their number (METH_FASTCALL)
+
+
+def _enter(code: Code) -> tuple[Callable[..., Any], _Method]:
+    """Return the entry as a function of Python, and what has to be kept as long as that."""
+    memory.check_layout()
+    method = _Method(b"enter", code.function("enter"), _FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype = ctypes.py_object
+    make.argtypes = [ctypes.c_void_p] * 3
+    return make(ctypes.addressof(method), None, None), method
 
 
 class CpuExecutable:
@@ -106,16 +149,17 @@ class CpuExecutable:
     ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        self.prepared = code.prepare(program.kernels, ["run", *(FUNCTIONS if in_parts else ())])
+        self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
         table = _Table(program, code)
         checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
         state[words.ROW_COUNT] = len(program.rows)
         state[words.PATCHES] = table.patches.ctypes.data
-        state[words.PATCH_COUNT] = len(table.patches) // 4
+        state[words.PATCH_COUNT] = len(table.patches) // 3
         state[words.CHECKS] = checks.ctypes.data
-        state[words.CHECK_COUNT] = len(program.inputs)
+        state[words.INPUT_COUNT] = len(program.inputs)
+        state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
         state[words.ARRAY_TYPE] = id(np.ndarray)
         state[words.FLUSH] = config.settings.flush_denormals
         workers = pool(code) if in_parts else None
@@ -123,10 +167,11 @@ class CpuExecutable:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
-        self._checks = checks
+        self._layouts = layouts
         self._kept = [table, checks]  # what states point to
         self._state = state
-        launch = _launch(state, table, program.arena_bytes)
+        self._states = _States(state, table, program.arena_bytes)
+        launch = _launch(self._states, code)
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
@@ -138,38 +183,72 @@ class CpuExecutable:
         # A function rather than a method: this is the innermost call of a replay.
         self.launch: Launch = launch_checked if program.checked else launch
 
-    def refill(self, formats: Sequence[str | None]) -> Refill | None:
-        """Return what runs the program on outputs of an earlier call that nobody uses any more.
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
+        """Return what runs the program on results of earlier calls that nobody uses any more.
 
-        It takes the inputs, the list of the outputs, and the list of the labelled arrays of these `formats` that
-        hold the first of them. It returns 0 if it has run, the number of an input as `launch` does, or the negative
-        number of an output, counted from 1, that somebody uses or has changed, and that must be replaced by a new one.
-        None if the program checks indices: then a call needs an output that no other one has.
+        It takes the arguments of a call apart by a pattern, or takes a tuple of the inputs, and it returns what a
+        recipe makes of the results, or the list of them. None if the program checks indices: then a call needs an
+        output that no other one has.
+
+        Args:
+            formats: of the outputs that are results.
+            guarded: whether one more output says whether the others count.
+            pattern: what the arguments have to be.
+            recipe: how the result is put together.
         """
         program = self.program
         if program.checked:
             return None
         state = self._state.copy()
-        checks = np.concatenate([self._checks, _checks(program.outputs[: len(formats)], ())])
+        numbers = pattern.numbers if pattern is not None else ()
+        checks = _checks(program.inputs, self._layouts, numbers)
+        checks = np.concatenate([checks, _checks(program.outputs[: len(formats)], ())])
         addresses = np.array([id(format) for format in formats], np.intp)
-        self._kept += [checks, addresses, list(formats)]
+        api = memory.api()
+        kept: list[Any] = [self._kept, checks, addresses, list(formats), pattern, recipe, api]
         state[words.CHECKS] = checks.ctypes.data
         state[words.RESULT_COUNT] = len(formats)
-        state[words.RESULT_TYPE] = id(dlarray)
         state[words.RESULT_FORMATS] = addresses.ctypes.data
-        state[words.NONE] = id(None)
+        state[words.LABELLED_TYPE] = id(dlarray)
         slots = memory.slots()
         state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
             slots
         )
-        return _launch(state, self._table, program.arena_bytes)
+        state[words.GUARDED] = guarded
+        state[words.API] = api.ctypes.data
+        objects = 0
+        if pattern is not None:
+            table = np.array(pattern.words, np.intp)
+            kept.append(table)
+            state[words.PATTERN] = table.ctypes.data
+            state[words.PATTERN_END] = table.ctypes.data + table.nbytes
+            state[words.TAKEN] = pattern.inputs
+            objects = pattern.objects
+        if recipe is not None:
+            table = np.array(recipe.words, np.intp)
+            kept.append(table)
+            state[words.RECIPE] = table.ctypes.data
+            state[words.RECIPE_END] = table.ctypes.data + table.nbytes
+            objects = max(objects, recipe.objects)
+        enter, method = _enter(self._table.code)
+        kept.append(method)
+        states = _States(state, self._table, program.arena_bytes, objects)
+
+        def new_state() -> np.ndarray:
+            assert kept  # which has to live as long as this
+            return states.new()
+
+        return Entry(
+            enter, new_state, lambda block: int(block[words.STATUS]), lambda block: int(block[words.TURN])
+        )
 
     def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "Steps":
         """Return what runs some rows of the program on these arrays, for who measures them."""
-        instance = _Instance(
-            self._state, self._table.arguments, self._table.arena_slots, self.program.arena_bytes
-        )
-        return Steps(instance, self._table, self._checks, inputs, outputs)
+        state = self._states.new()
+        checks = self._kept[1]
+        return Steps(state, self._table, checks, inputs, outputs)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -199,25 +278,25 @@ class Steps:
     """
 
     def __init__(
-        self, instance: _Instance, table: "_Table", checks: np.ndarray, inputs: tuple[np.ndarray, ...],
+        self, state: np.ndarray, table: "_Table", checks: Any, inputs: tuple[np.ndarray, ...],
         outputs: tuple[np.ndarray, ...],
     ) -> None:  # fmt: skip
         self._executor = _executor(table.code)
-        self._instance = instance
+        self._state = state
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
         self._arrays = id(inputs), id(outputs)
-        self._pool = int(instance.state[words.POOL])
+        self._pool = int(state[words.POOL])
         self.status = self(0, 0)
-        instance.state[words.CHECK_COUNT] = instance.state[words.PATCH_COUNT] = 0
+        state[words.INPUT_COUNT] = state[words.OUTPUT_COUNT] = state[words.PATCH_COUNT] = 0
 
     def __call__(self, first: int, count: int, together: bool = True) -> int:
         """Run `count` rows from the first on: all of their parts, if these are to run `together` on several threads."""
-        state = self._instance.state
+        state = self._state
         state[words.POOL] = self._pool if together else 0
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
-        return self._executor(self._instance.address, *self._arrays, 0)
+        return self._executor(state.ctypes.data, *self._arrays)
 
 
 class _Table:
@@ -241,7 +320,8 @@ class _Table:
                     elif place.kind == "constant":
                         word += program.constants[place.number].ctypes.data
                     else:
-                        patches += (len(arguments), int(place.kind == "output"), place.number, word)
+                        first = len(program.inputs) if place.kind == "output" else 0
+                        patches += (len(arguments), first + place.number, word)
                 elif isinstance(argument, Number):
                     word = _bits(argument)
                 elif isinstance(argument, Symbol):
@@ -255,10 +335,15 @@ class _Table:
         self.arena_slots = np.array(arena_slots, np.intp)
 
 
-def _checks(avals: Sequence[Aval], layouts: Sequence[Layout | None]) -> np.ndarray:
-    """Return what the executor checks of each array."""
+def _checks(
+    avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = ()
+) -> np.ndarray:
+    """Return what the executor checks of each array; `numbers` are arguments that are none."""
     words: list[int] = []
-    for aval, layout in zip_longest(avals, layouts):
+    for place, (aval, layout) in enumerate(zip_longest(avals, layouts)):
+        if place in numbers:
+            words += (0, 0, 0)
+            continue
         strides = (0,) * aval.ndim if layout is None else layout.strides
         words += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, int(layout is None), *aval.shape)
         words += [stride * aval.dtype.itemsize for stride in strides]

@@ -55,7 +55,9 @@ def _own_sources() -> str:
     """Return a hash of all sources that decide what becomes of a text."""
     files = [path for folder in kernels.__path__ for path in Path(folder).glob("*.py")]
     here = Path(__file__).parent
-    files += [here / name for name in ("compiler.py", "handwritten.py", "objects.py")]
+    files += [
+        here / name for name in ("compiler.py", "handwritten.py", "lowered.py", "objects.py", "wordcode.py")
+    ]
     found = hashlib.sha256()
     for path in sorted(files, key=lambda path: path.name):
         content = path.read_bytes()

@@ -21,19 +21,21 @@ def check_layout() -> None:
         CodegenError: if they are not.
     """
     probe = np.zeros((2, 3), np.float32)
-    holder, items = (probe,), [probe]
+    holder, items, table, number = (probe,), [probe, probe], {"a": probe, "b": probe, "c": probe}, 1.5
     at = id(probe)
     references = sys.getrefcount(probe) - 1
     found = (
-        _word(id(holder) + words.TUPLE_ITEMS), _word(_word(id(items) + words.LIST_ITEMS)),
-        _half(at + words.OBJECT_REFERENCES), _word(at + words.OBJECT_TYPE), _word(at + words.ARRAY_DATA),
-        _half(at + words.ARRAY_NDIM), _word(at + words.ARRAY_DTYPE),
-        _half(at + words.ARRAY_FLAGS) & (words.CONTIGUOUS_AND_ALIGNED | words.WRITEABLE),
-        _word(_word(at + words.ARRAY_SHAPE) + 8), _word(_word(at + words.ARRAY_STRIDES)),
-        _word(at + words.ARRAY_WEAK),
+        _word(id(holder), words.TUPLE_ITEMS), _word(id(holder), words.OBJECT_SIZE),
+        _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
+        _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
+        _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
+        _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE),
+        _half(at, words.ARRAY_FLAGS) & (words.CONTIGUOUS_AND_ALIGNED | words.WRITEABLE),
+        _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
+        _word(at, words.ARRAY_WEAK),
     )  # fmt: skip
     expected = (
-        at, at, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype),
+        at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype),
         words.CONTIGUOUS_AND_ALIGNED | words.WRITEABLE, 3, 12, 0,
     )  # fmt: skip
     if found != expected:
@@ -45,19 +47,19 @@ def check_layout() -> None:
 
 @cache
 def slots() -> tuple[int, int, int, int]:
-    """Return where a labelled array keeps its data, format, value, and the list of its weak references.
+    """Return in which words a labelled array keeps its data, format, value, and the list of its weak references.
 
     Raises:
         CodegenError: if it does not keep them in slots.
     """
     probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), None)
-    places = {_word(id(probe) + at): at for at in range(16, dlarray.__basicsize__, 8)}
+    places = {_word(id(probe), at): at for at in range(2, dlarray.__basicsize__ // 8)}
     data, format, value = (places.get(id(part)) for part in (probe._data, probe._format, None))
     # From Python 3.12 on the list of weak references lies before the object.
-    weak = dlarray.__weakrefoffset__
-    before = _word(id(probe) + weak)
+    weak = dlarray.__weakrefoffset__ // 8
+    before = _word(id(probe), weak)
     reference = weakref.ref(probe)
-    after = _word(id(probe) + weak)
+    after = _word(id(probe), weak)
     if data is None or format is None or value is None or (before, after) != (0, id(reference)):
         raise CodegenError(
             "this build of Python keeps the slots of an object in another way than the CPU backend reads them; "
@@ -66,9 +68,18 @@ def slots() -> tuple[int, int, int, int]:
     return data, format, value, weak
 
 
-def _word(address: int) -> int:
-    return ctypes.c_ssize_t.from_address(address).value
+@cache
+def api() -> np.ndarray:
+    """Return the addresses of the functions and objects of Python that the entry uses (state.API)."""
+    functions = [
+        ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in words.API_FUNCTIONS
+    ]
+    return np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
 
 
-def _half(address: int) -> int:
-    return ctypes.c_int32.from_address(address).value
+def _word(address: int, place: int) -> int:
+    return ctypes.c_ssize_t.from_address(address + 8 * place).value
+
+
+def _half(address: int, place: int) -> int:
+    return ctypes.c_int32.from_address(address + 8 * place).value

@@ -99,6 +99,12 @@ def target_machine(cpu: Cpu | None = None) -> Any:
     )
 
 
+@cache
+def host_machine() -> Any:
+    """Return the target machine for this process."""
+    return target_machine()
+
+
 def new_engine() -> Any:
     """Return an engine of LLVM: memory for object code that goes with it, and names that others do not see."""
     with _lock:

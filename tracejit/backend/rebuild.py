@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tracejit.backend import compiler
 from tracejit.backend.key import key_of
+from tracejit.backend.lowering import lower
 from tracejit.backend.trial import Case, Memory, TrialError, Trials
 from tracejit.cache import contents
 from tracejit.cache.entry import Entry
@@ -72,11 +72,7 @@ class _Rebuilder:
             self.left_out.append((name, "it was compiled for another machine, or by another version"))
             return
         try:
-            lowered = (
-                compiler.lower(Kernel(entry.symbol, text))
-                if kind == "kernel"
-                else compiler.lower_function(text)
-            )
+            lowered = lower(Kernel(entry.symbol, text) if kind == "kernel" else text)
         except (CodegenError, KeyError):
             self.bad.append((name, "its source cannot be compiled"))
             return

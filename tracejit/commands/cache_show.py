@@ -106,10 +106,10 @@ def _compiled(entry: Entry, wanted: list[str]) -> dict[str, str]:
     """Return a kernel in other languages, for which it is compiled again."""
     if not {"asm", "llvm"} & set(wanted):
         return {}
-    from tracejit.backend import compiler  # imports Numba
+    from tracejit.backend.lowering import lower
 
     try:
-        lowered = compiler.lower(Kernel(entry.symbol, entry.source))
+        lowered = lower(Kernel(entry.symbol, entry.source))
     except CodegenError as error:
         raise CommandError(
             "CodegenError", f"{entry.symbol} is not of this version of tracejit, which cannot compile it"

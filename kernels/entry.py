@@ -1,0 +1,352 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The entry: a replay from the arguments of a call to its result, as a function that Python calls.
+
+Note [patterns]
+To take the arguments of a call apart in Python, and to put the result together, takes longer than a small program
+runs: 0.1 us for each array. So both are done here, by tables that callpath.py writes for each trace. A pattern says
+what the arguments have to be, one container or leaf after the other, each of which has a number: the arguments
+themselves are object 0, and what is in a container gets the numbers that the pattern says.
+
+    IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
+    IS_LIST object length first             a list
+    IS_DICT object length first keys...     a dict with these keys in this order
+    IS_ARRAY object input format plain      a labelled array that no evaluation records; an ndarray if `plain`
+    IS_FLOAT object input                   a float that is an input of the program
+    IS_INT object input number              a whole number of 64 bits; its value is kept as if it were an object
+    IS_SAME object known                    the same object
+    IS_SAME_TEXT object known               a string of the same characters
+    IS_SAME_FLOAT object bits               a float of these bits
+    IS_SAME_INT object value                a whole number
+
+A recipe puts results together from the inside out: objects are put on a stack, and a container takes the last ones.
+
+    PUT_RESULT number                       a result of the program
+    PUT_OBJECT known                        an object that is the same in each call
+    PUT_TUPLE length                        a tuple of the last so many; so PUT_LIST
+    PUT_DICT length (key place)...          a dict of the last so many, each of which has a place from 0 on
+
+No code of anybody's runs while arguments are looked at: types are compared, not asked. What is not as the pattern
+says is a miss, also where Python would find it equal; the general way decides then.
+"""
+
+from .executor import after, check_inputs, fits, launch
+from .machine import Words, call, half_at
+from .state import (
+    API,
+    ARRAY_DATA,
+    ARRAY_TYPE,
+    ARRAY_WEAK,
+    CHECKS,
+    CONTIGUOUS_AND_ALIGNED,
+    DATA,
+    DICT_NEXT,
+    DICT_SIZE,
+    DICT_TYPE,
+    DROP_REFERENCE,
+    FLOAT_TYPE,
+    FLOAT_VALUE,
+    GUARDED,
+    INPUT_COUNT,
+    INT_TYPE,
+    INT_VALUE,
+    IS_ARRAY,
+    IS_DICT,
+    IS_FLOAT,
+    IS_INT,
+    IS_LIST,
+    IS_SAME_FLOAT,
+    IS_SAME_INT,
+    IS_SAME_TEXT,
+    LABELLED_TYPE,
+    LIST_ITEMS,
+    LIST_TYPE,
+    MISSED,
+    NEW_DICT,
+    NEW_LIST,
+    NEW_TUPLE,
+    NONE,
+    OBJECT_REFERENCES,
+    OBJECT_SIZE,
+    OBJECT_TYPE,
+    OBJECTS,
+    OUTPUT_COUNT,
+    PATTERN,
+    PATTERN_END,
+    PUT_DICT,
+    PUT_LIST,
+    PUT_OBJECT,
+    PUT_RESULT,
+    PUT_TUPLE,
+    RECIPE,
+    RECIPE_END,
+    RESTORE_THREAD,
+    RESULT_COUNT,
+    RESULT_FORMATS,
+    SAVE_THREAD,
+    SCRATCH,
+    SET_ITEM,
+    SLOT_DATA,
+    SLOT_FORMAT,
+    SLOT_VALUE,
+    SLOT_WEAK,
+    STATUS,
+    TAKE_REFERENCE,
+    TAKEN,
+    TEXT_COMPARE,
+    TEXT_TYPE,
+    TUPLE_ITEMS,
+    TUPLE_TYPE,
+    TURN,
+    WRITEABLE,
+)
+
+
+def enter(_: Words, given: Words, count: Words) -> Words:
+    """Run a program on the arguments of a call and on results that nobody uses; Python holds its lock (the GIL).
+
+    It is called with the arguments, a frame, and if the trace reads more than its arguments, a tuple of these arrays.
+    A frame is a list: an ndarray whose data is the state of the program, and then results of earlier calls, for each
+    call the list of arrays that the program fills, and the list of the labelled arrays that hold the first of them.
+    They are filled in turn, if nobody but these lists has them and if they are as they were made.
+
+    Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
+    arrays. If nothing has run it is the frame, and the status in its state says why: the number of an input, counted
+    from 1, that is not as its check says, or MISSED, or the negative number of a result that cannot be filled again.
+
+    Returns an object, or 0 if Python has no memory for it and an error was set.
+    """
+    frame = given[1]
+    items = frame[LIST_ITEMS]
+    state = items[0][ARRAY_DATA]
+    api = state[API]
+    turn = state[TURN]
+    results = items[2 * turn + 2]
+    objects = state[OBJECTS]
+    held = 0
+    status = take_apart(state, given, count)
+    if status == 0:
+        status = check_inputs(state, objects)
+    if status == 0:
+        status = check_results(state, items[2 * turn + 1], results)
+    if status == 0:
+        # While others may run, they may drop what holds the inputs.
+        held = state[TAKEN]
+        for i in range(held):
+            call(api[TAKE_REFERENCE], objects[i])
+        thread = call(api[SAVE_THREAD])
+        launch(state)
+        call(api[RESTORE_THREAD], thread)
+        if state[GUARDED] != 0:
+            data = state[DATA] + 8 * state[INPUT_COUNT]
+            if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
+                status = MISSED
+    made = frame
+    if status == 0:
+        state[TURN] = turn + 1
+        if 2 * turn + 3 >= frame[OBJECT_SIZE]:
+            state[TURN] = 0
+        made = results
+        if state[RECIPE] != 0:
+            made = put_together(state, results[LIST_ITEMS])
+        else:
+            call(api[TAKE_REFERENCE], made)
+    else:
+        state[STATUS] = status
+        call(api[TAKE_REFERENCE], made)
+    for i in range(held):
+        call(api[DROP_REFERENCE], objects[i])
+    return made
+
+
+def take_apart(state: Words, given: Words, count: Words) -> Words:
+    """Find the inputs, whose addresses begin what `state[OBJECTS]` points to; return the status (see enter)."""
+    inputs = state[OBJECTS]
+    taken = 0
+    if state[PATTERN] != 0:
+        if not match(state, given[0]):
+            return MISSED
+        taken = state[TAKEN]
+    else:
+        while taken < given[0][OBJECT_SIZE]:
+            inputs[taken] = given[0][TUPLE_ITEMS + taken]
+            taken += 1
+    if count > 2:
+        for i in range(given[2][OBJECT_SIZE]):
+            inputs[taken + i] = given[2][TUPLE_ITEMS + i]
+    return 0
+
+
+def match(state: Words, given: Words) -> Words:
+    """Return whether the arguments of a call are as the pattern says; note the inputs among them."""
+    api = state[API]
+    inputs = state[OBJECTS]
+    objects = inputs + 8 * state[INPUT_COUNT]
+    objects[0] = given
+    at = state[PATTERN]
+    end = state[PATTERN_END]
+    while at < end:
+        kind = at[0]
+        found = objects[at[1]]
+        found_type = found[OBJECT_TYPE]
+        if kind == IS_ARRAY:
+            if found_type == state[LABELLED_TYPE]:
+                if found[state[SLOT_VALUE]] != api[NONE] or not is_text(
+                    api, found[state[SLOT_FORMAT]], at[3]
+                ):
+                    return 0
+                found = found[state[SLOT_DATA]]
+            elif found_type != state[ARRAY_TYPE] or at[4] == 0:
+                return 0
+            inputs[at[2]] = found
+            at += 40
+        elif kind <= IS_LIST:
+            items = found + 8 * TUPLE_ITEMS
+            wanted = api[TUPLE_TYPE]
+            if kind == IS_LIST:
+                items = found[LIST_ITEMS]
+                wanted = api[LIST_TYPE]
+            if found_type != wanted or found[OBJECT_SIZE] != at[2]:
+                return 0
+            for i in range(at[2]):
+                objects[at[3] + i] = items[i]
+            at += 32
+        elif kind == IS_DICT:
+            length = at[2]
+            if found_type != api[DICT_TYPE] or found[DICT_SIZE] != length:
+                return 0
+            place = state + 8 * SCRATCH
+            place[0] = 0
+            for i in range(length):
+                call(api[DICT_NEXT], found, place, place + 8, place + 16)
+                if not is_text(api, place[1], at[4 + i]):
+                    return 0
+                objects[at[3] + i] = place[2]
+            at += 32 + 8 * length
+        elif kind == IS_FLOAT:
+            if found_type != api[FLOAT_TYPE]:
+                return 0
+            inputs[at[2]] = found
+            state[DATA][at[2]] = found + 8 * FLOAT_VALUE
+            at += 24
+        elif kind == IS_INT or kind == IS_SAME_INT:  # noqa: SIM109 (words have no `in`)
+            overflow = state + 8 * SCRATCH
+            overflow[0] = 0
+            if found_type != api[INT_TYPE]:
+                return 0
+            value = call(api[INT_VALUE], found, overflow)
+            if half_at(overflow) != 0:
+                return 0
+            if kind == IS_INT:
+                # The number becomes an object of this call: its place has the value, and the data its address.
+                inputs[at[2]] = api[NONE]
+                numbers = objects + 8 * at[3]
+                numbers[0] = value
+                state[DATA][at[2]] = numbers
+                at += 32
+            else:
+                if value != at[2]:
+                    return 0
+                at += 24
+        else:
+            if kind == IS_SAME_FLOAT:
+                if found_type != api[FLOAT_TYPE] or found[FLOAT_VALUE] != at[2]:
+                    return 0
+            elif kind == IS_SAME_TEXT:
+                if not is_text(api, found, at[2]):
+                    return 0
+            elif found != at[2]:
+                return 0
+            at += 24
+    return 1
+
+
+def is_text(api: Words, found: Words, known: Words) -> Words:
+    """Return whether an object is another, or a string of its characters."""
+    if found == known:
+        return 1
+    if found[OBJECT_TYPE] != api[TEXT_TYPE] or known[OBJECT_TYPE] != api[TEXT_TYPE]:
+        return 0
+    return call(api[TEXT_COMPARE], found, known) & 0xFFFFFFFF == 0
+
+
+def check_results(state: Words, arrays: Words, results: Words) -> Words:
+    """Note the data of results that nobody uses; return 0, or the negative number of one that somebody may use."""
+    api = state[API]
+    data = state[DATA] + 8 * state[INPUT_COUNT]
+    array_items = arrays[LIST_ITEMS]
+    result_items = results[LIST_ITEMS]
+    check = state[CHECKS]
+    for _ in range(state[INPUT_COUNT]):
+        check = after(check)
+    for i in range(state[OUTPUT_COUNT]):
+        array = array_items[i]
+        if i < state[RESULT_COUNT]:
+            result = result_items[i]
+            if result[OBJECT_TYPE] != state[LABELLED_TYPE]:
+                return -1 - i
+            if (
+                half_at(result + 8 * OBJECT_REFERENCES) != 1
+                or half_at(array + 8 * OBJECT_REFERENCES) != 2
+                or result[state[SLOT_DATA]] != array
+                or result[state[SLOT_FORMAT]] != state[RESULT_FORMATS][i]
+                or result[state[SLOT_VALUE]] != api[NONE]
+                or result[state[SLOT_WEAK]] != 0
+                or array[ARRAY_WEAK] != 0
+                or not fits(state, array, check, CONTIGUOUS_AND_ALIGNED | WRITEABLE)
+            ):
+                return -1 - i
+            check = after(check)
+        data[i] = array[ARRAY_DATA]
+    return 0
+
+
+def put_together(state: Words, results: Words) -> Words:
+    """Return what the recipe makes of the results, or 0 if there is no memory for it."""
+    api = state[API]
+    stack = state[OBJECTS] + 8 * state[INPUT_COUNT]
+    top = 0
+    at = state[RECIPE]
+    end = state[RECIPE_END]
+    while at < end:
+        kind = at[0]
+        if kind <= PUT_OBJECT:
+            put = at[1]
+            if kind == PUT_RESULT:
+                put = results[put]
+            call(api[TAKE_REFERENCE], put)
+            stack[top] = put
+            top += 1
+            at += 16
+            continue
+        length = at[1]
+        if kind == PUT_TUPLE:
+            made = call(api[NEW_TUPLE], length)
+        elif kind == PUT_LIST:
+            made = call(api[NEW_LIST], length)
+        else:
+            made = call(api[NEW_DICT])
+        first = stack + 8 * (top - length)
+        if made != 0 and kind == PUT_DICT:
+            for i in range(length):
+                value = first[at[3 + 2 * i]]
+                if made != 0 and call(api[SET_ITEM], made, at[2 + 2 * i], value) & 0xFFFFFFFF != 0:
+                    call(api[DROP_REFERENCE], made)
+                    made = 0
+        if made == 0:
+            for i in range(top):
+                call(api[DROP_REFERENCE], stack[i])
+            return 0
+        if kind == PUT_DICT:
+            for i in range(length):
+                call(api[DROP_REFERENCE], first[i])
+            at += 16 * length
+        else:
+            items = made + 8 * TUPLE_ITEMS
+            if kind == PUT_LIST:
+                items = made[LIST_ITEMS]
+            for i in range(length):
+                items[i] = first[i]
+        at += 16
+        top -= length - 1
+        stack[top - 1] = made
+    return stack[0]
