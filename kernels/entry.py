@@ -94,7 +94,7 @@ from .state import (
     TAKEN,
     TEXT_COMPARE,
     TEXT_TYPE,
-    TUPLE_ITEMS,
+    TUPLE_HEAD,
     TUPLE_TYPE,
     TURN,
     WRITEABLE,
@@ -167,12 +167,14 @@ def take_apart(state: Words, given: Words, count: Words) -> Words:
             return MISSED
         taken = state[TAKEN]
     else:
+        items = given[0] + state[TUPLE_HEAD]
         while taken < given[0][OBJECT_SIZE]:
-            inputs[taken] = given[0][TUPLE_ITEMS + taken]
+            inputs[taken] = items[taken]
             taken += 1
     if count > 2:
+        items = given[2] + state[TUPLE_HEAD]
         for i in range(given[2][OBJECT_SIZE]):
-            inputs[taken + i] = given[2][TUPLE_ITEMS + i]
+            inputs[taken + i] = items[i]
     return 0
 
 
@@ -200,7 +202,7 @@ def match(state: Words, given: Words) -> Words:
             inputs[at[2]] = found
             at += 40
         elif kind <= IS_LIST:
-            items = found + 8 * TUPLE_ITEMS
+            items = found + state[TUPLE_HEAD]
             wanted = api[TUPLE_TYPE]
             if kind == IS_LIST:
                 items = found[LIST_ITEMS]
@@ -341,7 +343,7 @@ def put_together(state: Words, results: Words) -> Words:
                 call(api[DROP_REFERENCE], first[i])
             at += 16 * length
         else:
-            items = made + 8 * TUPLE_ITEMS
+            items = made + state[TUPLE_HEAD]
             if kind == PUT_LIST:
                 items = made[LIST_ITEMS]
             for i in range(length):

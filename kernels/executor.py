@@ -26,7 +26,7 @@ from .state import (
     ROW_WORDS,
     ROWS,
     RUN_PARTS,
-    TUPLE_ITEMS,
+    TUPLE_HEAD,
 )
 
 
@@ -40,11 +40,12 @@ def run(state: Words, inputs: Words, outputs: Words) -> Words:
 
     Returns 0, or the number of the first input, counted from 1, that is not as its check says; nothing has run then.
     """
-    status = check_inputs(state, inputs + 8 * TUPLE_ITEMS)
+    status = check_inputs(state, inputs + state[TUPLE_HEAD])
     if status == 0:
         data = state[DATA] + 8 * state[INPUT_COUNT]
+        items = outputs + state[TUPLE_HEAD]
         for i in range(state[OUTPUT_COUNT]):
-            data[i] = outputs[TUPLE_ITEMS + i][ARRAY_DATA]
+            data[i] = items[i][ARRAY_DATA]
         launch(state)
     return status
 

@@ -12,7 +12,7 @@ HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 
 # Where CPython and NumPy keep what is read of an object, in words from its start (64-bit builds).
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
-TUPLE_ITEMS, LIST_ITEMS = tuple.__basicsize__ // 8, 3  # a tuple's items are there, of a list's their address
+LIST_ITEMS = 3  # the address of its items; those of a tuple follow its head, which has TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
 CONTIGUOUS_AND_ALIGNED, WRITEABLE = 0x101, 0x400
@@ -20,10 +20,10 @@ CONTIGUOUS_AND_ALIGNED, WRITEABLE = 0x101, 0x400
 # Words of the state of a program.
 (
     ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, INPUT_COUNT, OUTPUT_COUNT, DATA, ARRAY_TYPE, FLUSH,
-    POOL, RUN_PARTS,
+    POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API, SCRATCH,
-) = range(31)  # fmt: skip
+) = range(32)  # fmt: skip
 STATE_WORDS = SCRATCH + 3
 ROW_WORDS = 4
 

@@ -10,7 +10,7 @@ from tracejit.artefact.files import hash_of
 
 HOST = "host"
 """Stands for the CPU of the machine that exports, and nothing less."""
-_EXECUTOR = ("executor.py", "machine.py", "state.py", "threads.py")
+_EXECUTOR = ("entry.py", "executor.py", "machine.py", "state.py", "threads.py")
 
 
 def system() -> str:

@@ -161,6 +161,7 @@ class CpuExecutable:
         state[words.INPUT_COUNT] = len(program.inputs)
         state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
         state[words.ARRAY_TYPE] = id(np.ndarray)
+        state[words.TUPLE_HEAD] = tuple.__basicsize__
         state[words.FLUSH] = config.settings.flush_denormals
         workers = pool(code) if in_parts else None
         if workers is not None:

@@ -25,7 +25,7 @@ def check_layout() -> None:
     at = id(probe)
     references = sys.getrefcount(probe) - 1
     found = (
-        _word(id(holder), words.TUPLE_ITEMS), _word(id(holder), words.OBJECT_SIZE),
+        _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
         _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
         _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
         _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
