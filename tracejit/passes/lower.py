@@ -168,7 +168,7 @@ class _Lowering:
 
     def register(self, value: Value) -> Value | None:
         """Return the value of this loop that `value` is a rearrangement of, or None: it is read from memory."""
-        base = self.fused.source(value)[0]
+        base = self.fused.sources[value][0]
         return base if base in self.loop.maps and base not in self.loop.accumulates else None
 
     def assign_passes(self) -> int:
@@ -197,7 +197,7 @@ class _Lowering:
 
     def access(self, value: Value, axes: tuple[int, ...]) -> Access:
         """Return the access to memory of `value`, whose own axes lie at `axes` of the domain."""
-        root, layout = self.fused.view(value)
+        root, layout = self.fused.views[value]
         strides = [0] * self.rank
         for own, stride in zip(axes, layout.strides, strict=True):
             if own >= 0:
@@ -239,17 +239,14 @@ class _Lowering:
     def operand(self, node: Node, position: int) -> Operand:
         """Return the operand of a node: a value of this loop, the number of a read, or a literal."""
         value = node.inputs[position]
-        base = self.register(value)
-        if base is not None:
-            return base
-        source = self.fused.source(value)[0]
+        loop, source = self.loop, self.fused.sources[value][0]
+        if source in loop.maps and source not in loop.accumulates:
+            return source
         if source.node is None and source.data is not None and source.data.size == 1:
             return Literal(source.data.reshape(())[()], source.dtype)
-        out = node.output
-        if out in self.loop.reduced_from:
-            axes = self.loop.reduced_from[out]
-        else:
-            axes = self.loop.maps[out]
+        axes = loop.reduced_from.get(node.output)
+        if axes is None:
+            axes = loop.maps[node.output]
             axes = axes[len(axes) - value.ndim :]
         axes = tuple([-1 if extent == 1 else d for d, extent in zip(axes, value.shape, strict=True)])
         return self.read(self.access(value, axes))
@@ -263,42 +260,43 @@ class _Lowering:
         return self.read(self.access(total, axes))
 
     def fill_pass(self, number: int, full: list[list[Line]], reductions: list[Node]) -> None:
-        lines = full[number]
         known: set[Operand] = set()
-
-        def need(operand: Operand) -> None:
-            if isinstance(operand, Literal) or operand in known:
-                return
-            known.add(operand)
-            if isinstance(operand, int):
-                lines.append(Load(operand, operand))
-                return
-            value: Value = operand
-            if self.is_row[value]:
-                return
-            assert value.node is not None
-            if self.ready[value] < number and self.keep(value, full):
-                lines.append(Reload(value, self.write_numbers[value]))
-                return
-            operands = tuple([self.operand(value.node, i) for i in range(len(value.node.inputs))])
-            for part in operands:
-                need(part)
-            lines.append(Compute(value, value.node, operands))
-
+        lines = full[number]
         for node in self.loop.nodes:
             out = node.output
             if out in self.loop.reduced_from or self.is_row[out] or self.ready[out] != number:
                 continue
             if out in self.write_numbers:
-                need(out)
+                self.need(out, number, full, known)
                 lines.append(Store(self.write_numbers[out], out))
         for node in reductions:
             value = self.operand(node, 0)
-            need(value)
+            self.need(value, number, full, known)
             if self.partial(node):
                 lines.append(Fold(node.output, node, value))
             else:
                 lines.append(Accumulate(self.write(node.output), node, value, self.start(node)))
+
+    def need(self, operand: Operand, number: int, full: list[list[Line]], known: set[Operand]) -> None:
+        """Add what gives an operand to the lines of a pass, in which some are known."""
+        if isinstance(operand, Literal) or operand in known:
+            return
+        known.add(operand)
+        lines = full[number]
+        if isinstance(operand, int):
+            lines.append(Load(operand, operand))
+            return
+        value: Value = operand
+        if self.is_row[value]:
+            return
+        assert value.node is not None
+        if self.ready[value] < number and self.keep(value, full):
+            lines.append(Reload(value, self.write_numbers[value]))
+            return
+        operands = tuple([self.operand(value.node, i) for i in range(len(value.node.inputs))])
+        for part in operands:
+            self.need(part, number, full, known)
+        lines.append(Compute(value, value.node, operands))
 
     def partial(self, node: Node) -> bool:
         """Return whether a reduction folds in a register over all axes after the split."""
