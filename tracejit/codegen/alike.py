@@ -2,10 +2,22 @@
 """Nests that become the same text, such as equal steps of a loop and bands of one launch: emitted once."""
 
 from collections.abc import Hashable
-from typing import Any
 
 from tracejit.codegen.nest import Emitted, emit_nest
-from tracejit.passes.lower import Access, Compute, Line, Literal, Nest
+from tracejit.ir import Node, Value
+from tracejit.passes.lower import (
+    Access,
+    Accumulate,
+    Compute,
+    Fold,
+    Line,
+    Literal,
+    Load,
+    Nest,
+    Operand,
+    Reload,
+    Store,
+)
 
 
 class Emissions:
@@ -37,12 +49,12 @@ class Emissions:
             argument if place is None else accesses[place]
             for argument, place in zip(emitted.arguments, places, strict=True)
         ]
-        return emitted._replace(arguments=arguments)
+        return Emitted(emitted.kernel, arguments, emitted.origins)
 
     def _lines_of(self, nest: Nest) -> Hashable:
         known = self._lines.get((id(nest.row), id(nest.full)))
         if known is None:
-            numbers: dict[Any, int] = {}
+            numbers: dict[Value, int] = {}
             lines = tuple(
                 [tuple([_likeness(line, numbers) for line in group]) for group in (*nest.row, *nest.full)]
             )
@@ -51,18 +63,27 @@ class Emissions:
         return known[1]
 
 
-def _likeness(line: Line, numbers: dict[Any, int]) -> Hashable:
+def _likeness(line: Line, numbers: dict[Value, int]) -> Hashable:
     """Return a line with values as numbers, in the order in which they appear."""
-    found: list[Hashable] = [type(line).__name__]
-    for field in line:
-        parts = field if isinstance(line, Compute) and type(field) is tuple else (field,)
-        for part in parts:
-            if isinstance(part, Literal):
-                found.append((part.dtype, part.number.tobytes()))
-            elif isinstance(part, int) or part is None:
-                found.append(part)
-            elif hasattr(part, "op"):
-                found.append((part.op.name, part.inputs[0].dtype, part.output.dtype))
-            else:
-                found.append(("value", numbers.setdefault(part, len(numbers))))
-    return tuple(found)
+    if isinstance(line, Load):
+        return line
+    if isinstance(line, Compute):
+        return Compute, *_op(line.node), *[_operand(each, numbers) for each in (line.result, *line.operands)]
+    if isinstance(line, Store):
+        return Store, line.write, _operand(line.value, numbers)
+    if isinstance(line, Reload):
+        return Reload, line.write, _operand(line.result, numbers)
+    value = _operand(line.value, numbers)
+    if isinstance(line, Fold):
+        return Fold, *_op(line.node), value, _operand(line.result, numbers)
+    return Accumulate, *_op(line.node), value, line.write, line.start
+
+
+def _op(node: Node) -> tuple[Hashable, ...]:
+    return node.op.name, node.inputs[0].aval.dtype, node.output.aval.dtype
+
+
+def _operand(operand: Operand, numbers: dict[Value, int]) -> Hashable:
+    if isinstance(operand, Value):
+        return "value", numbers.setdefault(operand, len(numbers))
+    return (operand.dtype, operand.number.tobytes()) if isinstance(operand, Literal) else operand

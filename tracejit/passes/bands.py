@@ -61,7 +61,7 @@ class Rows(NamedTuple):
         source = self.source
         if isinstance(source, Product):
             return False
-        starts = {start for k, start in source.starts.items() if k in source.sums}
+        starts = source.starts.values()
         return all(k in starts for k, access in enumerate(source.nest.reads) if access.root is root)
 
 

@@ -47,6 +47,10 @@ MOST_PARTS = 32
 LEAST_FOLDED = 4  # elements for each number that a part accumulates
 _NS_PER_TOUCH = 0.05  # of an element that is loaded or stored
 _NS_PER_COST = 0.018  # of an op's cost, for each element
+_NS_OF_LINE: dict[type, float] = {
+    Load: _NS_PER_TOUCH, Reload: _NS_PER_TOUCH, Store: _NS_PER_TOUCH,
+    Fold: _NS_PER_COST, Accumulate: 2 * _NS_PER_TOUCH,
+}  # fmt: skip
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
 
 
@@ -82,13 +86,15 @@ class Divisible(NamedTuple):
     nest            the nest, without what its last row does with sums over everything
     tail            the nests that do that
     shared          the writes that all rows have in common: to be accumulated in, or of memory that holds one row
-    accumulated     of these, those that are accumulated in, with their reduction
+    sums            of these, those that parts accumulate in memory of their own, with their reduction
+    starts          of these, by write, the read of what is added to
     """
 
     nest: Nest
     tail: list[Nest]
     shared: list[int]
-    accumulated: dict[int, Node]
+    sums: dict[int, Node]
+    starts: dict[int, int]
 
     @property
     def extent(self) -> int:
@@ -96,28 +102,12 @@ class Divisible(NamedTuple):
         return self.nest.extents[0]
 
     @property
-    def sums(self) -> list[int]:
-        """The writes that parts accumulate in memory of their own."""
-        return [k for k in self.shared if k in self.accumulated]
-
-    @property
-    def starts(self) -> dict[int, int]:
-        """By write, the read of what is added to."""
-        lines = [line for group in (*self.nest.row, *self.nest.full) for line in group]
-        return {
-            line.write: line.start
-            for line in lines
-            if isinstance(line, Accumulate) and line.start is not None
-        }
-
-    @property
     def most(self) -> int:
         """Into how many parts it can be cut so that each has enough to accumulate."""
-        nest = self.nest
-        sizes = sum(nest.writes[k].root.aval.size for k in self.sums)
-        return (
-            self.extent if not sizes else min(self.extent, math.prod(nest.extents) // (LEAST_FOLDED * sizes))
-        )
+        sizes = sum([self.nest.writes[k].root.aval.size for k in self.sums])
+        if not sizes:
+            return self.extent
+        return min(self.extent, math.prod(self.nest.extents) // (LEAST_FOLDED * sizes))
 
     def pieces(
         self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, Running] = MappingProxyType({})
@@ -128,12 +118,11 @@ class Divisible(NamedTuple):
             ranges: start and stop of the rows of each part.
             running: sums that the same parts have begun: if the nest adds to one, its parts go on with that.
         """
-        nest, count = self.nest, len(ranges)
+        nest, starts, count = self.nest, self.starts, len(ranges)
         memory: dict[int, Value] = {}  # by write: what the parts accumulate in
-        starts = self.starts
         begun: dict[int, Value] = {}  # by read: what parts go on with
         combining = []
-        for k in self.sums:
+        for k, node in self.sums.items():
             root = nest.writes[k].root
             memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
             start = None
@@ -146,28 +135,29 @@ class Divisible(NamedTuple):
                 else:
                     begun[starts[k]] = known.memory
                     start = known.start
-            combining.append(combine(self.accumulated[k], memory[k], root, start))
+            combining.append(combine(node, memory[k], root, start))
         nests = []
         for number, (start_row, stop_row) in enumerate(ranges):
             first_row = start_row if start_row < stop_row else 0  # behind the last row there may be no memory
-            writes = []
-            for k, access in enumerate(nest.writes):
-                if k in memory:
-                    at = number * access.root.aval.size + access.offset
-                    writes.append(access._replace(root=memory[k], offset=at))
-                elif k in self.shared:
-                    writes.append(access._replace(root=Value(access.root.aval, None)))
-                else:
-                    writes.append(access.moved(first_row * access.strides[0]))
-            reads = [
-                access._replace(root=begun[k], offset=number * access.root.aval.size + access.offset)
-                if k in begun
-                else access.moved(first_row * access.strides[0])
-                for k, access in enumerate(nest.reads)
-            ]
+            reads = [access.moved(first_row * access.strides[0]) for access in nest.reads]
+            writes = [access.moved(first_row * access.strides[0]) for access in nest.writes]
+            for k, root in begun.items():
+                reads[k] = _of_part(nest.reads[k], root, number)
+            for k in self.shared:
+                access = nest.writes[k]
+                writes[k] = (
+                    _of_part(access, memory[k], number)
+                    if k in memory
+                    else access._replace(root=Value(access.root.aval, None))
+                )
             extents = (stop_row - start_row, *nest.extents[1:])
-            nests.append(nest._replace(extents=extents, reads=reads, writes=writes))
+            nests.append(Nest(extents, nest.split, reads, writes, nest.row, nest.full, nest.nodes))
         return Split(nests, combining + self.tail)
+
+
+def _of_part(access: Access, memory: Value, number: int) -> Access:
+    """Return the access of part `number` to memory in which all parts accumulate, one after the other."""
+    return access._replace(root=memory, offset=number * access.root.aval.size + access.offset)
 
 
 def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | None:
@@ -178,8 +168,7 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
         is_scratch: roots of memory that holds one row at a time.
         wanted: how many rows are enough; outer axes are joined until there are so many.
     """
-    lines = [line for group in (*nest.row, *nest.full) for line in group]
-    if any(isinstance(line, Accumulate) and line.start == IN_PLACE for line in lines):
+    if IN_PLACE in _starts(nest).values():
         return None  # parts would each begin with what is there
     tail: list[Nest] = []
     if nest.split == 0:
@@ -189,11 +178,23 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
     nest = outer_joined(nest, wanted)
     if not nest.extents:
         return None
-    accumulated = _accumulations(nest)
     shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
+    accumulated = _accumulations(nest) if shared else {}
     if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
         return None
-    return Divisible(nest, tail, shared, accumulated)
+    sums = {k: accumulated[k] for k in shared if k in accumulated}
+    starts = {k: start for k, start in _starts(nest).items() if k in sums} if sums else {}
+    return Divisible(nest, tail, shared, sums, starts)
+
+
+def _starts(nest: Nest) -> dict[int, int]:
+    """Return, by write, the read of what is added to, or IN_PLACE."""
+    return {
+        line.write: line.start
+        for group in (*nest.row, *nest.full)
+        for line in group
+        if isinstance(line, Accumulate) and line.start is not None
+    }
 
 
 def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
@@ -227,13 +228,11 @@ def estimate(nest: Nest) -> float:
     return per_element * elements + per_row * rows
 
 
-def _line_ns(line: object) -> float:
-    if isinstance(line, Load | Reload | Store):
-        return _NS_PER_TOUCH
+def _line_ns(line: Line) -> float:
     if isinstance(line, Compute):
         emit = line.node.op.emit
         return _NS_PER_COST * (emit.cost if isinstance(emit, Scalar) else 1)
-    return _NS_PER_COST if isinstance(line, Fold) else 2 * _NS_PER_TOUCH
+    return _NS_OF_LINE[type(line)]
 
 
 def outer_joined(nest: Nest, wanted: int) -> Nest:

@@ -6,6 +6,7 @@ registers of one kernel. Outputs are written straight into the arrays that the c
 arena, in which memory is reused as soon as its last reader has run.
 """
 
+import math
 from bisect import bisect_left, insort
 from collections import Counter
 from typing import NamedTuple
@@ -62,7 +63,7 @@ class _Planner:
         self.launches: list[Single] = []
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
-        self.uses = Counter(v for node in graph.nodes for v in node.inputs)
+        self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.turned: dict[tuple[Matrices, int, int, int], Value] = {}  # copies of matrices, by rows
         self.destinations: dict[int, list[Destination]] = {}  # of what loops make, by loop
         self.put_together: dict[Node, list[tuple[Piece, Layout]]] = {}
@@ -83,8 +84,9 @@ class _Planner:
             self.places[target] = Place("output", index, 0)
             self.copy(self.fused.view(value), (target, contiguous(value.shape)))
         launches = schedule(self.launches, self.places)
-        constants = self.place_constants(launches)
-        arena_bytes = self.place_arena(launches)
+        touched = [list(dict.fromkeys(launch.touched)) for launch in launches]
+        constants = self.place_constants(touched)
+        arena_bytes = self.place_arena(touched)
         outputs = [v.aval for v in self.graph.outputs]
         return Plan(launches, self.places, outputs, constants, arena_bytes, self.checked)
 
@@ -93,7 +95,7 @@ class _Planner:
 
         If not, they are only pieces of what is put together.
         """
-        home, source = self.fused.home, self.fused.source
+        home, sources, views = self.fused.home, self.fused.sources, self.fused.views
         result: dict[int, dict[Value, bool]] = {}
 
         def store(value: Value, is_read: bool = True) -> None:
@@ -106,15 +108,15 @@ class _Planner:
             if isinstance(step, Loop):
                 for node in step.nodes:
                     for value in node.inputs:
-                        base = source(value)[0]
+                        base = sources[value][0]
                         if home.get(base) is not step or base in step.accumulates:
-                            store(self.fused.view(value)[0])
+                            store(views[value][0])
             else:
                 wanted = self.wanted(step.node)
                 for number, value in enumerate(step.node.inputs):
-                    store(self.fused.view(value)[0], number not in wanted)
+                    store(views[value][0], number not in wanted)
         for value in self.graph.outputs:
-            store(self.fused.view(value)[0])
+            store(views[value][0])
         return result
 
     def place_outputs(self) -> list[tuple[int, Value]]:
@@ -134,32 +136,34 @@ class _Planner:
                 copied.append((index, value))
         return copied
 
-    def place_constants(self, launches: list[Launch]) -> list[np.ndarray]:
+    def place_constants(self, touched: list[list[Value]]) -> list[np.ndarray]:
+        """Place the constants among what launches touch, and return them."""
         constants: list[np.ndarray] = []
-        for launch in launches:
-            for root in launch.touched:
+        for roots in touched:
+            for root in roots:
                 if root not in self.places and root.node is None and root.data is not None:
                     self.places[root] = Place("constant", len(constants), 0)
                     constants.append(np.ascontiguousarray(root.data))
         return constants
 
-    def place_arena(self, launches: list[Launch]) -> int:
+    def place_arena(self, touched: list[list[Value]]) -> int:
+        """Place what launches touch and has no place yet in the arena, and return its size in bytes."""
+        places = self.places
         last_use: dict[Value, int] = {}
-        for number, launch in enumerate(launches):
-            for root in launch.touched:
-                if root not in self.places:
+        for number, roots in enumerate(touched):
+            for root in roots:
+                if root not in places:
                     last_use[root] = number
         arena = Arena()
-        dying: dict[int, list[Value]] = {}
+        dying: list[list[Value]] = [[] for _ in touched]
         for root, number in last_use.items():
-            dying.setdefault(number, []).append(root)
-        for number, launch in enumerate(launches):
-            for root in launch.touched:
-                if root not in self.places:
-                    offset = arena.take(root.aval.size * root.dtype.itemsize)
-                    self.places[root] = Place("arena", 0, offset)
-            for root in dying.get(number, ()):
-                arena.give(self.places[root].offset, root.aval.size * root.dtype.itemsize)
+            dying[number].append(root)
+        for roots, last in zip(touched, dying, strict=True):
+            for root in roots:
+                if root not in places:
+                    places[root] = Place("arena", 0, arena.take(_bytes(root)))
+            for root in last:
+                arena.give(places[root].offset, _bytes(root))
         return arena.size_bytes
 
     def loop(self, loop: Loop, stored: dict[Value, bool]) -> None:
@@ -276,7 +280,7 @@ class _Planner:
         if added and target.root is out:
             self.copy(self.fused.view(added[0]), (out, contiguous(out.shape)))
         batch = out.shape[:-2]
-        count = int(np.prod(batch, dtype=np.int64))
+        count = math.prod(batch)
         (m, n), k = out.shape[-2:], x.shape[-1]
         left, right = self.matrices(x, batch), self.matrices(y, batch)
         if m == 1:
@@ -304,7 +308,7 @@ class _Planner:
             x = self.by_rows(x, count, m, k)
         if not product.by_rows and not (panels and y.row == 1):
             y = self.by_rows(y, count, k, n)
-        return product._replace(x=x, y=y)
+        return product if x is product.x and y is product.y else product._replace(x=x, y=y)
 
     def launch_blas(self, node: Node, product: Product) -> None:
         """Launch a product by BLAS, which takes transposes and batch strides as numbers."""
@@ -325,7 +329,7 @@ class _Planner:
 
     def matrices(self, value: Value, batch: tuple[int, ...]) -> Matrices:
         """Return how the matrices of `value`, broadcast to batch axes, lie in memory."""
-        root, layout = self.fused.view(value)
+        root, layout = self.fused.views[value]
         strides = products.strides(layout, batch)
         if strides is None:
             value = self.spread(value, batch)
@@ -413,6 +417,10 @@ class Arena:
         del self._by_size[bisect_left(self._by_size, (size, offset))]
         del self._by_start[offset]
         del self._by_end[offset + size]
+
+
+def _bytes(root: Value) -> int:
+    return root.aval.size * root.aval.dtype.itemsize
 
 
 def _rounded(size_bytes: int) -> int:

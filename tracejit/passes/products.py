@@ -91,6 +91,8 @@ class Matrices(NamedTuple):
 def strides(layout: Layout, batch: tuple[int, ...]) -> tuple[int, int, int] | None:
     """Return the strides of the matrices of a layout, broadcast to batch axes, or None if their distances differ."""
     row, column = layout.strides[-2:]
+    if len(layout.shape) == 2:
+        return row, column, 0
     extra = len(batch) - (len(layout.shape) - 2)
     own = (0,) * extra + tuple(
         0 if extent == 1 else stride

@@ -26,6 +26,7 @@ each reads the weights again.
 import math
 from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ _TINY_NS = 100.0  # what takes less, such as a copy of a bias, runs before the s
 _SMALL_NS = 1000.0  # what takes less, and cannot join, may as well run before the section
 
 Key = tuple[int, ...]  # of memory: its period, and the elements where bands meet
+Bounds = tuple[int, ...]  # the rows where the bands of a launch begin, and the end of the last one
 
 
 def schedule(launches: Sequence[Single], placed: Container[Value]) -> list[Launch]:
@@ -83,11 +85,10 @@ class _Facts:
 class _Scheduler:
     def __init__(self, launches: Sequence[Single], placed: Container[Value]) -> None:
         self.placed = placed
-        self.left = deque(launches)
+        self.writers = Counter([root for launch in launches for root in launch.writes])
+        self.left = deque(map(self.examine, launches))
+        self.readers = Counter([root for facts in self.left for root in facts.reads])
         self.done: list[Launch] = []
-        self.readers: Counter[Value] = Counter(root for launch in launches for root in set(launch.reads))
-        self.writers: Counter[Value] = Counter(root for launch in launches for root in launch.writes)
-        self.facts: dict[int, _Facts] = {}
         self.made: dict[Value, Key] = {}  # what sections before wrote
         self.expected_ns = 0.0  # of the launches that the last section put off
 
@@ -96,12 +97,12 @@ class _Scheduler:
             found = self.section()
             if found is None:
                 continue
-            for launch in found.before:
-                self.done += self.alone(launch)
+            for facts in found.before:
+                self.done += self.alone(facts.launch)
             self.done.append(found.section())
             after = found.rest()
             self.made.update(found.keys)
-            self.expected_ns = sum(self.known(launch).ns for launch in after)
+            self.expected_ns = sum([facts.ns for facts in after])
             self.left.extendleft(reversed(after))
         return self.done
 
@@ -109,11 +110,11 @@ class _Scheduler:
         """Take a section from the launches that are left, or else some of them as they are."""
         wish = _Wish(bands.MOST_BANDS, None)
         while True:
-            window: list[Single] = []
+            window: list[_Facts] = []
             found = _Forming(self, wish)
             while self.left and not found.is_full:
                 window.append(self.left.popleft())
-                found.offer(self.known(window[-1]))
+                found.offer(window[-1])
             if found.wish is None:
                 break
             wish = found.wish
@@ -122,15 +123,9 @@ class _Scheduler:
             return found
         taken = max(1, len(window) // 2) if self.left and found.items else len(window)
         self.left.extendleft(reversed(window[taken:]))
-        for launch in window[:taken]:
-            self.done += self.alone(launch)
+        for facts in window[:taken]:
+            self.done += self.alone(facts.launch)
         return None
-
-    def known(self, launch: Single) -> _Facts:
-        found = self.facts.get(id(launch))
-        if found is None:
-            found = self.facts[id(launch)] = self.examine(launch)
-        return found
 
     def examine(self, launch: Single) -> _Facts:
         if isinstance(launch, NestLaunch):
@@ -145,11 +140,10 @@ class _Scheduler:
         writers = self.writers[product.out.access.root]
         return _Facts(launch, products.estimate(product), ways_of_product(product, panels, writers))
 
-    def whole(self, nest: Nest) -> NestLaunch:
-        """Return the launch of a nest that is as short as can be."""
-        launch = NestLaunch(nest)
-        self.facts[id(launch)] = _Facts(launch, parts.estimate(nest))
-        return launch
+    @staticmethod
+    def whole(nest: Nest) -> _Facts:
+        """Return what is known of the launch of a nest that is as short as can be."""
+        return _Facts(NestLaunch(nest), parts.estimate(nest))
 
     def scratch(self, nest: Nest) -> set[Value]:
         """Return the roots of memory that holds one row at a time."""
@@ -190,9 +184,9 @@ class _Forming:
         self.ns = 0.0
         self.loads: list[float] = []  # of each band, ns
         self.bytes = 0
-        self.before: list[Single] = []
+        self.before: list[_Facts] = []
         self.items: list[list[Single]] = []  # each launch in bands
-        self.after: list[tuple[Single, Value | None]] = []  # with the sum that a launch is there to combine
+        self.after: list[tuple[_Facts, Value | None]] = []  # with the sum that a launch is there to combine
         self.keys: dict[Value, Key] = {}  # of what the section writes
         self.read: dict[Value, Key | None] = {}  # of what else it reads; None: a band may read all of it
         self.later_reads: set[Value] = set()
@@ -219,24 +213,24 @@ class _Forming:
     def section(self) -> Section:
         return Section([[item[band] for item in self.items] for band in range(self.count)])
 
-    def rest(self) -> list[Single]:
+    def rest(self) -> list[_Facts]:
         """Return the launches that come after the section."""
         scheduler = self.scheduler
-        found: list[Single] = [scheduler.whole(_total(*each)) for each in self.sums.values()]
-        for launch, root in self.after:
+        found = [scheduler.whole(_total(*each)) for each in self.sums.values()]
+        for facts, root in self.after:
             # A sum that was only added to is in the sum that came of it.
             if root in self.continued and root not in scheduler.placed:
                 assert root is not None
                 if scheduler.readers[root] == self.continued[root]:
                     continue
-            found.append(launch)
+            found.append(facts)
         return found
 
     def offer(self, facts: _Facts) -> None:
         """Take a launch in, or put it before or after the section."""
         is_tiny = facts.ns < _TINY_NS and isinstance(facts.launch, NestLaunch)
         if is_tiny and self.may_precede(facts):
-            self.before.append(facts.launch)
+            self.before.append(facts)
             return
         can_be_cut = False
         for rows in facts.ways():
@@ -244,7 +238,7 @@ class _Forming:
             if self.join(facts, rows):
                 return
         if (not can_be_cut or facts.ns < _SMALL_NS or not self.items) and self.may_precede(facts):
-            self.before.append(facts.launch)
+            self.before.append(facts)
         else:
             self.put_off(facts, None)
 
@@ -252,23 +246,25 @@ class _Forming:
         """Return whether a launch depends on nothing that is in the section or put off."""
         reads, writes = facts.reads, facts.writes
         return (
-            reads.isdisjoint(self.keys)
+            self.keys.keys().isdisjoint(reads)
             and reads.isdisjoint(self.later_writes)
-            and writes.isdisjoint(self.keys)
-            and writes.isdisjoint(self.read)
+            and self.keys.keys().isdisjoint(writes)
+            and self.read.keys().isdisjoint(writes)
             and writes.isdisjoint(self.later_writes)
             and writes.isdisjoint(self.later_reads)
         )
 
     def put_off(self, facts: _Facts, combines: Value | None) -> None:
-        self.after.append((facts.launch, combines))
+        self.after.append((facts, combines))
         self.later_reads |= facts.reads
         self.later_writes |= facts.writes
 
     def join(self, facts: _Facts, rows: Rows) -> bool:
         """Take a launch in if it can join; return whether it did."""
         running = self.running
-        going_on = {root for root in facts.reads if root in running and rows.goes_on(root)} if running else ()
+        going_on: Container[Value] = ()
+        if not running.keys().isdisjoint(facts.reads):
+            going_on = {root for root in facts.reads if root in running and rows.goes_on(root)}
         if not self.may_be_now(facts, rows, going_on):
             return False
         if not self.count and not self.begin(rows):
@@ -279,7 +275,7 @@ class _Forming:
         keys: dict[Value, Key | None] = {}
         written: set[Value] = set()
         for root, stride, period, is_written in rows.walks:
-            key = None if period is None else (period, *[stride * bound for bound in bounds])
+            key = None if period is None else _key(period, stride, bounds)
             keys[root] = key if keys.get(root, key) == key else None
             if is_written:
                 written.add(root)
@@ -287,7 +283,7 @@ class _Forming:
             if root not in going_on:
                 keys[root] = None
         for root, key in keys.items():
-            if root in self.keys and (key is None or self.keys[root] != key):
+            if self.keys.get(root, key) != key:
                 return False
             if root in written and (key is None or self.read.get(root, key) != key):
                 return False
@@ -298,15 +294,16 @@ class _Forming:
                 self.keys[root] = key
             else:
                 self.read[root] = key if self.read.get(root, key) == key else None
-        self.take(facts, rows, list(pairwise(bounds)))
+        self.take(facts, rows, bounds)
         return True
 
     def may_be_now(self, facts: _Facts, rows: Rows, going_on: Container[Value]) -> bool:
         """Return whether a launch depends on nothing that is put off, but for sums that it goes on with."""
         later = self.later_writes
-        for root in facts.reads:
-            if root in later and root not in going_on:
-                return False
+        if not later.isdisjoint(facts.reads):
+            for root in facts.reads:
+                if root in later and root not in going_on:
+                    return False
         if not facts.writes.isdisjoint(self.later_reads):
             return False
         if rows.cut != "depth":
@@ -327,39 +324,37 @@ class _Forming:
         self.loads = [0.0] * count
         return True
 
-    def bounds(self, facts: _Facts, rows: Rows) -> list[int] | None:
+    def bounds(self, facts: _Facts, rows: Rows) -> Bounds | None:
         """Return the rows where the bands of a launch begin, and the end, or None if it cannot be cut so."""
         for walk in rows.walks:
-            if walk.root in self.keys:
-                return self.bounds_by(self.keys[walk.root], walk.stride, rows)
+            key = self.keys.get(walk.root)
+            if key is not None:
+                return self.bounds_by(key, walk.stride, rows)
         count, extent, granules = self.count, rows.extent, self.granules
         fit = min(rows.most, extent // rows.least)
         scaled = [extent * edge for edge in self.edges]
         if facts.ns * count <= self.scheduler.expected_ns and self.is_scattered(rows, scaled):
             band = self.loads.index(min(self.loads))
-            return [0] * (band + 1) + [extent] * (count - band)
+            return (0,) * (band + 1) + (extent,) * (count - band)
         if fit >= count and all(edge % granules == 0 for edge in scaled):
-            return [edge // granules for edge in scaled]
+            return tuple([edge // granules for edge in scaled])
         if fit < 2:
             return None
         pieces = min(1 << fit.bit_length() - 1, count)
         # If these are fewer than bands, some bands do nothing.
-        return [extent * (band * pieces // count) // pieces for band in range(count + 1)]
+        return tuple([extent * (band * pieces // count) // pieces for band in range(count + 1)])
 
-    def bounds_by(self, key: Key, stride: int, rows: Rows) -> list[int] | None:
+    def bounds_by(self, key: Key, stride: int, rows: Rows) -> Bounds | None:
         """Return the rows where bands meet in memory, or None if there are none or too few."""
         for walk in rows.walks:
             known = self.keys.get(walk.root)
             if known is not None and known[0] != walk.period:
                 return None
-        found = [divmod(edge, stride) for edge in key[1:]]
-        bounds = [row for row, _ in found]
-        is_exact = not any(rest for _, rest in found)
-        fewest = min((stop - start for start, stop in pairwise(bounds) if stop > start), default=0)
-        if is_exact and fewest >= rows.least and self.count <= rows.most:
+        bounds, fewest = _bounds_at(key, stride)
+        if bounds is not None and fewest >= rows.least and self.count <= rows.most:
             return bounds
         fit = min(rows.most, rows.extent // rows.least)
-        if fit > 1 and rows.wholly.isdisjoint(self.keys):
+        if fit > 1 and self.keys.keys().isdisjoint(rows.wholly):
             # With fewer bands, or bands that begin elsewhere, it could join.
             most, granules = min(1 << fit.bit_length() - 1, self.most), math.gcd(self.granules, rows.extent)
             if (most, granules) != (self.most, self.granules) and granules >= most:
@@ -371,7 +366,7 @@ class _Forming:
         made = self.scheduler.made
         if not isinstance(rows.source, Product):
             return False
-        if not rows.wholly.isdisjoint(made):
+        if not made.keys().isdisjoint(rows.wholly):
             return True
         for root, stride, period, _ in rows.walks:
             key = (period, *[stride * edge // self.granules for edge in scaled])
@@ -379,9 +374,10 @@ class _Forming:
                 return True
         return False
 
-    def take(self, facts: _Facts, rows: Rows, ranges: list[tuple[int, int]]) -> None:
+    def take(self, facts: _Facts, rows: Rows, bounds: Bounds) -> None:
         """Cut a launch into bands."""
         launch, source = facts.launch, rows.source
+        ranges = list(pairwise(bounds))
         self.ns += facts.ns
         for band, (start, stop) in enumerate(ranges):
             self.loads[band] += facts.ns * (stop - start) / rows.extent
@@ -404,7 +400,7 @@ class _Forming:
             if combined is not None:
                 memory, *start_read = nest.reads
                 self.running[combined] = Running(memory.root, start_read[0] if start_read else None)
-            self.put_off(self.scheduler.known(self.scheduler.whole(nest)), combined)
+            self.put_off(self.scheduler.whole(nest), combined)
 
     def sum(self, launch: KernelLaunch, product: Product, ranges: list[tuple[int, int]]) -> list[Single]:
         """Return the launches of the bands of a product that sums over their rows, in memory of each."""
@@ -415,6 +411,23 @@ class _Forming:
             self.sums[root] = memory, launch
             self.later_writes.add(root)
         return sums_of_product(launch, product, ranges, self.sums[root][0], add)
+
+
+# The steps of a loop all meet the same few keys and bounds.
+@lru_cache(maxsize=4096)
+def _key(period: int, stride: int, bounds: Bounds) -> Key:
+    """Return what memory is known by whose bands have these rows, `stride` elements apart."""
+    return (period, *[stride * bound for bound in bounds])
+
+
+@lru_cache(maxsize=4096)
+def _bounds_at(key: Key, stride: int) -> tuple[Bounds | None, int]:
+    """Return the rows where bands meet in memory, None if that is within rows, and how many the smallest band has."""
+    found = [divmod(edge, stride) for edge in key[1:]]
+    if any(rest for _, rest in found):
+        return None, 0
+    bounds = tuple([row for row, _ in found])
+    return bounds, min([stop - start for start, stop in pairwise(bounds) if stop > start], default=0)
 
 
 def _total(memory: Value, launch: KernelLaunch) -> Nest:
