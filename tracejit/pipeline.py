@@ -14,6 +14,7 @@ from tracejit.passes.fuse import fuse
 from tracejit.passes.plan import plan
 from tracejit.passes.regroup import regroup
 from tracejit.passes.simplify import simplify
+from tracejit.passes.slices import through_slices
 from tracejit.program import Program
 
 
@@ -31,6 +32,7 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Stages:
     """Return the program of a graph, and what it was made of on the way: `build` for who looks."""
     simplified = simplify(graph)
     accumulate(simplified)
+    through_slices(simplified)
     if config.settings.verify:
         verify(graph)
         verify(simplified)

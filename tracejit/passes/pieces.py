@@ -27,14 +27,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Layout, Piece, Pieces, Scalar, contiguous
+from tracejit.ops.op import Layout, Piece, Pieces, contiguous
 from tracejit.passes import bands, parts, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Line, Nest, Store
 
-LONG = 64  # elements of a row that is long enough by itself
-VECTOR = 16  # elements: rows of a multiple of these leave nothing over that would run one number at a time
-DEAR = 10  # cost of an op for which that counts
 MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/pointers.py)
 
 
@@ -155,13 +152,9 @@ def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:
     if rows.extents[0] != parts.outer_joined(nest, bands.MOST_BANDS).extents[0]:
         return False
     run = _run(placed)
-    if run >= LONG or run % VECTOR == 0 or (run == _run(nest) and tiles.tile(nest) is None):
+    if tiles.makes_vectors(run) or (run == _run(nest) and tiles.tile(nest) is None):
         return True
-    return not any(_is_dear(node) for node in nest.nodes)
-
-
-def _is_dear(node: Node) -> bool:
-    return isinstance(node.op.emit, Scalar) and node.op.emit.cost >= DEAR
+    return not any(map(tiles.is_dear, nest.nodes))
 
 
 def _run(nest: Nest) -> int:

@@ -8,13 +8,15 @@ if that is a loop over the same domain. That is legal if every other reader is d
 
 Note [siblings]
 Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
-and the cosine of one input. Loops of equal depth cannot depend on each other.
+and the cosine of one input. Loops of equal depth cannot depend on each other. A bias that they share is read fast
+anyway, and each of them may belong to another loop that reads its result.
 
 Note [recomputing]
 A value that is cheap to compute from what is in memory anyway (1 - y*y from y) is computed again by its
 readers rather than stored by one loop and loaded by another.
 """
 
+import math
 from typing import NamedTuple
 
 from tracejit.ir import Graph, Node, Value
@@ -96,11 +98,12 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
     for step in fused.steps:
         if not isinstance(step, Loop):
             continue
+        size = math.prod(step.domain)
         roots = [
             views[v][0]
             for node in step.nodes
             for v in node.inputs
-            if home.get(sources[v][0]) is not step and v.aval.size > 1
+            if home.get(sources[v][0]) is not step and v.aval.size == size > 1
         ]
         keys = [(step.depth, step.domain, root) for root in dict.fromkeys(roots)]
         target = next((first[key] for key in keys if key in first), None)

@@ -18,7 +18,7 @@ elements, float32, AVX-512:
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Layout, contiguous
+from tracejit.ops.op import Layout, Scalar, contiguous
 from tracejit.passes.lower import Access, Accumulate, Fold, Line, Load, Nest, Store, copy_nest
 from tracejit.passes.parts import combines
 
@@ -27,6 +27,17 @@ LEAST = 1024  # elements of all rows for which copies pay
 _TILE = 512  # elements: what a tile has at most
 _VECTORS = 64  # elements: LLVM unrolls loops by so many of float32
 _SMALLEST = 96
+_DEAR = 10  # cost of an op, such as exp
+
+
+def makes_vectors(row: int) -> bool:
+    """Return whether rows of so many elements leave few of them over from vectors, or none."""
+    return row >= LONGEST or row % (_VECTORS // 4) == 0
+
+
+def is_dear(node: Node) -> bool:
+    """Return whether a node takes long for an element that is left over from vectors."""
+    return isinstance(node.op.emit, Scalar) and node.op.emit.cost >= _DEAR
 
 
 def tile(nest: Nest) -> list[Nest] | None:
