@@ -93,20 +93,25 @@ class Replay:
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
-                    program = self.program
-                    inventory = self._inventory()
-                    made = executable(program, self.title, self._layouts)
-                    prepared = getattr(made, "prepared", None)
-                    if prepared is not None:
-                        if self._share is not None:
-                            self._share.prepared(program, prepared)
-                        if inventory is not None:
-                            inventory.keep(self.build_ns, prepared.compile_ns)
-                    self._executable = made
+                    with collector_paused():
+                        self._executable = self._made()
         outputs: list[np.ndarray] = self._executable(arrays)
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         return outputs
+
+    def _made(self) -> Any:
+        """Return what runs the program, after what it is made of was written down."""
+        program = self.program
+        inventory = self._inventory()
+        made = executable(program, self.title, self._layouts)
+        prepared = getattr(made, "prepared", None)
+        if prepared is not None:
+            if self._share is not None:
+                self._share.prepared(program, prepared)
+            if inventory is not None:
+                inventory.keep(self.build_ns, prepared.compile_ns)
+        return made
 
     def _inventory(self) -> Any:
         """Return what will be written down of the program, or None if nothing is."""
@@ -116,10 +121,9 @@ class Replay:
         from tracejit.backend.inventory import Inventory
 
         try:
-            with collector_paused():
-                if stages is None:
-                    stages = pipeline.stages(self.graph, self._layouts)
-                return Inventory(stages, self.title, self._share)
+            if stages is None:
+                stages = pipeline.stages(self.graph, self._layouts)
+            return Inventory(stages, self.title, self._share)
         except Exception as error:  # nobody's call fails because of what is written down of it
             what = f"{type(error).__name__}: {error}"
             logs.write(logs.WARNING, "cache", f"{self.title}: what it is made of is not written down: {what}")
