@@ -31,9 +31,9 @@ def gradient(
     active: set[Value] = {v for v in wrt if v.dtype.kind == "f"}
     path: list[Node] = []
     for node in nodes:
-        if node.op.vjp is not None and any(v in active for v in node.inputs):
+        if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             path.append(node)
-            active.update(v for v in node.outputs if v.dtype.kind == "f")
+            active.update([v for v in node.outputs if v.aval.dtype.kind == "f"])
 
     cts: dict[Value, Value] = {}
     for output, ct in zip(outputs, cotangents, strict=True):
@@ -43,7 +43,7 @@ def gradient(
     location = b.location
     for node in reversed(path):
         have = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
-        if all(ct is None for ct in have):
+        if have.count(None) == len(have):
             continue
         b.location = node.where
         assert node.op.vjp is not None
@@ -66,6 +66,8 @@ def gradient(
 
 def _fit(b: Builder, ct: Value, value: Value) -> Value:
     """Return `ct` summed over the axes that broadcasting added to `value`, in the dtype of `value`."""
+    if ct.aval == value.aval:
+        return ct
     if ct.shape != value.shape:
         extra = ct.ndim - value.ndim
         if extra < 0 or any(c == 1 and v != 1 for c, v in zip(ct.shape[extra:], value.shape, strict=True)):

@@ -11,6 +11,7 @@ from tracejit.array import dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
+from tracejit.upkeep import collector_paused
 
 
 def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -147,7 +148,7 @@ def dlgradient(
     builder.location = trace.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
     grads = []
-    with watch.paused():
+    with watch.paused(), collector_paused():
         gradients = autodiff.gradient(builder, [target], [seed], wrt)
     for x, found in zip(leaves, gradients, strict=True):
         value = builder.constant(np.zeros(x.shape, x.dtype)) if found is None else found

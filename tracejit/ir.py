@@ -144,14 +144,13 @@ class Builder:
 
     def apply(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         """Append `op` of `inputs` (Values, arrays or Python numbers) and return its output(s)."""
-        values = [x if type(x) is Value else None for x in inputs]
-        if None in values:
-            dtypes = [v.dtype for v in values if v is not None]
-            for i, x in enumerate(inputs):
-                if values[i] is None:
-                    values[i] = self.constant(weak_array(x, dtypes))
-        avals = op.infer(*[v.aval for v in values], **params)  # type: ignore[union-attr]
-        return self.append(op, values, params, avals)
+        values: Sequence[Any] = inputs
+        for x in inputs:
+            if type(x) is not Value:
+                dtypes = [v.dtype for v in inputs if type(v) is Value]
+                values = [v if type(v) is Value else self.constant(weak_array(v, dtypes)) for v in inputs]
+                break
+        return self.append(op, values, params, op.infer(*[v.aval for v in values], **params))
 
     def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
         """Append `op` of Values whose result is known to have `avals`, casting inputs as the op asks."""

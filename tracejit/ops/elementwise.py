@@ -44,6 +44,7 @@ def _elementwise(
 ) -> Op:
     """Return the record of an op whose reference is a NumPy ufunc with one output."""
 
+    @lru_cache(maxsize=1024)  # a loop has the same few
     def infer(*avals: Aval) -> Aval:
         dtype = _loop(ufunc, tuple([aval.dtype for aval in avals]))[-1]
         return Aval(broadcast_shapes(name, avals), format_of(avals), dtype)

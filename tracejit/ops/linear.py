@@ -67,9 +67,10 @@ def _suggest(x: Aval, y: Aval) -> str:
     return "Check the sizes of both."
 
 
+@lru_cache(maxsize=1024)
 def _infer(x: Aval, y: Aval) -> Aval:
     for name, operand in (("x", x), ("y", y)):
-        if operand.ndim < 2:
+        if len(operand.shape) < 2:
             raise DimsError(
                 f"matmul: {name} ({describe_shape(operand.shape, operand.format)}) has {operand.ndim} axes, "
                 "but a matrix has at least 2; reshape it to one row or one column."
@@ -88,7 +89,8 @@ def _infer(x: Aval, y: Aval) -> Aval:
             f"matmul: the batch axes (all but the last two) of operands of {_sizes(x, y)} do not align; "
             "aligned from the last, their sizes must be equal or 1."
         ) from None
-    return Aval((*batch, x.shape[-2], y.shape[-1]), _format(x, y), _loop(x.dtype, y.dtype)[-1])
+    shape = (*batch, x.shape[-2], y.shape[-1])
+    return Aval(shape, _format(x, y), _loop(x.dtype, y.dtype)[-1])
 
 
 def _extent(x: Aval, axis: int) -> str:
@@ -109,7 +111,7 @@ def _format(x: Aval, y: Aval) -> str | None:
 
 def _reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     result: np.ndarray = np.matmul(x, y)
-    return result.astype(np.float32) if result.dtype == np.float16 else result
+    return result.astype(np.float32) if result.dtype.char == "e" else result
 
 
 def _swap(b: Any, x: Any) -> Any:

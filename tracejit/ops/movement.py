@@ -5,6 +5,7 @@ Those with Strided emission are other views of the operand's memory; those with 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -77,6 +78,7 @@ def _axes_reshape(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | No
     return tuple(axes) if all(extent == 1 for extent in shape[at:]) else None
 
 
+@lru_cache(maxsize=1024)
 def _infer_transpose(x: Aval, *, axes: Shape) -> Aval:
     if sorted(axes) != list(range(x.ndim)):
         raise DimsError(
