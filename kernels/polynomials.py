@@ -945,6 +945,33 @@ def floordiv(x: Term, y: Term) -> Term:
     return select(y.equals(0.0), x / y, _floored(x, y)[0])
 
 
+# Note [shared divisors]
+# A vector division takes as long as 10 multiplications. Where a whole loop divides by the same number, the reciprocal r
+# of the divisor d is computed once, and each quotient by
+#
+#     q = x r,  q + (x - q d) r
+#
+# The remainder x - q d is exact in a fused multiply-add, so that this is the quotient as it is rounded by a division,
+# but for divisors whose bits are all ones, where it may be the next number (P. W. Markstein, Computation of elementary
+# functions on the IBM RISC System/6000 processor, IBM Journal of Research and Development 34, 1990). The correction is
+# left out where it gives 0 or no number: so signed zeros, infinities and NaN are those of the division. Both x
+# and d are multiplied by a power of two before, or r would be infinite or 0 for a divisor near the ends of the range.
+
+
+def divisor_scale(d: Term) -> Term:
+    """Return what a divisor and all that is divided by it are multiplied with."""
+    far = 2.0 ** (64 if d.bits == 32 else 512)
+    size = absolute(d)
+    return select(size > far, 1.0 / far, select(size < 1.0 / far, d.constant(far), d.constant(1.0)))
+
+
+def divided(x: Term, d: Term, r: Term) -> Term:
+    """Return x / d, given r = 1 / d (Note [shared divisors])."""
+    q = x * r
+    corrected = (-q).intrinsic("fma", d, x).intrinsic("fma", r, q)
+    return select((corrected < 0.0) | (corrected > 0.0), corrected, q)
+
+
 UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
@@ -956,10 +983,18 @@ UNARY: dict[str, Callable[..., Term]] = {
 BINARY: dict[str, Callable[..., Term]] = {
     function.__name__: function for function in (arctan2, floordiv, mod, pow)
 }
+SHARED: dict[int, dict[str, Callable[..., Term]]] = {
+    1: {"divisor_scale": divisor_scale},
+    3: {"divided": divided},
+}
+"""By the number of operands: what emitted source divides with if a loop has one divisor."""
 PREDICATES = frozenset({"isinf", "isfinite"})
 
 
 def emit(name: str, builder: Any, values: Any) -> Any:
     """Append a function of floats to the code of a kernel; returns the LLVM value of its result."""
     terms = [Term(builder, value) for value in values]
-    return (UNARY if len(terms) == 1 else BINARY)[name](*terms).value
+    for known in (UNARY, BINARY, *SHARED.values()):
+        if name in known:
+            return known[name](*terms).value
+    raise KeyError(name)

@@ -148,7 +148,10 @@ def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..
     def binary(typing_context: Any, x: Any, y: Any) -> Any:
         return by_lanes(x, y) if isinstance(x, Vector) or isinstance(y, Vector) else (typed, code)
 
-    function = unary if arity == 1 else binary
+    def ternary(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        return typed, code
+
+    function = {1: unary, 2: binary, 3: ternary}[arity]
     function.__name__ = function.__qualname__ = name
     return intrinsic(function)
 
@@ -156,7 +159,8 @@ def _intrinsic(name: str, arity: int, dtype: Any, result: Any, emit: Callable[..
 def _functions() -> dict[str, Any]:
     table = {}
     for suffix, dtype in _FLOATS.items():
-        for arity, family in ((1, polynomials.UNARY), (2, polynomials.BINARY)):
+        families = [(1, polynomials.UNARY), (2, polynomials.BINARY), *polynomials.SHARED.items()]
+        for arity, family in families:
             for name in family:
                 result = types.boolean if name in polynomials.PREDICATES else dtype
 
@@ -165,10 +169,10 @@ def _functions() -> dict[str, Any]:
 
                 table[f"{name}_{suffix}"] = _intrinsic(f"{name}_{suffix}", arity, dtype, result, emit)
     for suffix, dtype in {**_SIGNED, **_UNSIGNED, "b1": types.boolean}.items():
-        families = [(1, _ROUNDING), (1, _PREDICATES)]
+        of_integers = [(1, _ROUNDING), (1, _PREDICATES)]
         if suffix != "b1":
-            families += [(1, _INTEGER_UNARY), (2, _INTEGER_BINARY)]
-        for arity, members in families:
+            of_integers += [(1, _INTEGER_UNARY), (2, _INTEGER_BINARY)]
+        for arity, members in of_integers:
             for name, emitter in members.items():
                 result = types.boolean if name in _PREDICATES else dtype
 

@@ -116,6 +116,8 @@ def namespace() -> dict[str, Any]:
     names.update(_lanes())
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
+        names[f"divisor_scale_{suffix}"] = np.ones_like
+        names[f"divided_{suffix}"] = lambda over, divisor, inverse: over / divisor
         for lanes in _LANES:
             names |= {
                 f"{name}_{suffix}x{lanes}": function for name, function in _vectors(suffix, lanes).items()

@@ -18,6 +18,7 @@ import numpy as np
 
 from tracejit.codegen import lanes
 from tracejit.codegen.names import SUFFIXES, literal
+from tracejit.codegen.target import vector_bytes
 from tracejit.ir import Node
 from tracejit.ops.op import Fold as FoldEmit
 from tracejit.ops.op import Scalar
@@ -40,6 +41,8 @@ from tracejit.program import Kernel, Number
 INDENT = "    "
 SHORT = 8  # elements of an innermost loop whose extent is in the text
 NAME = "KERNEL"  # stands for the kernel's name in the text that is hashed
+_DIVIDED = ("f32", "f64")
+_FUSED_BYTES = 32  # CPUs with vectors of so many bytes have fused multiply-adds
 _FAST_FOLDS = {
     "sum": "sum",
     "sum_add": "sum",
@@ -172,6 +175,8 @@ class _Emitter:
         self.lines: list[str] = []
         self.names: dict[Operand, str] = {}  # known in the whole row
         self.pass_names: dict[Operand, str] = {}  # known in the pass that is being emitted
+        self.levels: dict[str, int] = {}  # in how many loops a value is computed
+        self.divisors: set[str] = set()  # what is hoisted for them
         self.numbers: dict[tuple[bytes, np.dtype], str] = {}
         self.number_arguments: list[tuple[str, Number]] = []
         self.counter = 0
@@ -311,6 +316,7 @@ class _Emitter:
         for line in lines:
             if isinstance(line, Fold):
                 name = self.names[line.result] = self.fresh()
+                self.levels[name] = split
                 self.origins[name] = line.node
                 starts[name] = (self.init(line.node), line.node.output.dtype)
         inner: list[str] = []
@@ -398,10 +404,14 @@ class _Emitter:
                 self.note(name, self.lanes > 0)
             elif isinstance(line, Compute):
                 operands = [self.operand(part) for part in line.operands]
+                shared = self.shared_divisor(line.node, operands, depth, hoisted)
                 name = names[line.result] = self.fresh()
+                self.levels[name] = depth
                 self.origins[name] = line.node
                 differs = any(part in self.vectors for part in operands)
-                out.append(f"{name} = {expression(line.node, operands, self.width if differs else '')}")
+                out.append(
+                    f"{name} = {shared or expression(line.node, operands, self.width if differs else '')}"
+                )
                 self.note(name, differs)
             elif isinstance(line, Store):
                 self.emit_store(line, out)
@@ -412,6 +422,32 @@ class _Emitter:
                 self.note(name, differs)
             else:
                 self.emit_accumulate(line, out)
+
+    def shared_divisor(
+        self, node: Node, operands: list[str], depth: int, hoisted: dict[int, list[str]]
+    ) -> str | None:
+        """Return the expression of a division in the innermost loop whose divisor is the same in all of it.
+
+        None if it is something else. What is computed once goes to `hoisted` (Note [shared divisors] in
+        kernels/polynomials.py).
+        """
+        suffix = SUFFIXES[node.output.dtype]
+        is_inner = depth == len(self.walk.extents) > 0 and not (self.lanes or self.short)
+        if node.op.name != "div" or suffix not in _DIVIDED or not is_inner or vector_bytes() < _FUSED_BYTES:
+            return None
+        over, by = operands
+        level = 0 if by in self.numbers.values() else self.levels.get(by, depth)
+        if level >= depth:
+            return None
+        scale, scaled, inverse = (f"{by}_{part}" for part in ("scale", "scaled", "inverse"))
+        if by not in self.divisors:
+            self.divisors.add(by)
+            hoisted.setdefault(level, []).extend((
+                f"{scale} = divisor_scale_{suffix}({by})",
+                f"{scaled} = {by} * {scale}",
+                f"{inverse} = reciprocal_{suffix}({scaled})",
+            ))  # fmt: skip
+        return f"divided_{suffix}({over} * {scale}, {scaled}, {inverse})"
 
     def note(self, name: str, differs: bool) -> None:
         """Note whether a value differs between lanes."""
@@ -441,6 +477,7 @@ class _Emitter:
             elif level == depth and self.passes_with(line) > 1:
                 keeps = self.kept_of(pointer)
         name = self.fresh()
+        self.levels[name] = level
         (self.names if level <= split else self.pass_names)[line.result] = name
         self.note(name, differs)
         lines = out if level == depth else hoisted.setdefault(level, [])

@@ -5,7 +5,9 @@ Note [passes]
 Full-level values that depend on a row-level reduction can be computed only after that reduction has
 seen the whole row: they belong to the next pass over the row. A value of an earlier pass that a later one needs is
 computed again when that is cheap, and stored and loaded again when it is not (the exp of a softmax). Unless it is
-needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache.
+needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache. What is
+cheap is decided for all that would be computed again together: the gradient of a layer normalisation, 20 operations and
+loads that two passes need, takes half of its time else.
 """
 
 from collections.abc import Iterable
@@ -19,6 +21,7 @@ from tracejit.ops.op import Layout, Scalar, contiguous
 from tracejit.passes.fuse import Fused, Loop
 
 CHEAP = 3  # values of ops that cost more are stored rather than computed again
+CHEAP_TOGETHER = 5  # so are those for which operations and loads come to more
 
 
 class Access(NamedTuple):
@@ -238,6 +241,11 @@ class _Lowering:
 
     def operand(self, node: Node, position: int) -> Operand:
         """Return the operand of a node: a value of this loop, the number of a read, or a literal."""
+        source = self.source(node, position)
+        return self.read(source) if isinstance(source, Access) else source
+
+    def source(self, node: Node, position: int) -> Value | Access | Literal:
+        """Return where an operand of a node comes from: a value of this loop, memory, or a literal."""
         value = node.inputs[position]
         loop, source = self.loop, self.fused.sources[value][0]
         if source in loop.maps and source not in loop.accumulates:
@@ -249,7 +257,7 @@ class _Lowering:
             axes = loop.maps[node.output]
             axes = axes[len(axes) - value.ndim :]
         axes = tuple([-1 if extent == 1 else d for d, extent in zip(axes, value.shape, strict=True)])
-        return self.read(self.access(value, axes))
+        return self.access(value, axes)
 
     def start(self, node: Node) -> int | None:
         """Return the number of the read of what a reduction adds to, or None."""
@@ -290,7 +298,7 @@ class _Lowering:
         if self.is_row[value]:
             return
         assert value.node is not None
-        if self.ready[value] < number and self.keep(value, full):
+        if self.ready[value] < number and self.keep(value, number, full, known):
             lines.append(Reload(value, self.write_numbers[value]))
             return
         operands = tuple([self.operand(value.node, i) for i in range(len(value.node.inputs))])
@@ -307,13 +315,11 @@ class _Lowering:
         axes = {d for d in self.loop.reduced_from[node.output] if d >= 0}
         return all(d in axes and d not in kept for d in range(split, self.rank))
 
-    def keep(self, value: Value, full: list[list[Line]]) -> bool:
+    def keep(self, value: Value, number: int, full: list[list[Line]], known: set[Operand]) -> bool:
         """Return whether a value of an earlier pass is in memory, putting it there if it is dear."""
         if value in self.write_numbers:
             return True
-        assert value.node is not None
-        emit = value.node.op.emit
-        if isinstance(emit, Scalar) and emit.cost <= CHEAP:
+        if not self.is_dear(value, number, known):
             return False
         # It is computed in the pass where it becomes ready: by a line there already, or by its needs.
         lines = full[self.ready[value]]
@@ -322,6 +328,31 @@ class _Lowering:
                 lines.insert(i + 1, Store(self.keep_in_row(value), value))
                 return True
         return False
+
+    def is_dear(self, value: Value, number: int, known: set[Operand]) -> bool:
+        """Return whether to compute a value again takes longer than to store it and to load it again."""
+        seen: set[Value | Access] = set()
+        waiting, cost = [value], 0
+        while waiting:
+            each = waiting.pop()
+            assert each.node is not None
+            emit = each.node.op.emit
+            own = emit.cost if isinstance(emit, Scalar) else CHEAP + 1
+            cost += own
+            if own > CHEAP or cost > CHEAP_TOGETHER:
+                return True
+            for place in range(len(each.node.inputs)):
+                source = self.source(each.node, place)
+                if isinstance(source, Literal) or source in seen:
+                    continue
+                seen.add(source)
+                if isinstance(source, Access):
+                    cost += self.read_numbers.get(source) not in known
+                elif source in self.write_numbers and self.ready[source] < number:
+                    cost += 1
+                elif not self.is_row[source] and source not in known:
+                    waiting.append(source)
+        return cost > CHEAP_TOGETHER
 
     def fill_row(self, number: int, lines: list[Line], full: list[list[Line]]) -> None:
         """Add the row-level lines that become possible before pass `number`."""
