@@ -28,7 +28,7 @@ PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
 LAYERS = (  # a part imports itself and parts of the lines above it
-    ("errors", "words"),
+    ("errors", "origin", "words"),
     ("annotate", "aval", "config", "locks", "notebook", "policy", "tree", "upkeep"),
     ("logs",),
     ("frames",),

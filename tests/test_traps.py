@@ -7,12 +7,18 @@ that is documented, at the line that is marked. Throughout, no argument changes,
 """
 
 import asyncio
+import collections
+import contextlib
+import contextvars
 import copy
+import ctypes
+import enum
 import functools
 import gc
 import importlib
 import itertools
 import linecache
+import operator
 import os
 import pickle
 import random
@@ -1298,3 +1304,640 @@ class TestCalls:
 @dlaccelerate
 def pickled(x):
     return x * 2
+
+
+BODIES = [
+    "h = np.zeros(3); h[:] = G; return h * x + G",
+    "h = np.zeros((2, 3)); h[0] = G; return h * x + G",
+    "h = np.zeros((2, 3))\nfor i in range(2): h[i] = G\nreturn h * x + G",
+    "h = np.zeros((2, 3)); v = h[1]; v[:] = G; return h * x + G",
+    "h = np.zeros(3); h.put([0, 1, 2], G); return h * x + G",
+    "h = np.zeros(3); h.__setitem__(slice(None), G); return h * x + G",
+    "h = np.zeros(3); operator.setitem(h, slice(None), G); return h * x + G",
+    "h = np.zeros(3); np.copyto(h, G); return h * x + G",
+    "k = G; h = np.empty(3); np.multiply(k, 2, h); return h * x + G",
+    "h = np.concatenate([G, G]); return h[:3] * x + G",
+    "h = np.stack((G, G)); return h * x + G",
+    "h = np.array([G, G]); return h * x + G",
+    "h = np.array([*G]); return h * x + G",
+    "h = np.array([g * 2 for g in G]); return h * x + G",
+    "h = np.array(list(map(float, G))); return h * x + G",
+    "h = np.frombuffer(bytes(G)); return h * x + G",
+    "h = np.array(list(itertools.chain(G, G)))[:3]; return h * x + G",
+    "r = np.zeros(3, [('a', float)]); r['a'] = G; return r['a'] * x + G",
+    "o = np.empty(2, object); o[:] = [G, G]; return np.add(o[0], o[1]) * x + G",
+    "h = functools.reduce(operator.add, [G, G]); return h * x + G",
+    "h = np.zeros(3)\nfor k in [G]: h += k\nreturn h * x + G",
+    "for k in [G]: x = x * k / np.linalg.norm(k)\nreturn x",
+    "for k in (G,): x = x * k / k.sum()\nreturn x",
+    "for k in (G,): x = x * k * float(k[0])\nreturn x",
+    "for k in (G,): x = x * k / max(k)\nreturn x",
+    "for k in (G,): x = x * k * (k > 3)\nreturn x",
+    "for k in (G,): x = x * k if k[0] > 1.5 else x - k\nreturn x",
+    "for k in (G,): x = x * k if np.any(k > 3) else x - k\nreturn x",
+    "for k in (G,):\n    for _ in range(int(k[0])): x = x * k\nreturn x",
+    "for k in (G,): x = x * k\nreturn x, k.sum()",
+    "for i, g in enumerate(G): x = x + i * g\nreturn x + G",
+    "for a, b in zip(G, G): x = x + a * b\nreturn x + G",
+    "a, b, c = G; return a * x + G",
+    "t = tuple(G); return x * t[0] + G",
+    "k = G if x.size else x; return x * np.sum(k) + k",
+    "d = {'w': G}; return x * np.sum(d['w']) + d['w']",
+    "d = [G]; return x * d[0].sum() + d[0]",
+    "d = {i: g for i, g in enumerate(G)}; return x * d[0] + G",
+    "k = G; s = k.sum(); del k; return x * s + G",
+    "m = memoryview(G); return x * m[0] + G",
+    "h = np.asarray(G); return x * h + h.sum()",
+    "h = G[:2]; return x * h.sum() + G",
+    "h = G.reshape(3, 1); return x * h.sum() + G",
+    "return x * next(iter(G)) + G",
+    "return x * sum(k.sum() for k in [G]) + G",
+    "return x * functools.partial(np.sum, G)() + G",
+    "return x * G[[0, 1, 2]] + G",
+    "return x * (k := G).sum() + k",
+]
+
+
+class TestArraysThatNumPyReads:
+    """What NumPy makes of a captured array that the trace reads too, however it gets there."""
+
+    @pytest.mark.parametrize("body", BODIES)
+    def test_changed_in_place(self, body):
+        def world(accelerate):
+            names = {"np": np, "G": np.ones(3), "itertools": itertools, "operator": operator}
+            names["functools"] = functools
+            lines = "\n".join(f"    {line}" for line in body.split("\n"))
+            exec(compile(f"def fun(x):\n{lines}", "<trap>", "exec"), names)
+            fun = accelerate(names["fun"])
+
+            def call(n):
+                names["G"][:] = pick(n, [1, 2, 3.5], [2, 4, 3.5], [5, 10, 8])
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
+
+    def test_arrays_that_change_places(self):
+        """A sum over both is what it was, and shows nothing."""
+
+        def world(accelerate):
+            weights = [np.ones(3), np.ones(3)]
+            fun = accelerate(lambda x: sum(x * w for w in weights) + sum(float(w.sum()) for w in weights))
+
+            def call(n):
+                weights[n % 2][:] = pick(n, [1, 2, 3.5], [2, 4, 3.5], [5, 10, 8])
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False, replays=False)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "for w in weights: x = x @ w / np.linalg.norm(w)\nreturn x",
+            "return (x @ np.concatenate(weights, axis=1))[:50] + x @ weights[1]",
+            "for w in weights: x = x @ (w * (abs(w) > 0.5)) + x @ w\nreturn x",
+            "for w in weights: x = x @ w + x @ w.astype(np.float32)\nreturn x",
+            "for w in weights: x = x @ w * w[3, 4]\nreturn x",
+        ],
+    )
+    def test_large_ones(self, body):
+        def world(accelerate):
+            rng = np.random.default_rng(0)
+            names = {"np": np, "weights": [rng.normal(size=(50, 50)) for _ in range(2)]}
+            lines = "\n".join(f"    {line}" for line in body.split("\n"))
+            exec(compile(f"def fun(x):\n{lines}", "<trap>", "exec"), names)
+            fun = accelerate(names["fun"])
+            states, x = rng.normal(size=(3, 50, 50)), rng.normal(size=50)
+
+            def call(n):
+                names["weights"][1][:] = pick(n, *states)
+                return fun(x)
+
+            return call
+
+        follow(world, audit=False)
+
+    def test_weights_in_training_are_let_go(self):
+        """A constant is made beside them, and they change at each call: the second recording tells them apart."""
+
+        def world(accelerate):
+            weights = [np.ones((3, 3)), np.zeros(3), np.ones((3, 3))]
+
+            @accelerate
+            def fun(x):
+                mask = np.tril(np.ones((3, 3)))
+                for w in weights:
+                    x = x * mask[2] @ w if w.ndim == 2 else x + w
+                return x
+
+            def call(n):
+                for w in weights:
+                    w += 0.1 + n
+                return fun(X)
+
+            return call
+
+        (fun,) = follow(world, audit=False)
+        assert (fun.stats.traces, fun.stats.uncompiled) == (2, 0)
+
+    def test_embeddings_of_which_some_rows_change(self):
+        def world(accelerate):
+            tables = [np.ones((4, 3)), np.ones((4, 3))]
+            fun = accelerate(lambda x: sum(x * table[1] for table in tables) * np.float64(3.0))
+
+            def call(n):
+                tables[n % 2][n % 4] += 1.0
+                return fun(X)
+
+            return call
+
+        (fun,) = follow(world, audit=False, calls=40)
+        assert fun.stats.uncompiled == 0 and fun.stats.hits > 20
+
+
+class Mode(enum.Enum):
+    A = "a"
+    B = "b"
+
+    def __init__(self, text):
+        self.scales = [1.0]
+
+
+class Point:
+    __match_args__ = ("a", "b")
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+class Stored:
+    """A descriptor that keeps values by instance."""
+
+    def __init__(self):
+        self.values = weakref.WeakKeyDictionary()
+
+    def __get__(self, owner, kind):
+        return self.values[owner]
+
+    def __set__(self, owner, value):
+        self.values[owner] = value
+
+
+def rates(n):
+    return pick(n, 1.0, 2.0, 5.0)
+
+
+def rows(n):
+    return pick(n, [1, 2, 3.5], [2, 4, 3.5], [5, 10, 8])
+
+
+class TestStateOfOtherKinds:
+    """Values that Python code reads through objects whose own code is not watched, or not written in Python."""
+
+    def follow(self, make, **options):
+        """Follow a function of x, and a change before each call, that `make` gives."""
+
+        def world(accelerate):
+            plain, change = make()
+            fun = accelerate(plain)
+
+            def call(n):
+                change(n)
+                return fun(X)
+
+            return call
+
+        return follow(world, audit=False, **options)
+
+    def test_context_variables(self):
+        def make():
+            rate = contextvars.ContextVar("rate", default=1.0)
+            weights = contextvars.ContextVar("weights")
+
+            def change(n):
+                rate.set(rates(n))
+                weights.set({"w": np.array(rows(n))})
+
+            return lambda x: x * rate.get() + weights.get()["w"], change
+
+        self.follow(make)
+
+    def test_a_context_variable_that_is_not_set(self):
+        def make():
+            rate = contextvars.ContextVar("rate")
+            tokens = []
+
+            def fun(x):
+                try:
+                    return x * rate.get()
+                except LookupError:
+                    return -x
+
+            def change(n):
+                if n % 6 == 0:
+                    tokens.append(rate.set(3.0))
+                elif n % 6 == 3:
+                    rate.reset(tokens.pop())
+
+            return fun, change
+
+        self.follow(make)
+
+    def test_weak_references(self):
+        def make():
+            point, other = Point(1.0, 2.0), Point(1.0, 2.0)
+            ref, table = weakref.ref(point), weakref.WeakValueDictionary(other=other)
+
+            def change(n):
+                point.a, other.b = rates(n), rates(n // 2)
+
+            return lambda x: x * ref().a + table["other"].b, change
+
+        self.follow(make, calls=40)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [collections.UserDict, dict, types.MappingProxyType, lambda d: collections.ChainMap({}, d)],
+        ids=["UserDict", "dict", "MappingProxyType", "ChainMap"],
+    )
+    def test_mappings(self, kind):
+        def make():
+            own = {"rate": 1.0}
+            table = kind(own)
+
+            def change(n):
+                (table.data if kind is collections.UserDict else own)["rate"] = rates(n)
+
+            return lambda x: x * table["rate"], change
+
+        self.follow(make)
+
+    def test_a_view_of_a_dict(self):
+        def make():
+            table = {"a": 1.0, "b": 2.0}
+            values = table.values()
+            return lambda x: x * sum(values), lambda n: table.update(a=rates(n))
+
+        self.follow(make)
+
+    def test_environment_variables(self, monkeypatch):
+        def make():
+            def fun(x):
+                return x * float(os.environ["RATE_OF_A_TEST"]) + float(os.getenv("RATE_OF_A_TEST", "0"))
+
+            return fun, lambda n: monkeypatch.setenv("RATE_OF_A_TEST", str(rates(n)))
+
+        self.follow(make)
+
+    def test_a_descriptor_that_keeps_values(self):
+        def make():
+            kind = type("Kind", (), {"rate": Stored()})
+            model = kind()
+            return lambda x: x * model.rate, lambda n: setattr(model, "rate", rates(n))
+
+        self.follow(make)
+
+    def test_getters(self):
+        def make():
+            model = types.SimpleNamespace(inner=Point(1.0, 2.0))
+            get = operator.attrgetter("inner.a")
+            return lambda x: x * get(model), lambda n: setattr(model.inner, "a", rates(n))
+
+        self.follow(make)
+
+    def test_attributes_of_an_enumeration(self):
+        def make():
+            state = types.SimpleNamespace(mode=Mode.A)
+
+            def change(n):
+                state.mode = pick(n, Mode.A, Mode.B)
+                Mode.A.scales[0] = rates(n // 2)
+
+            return lambda x: x * state.mode.scales[0] + Mode.A.scales[0], change
+
+        self.follow(make, calls=40)
+
+    def test_match_by_position(self):
+        def make():
+            point = Point(1.0, 2.0)
+
+            def fun(x):
+                match point:
+                    case Point(1.0, b):
+                        return x * b
+                    case Point(a, _):
+                        return x + a
+
+            def change(n):
+                point.a, point.b = rates(n), rates(n // 2)
+
+            return fun, change
+
+        self.follow(make, calls=40)
+
+    def test_single_dispatch(self):
+        def make():
+            scales = [1.0]
+
+            @functools.singledispatch
+            def scale(kind):
+                return 1.0
+
+            @scale.register
+            def _(kind: int):
+                return scales[0]
+
+            def change(n):
+                scales[0] = rates(n)
+                if n == 12:
+                    scale.register(bool, lambda kind: 7.0)
+
+            return lambda x: x * scale(3) + scale(True), change
+
+        self.follow(make)
+
+    def test_single_dispatch_of_methods(self):
+        def make():
+            scales = [1.0]
+
+            class Model:
+                @functools.singledispatchmethod
+                def scale(self, kind):
+                    return 1.0
+
+                @scale.register
+                def _(self, kind: int):
+                    return scales[0]
+
+            model = Model()
+            return lambda x: x * model.scale(3), lambda n: scales.__setitem__(0, rates(n))
+
+        self.follow(make)
+
+    def test_a_context_manager(self):
+        def make():
+            scales = [1.0]
+
+            @contextlib.contextmanager
+            def scaling():
+                yield scales[0]
+
+            def fun(x):
+                with scaling() as scale:
+                    return x * scale
+
+            return fun, lambda n: scales.__setitem__(0, rates(n))
+
+        self.follow(make)
+
+    @pytest.mark.parametrize("source", ["globals()['K']", "eval('K')", "eval('K + 0')"])
+    def test_globals_by_text(self, source):
+        def make():
+            names = {"K": 1.0}
+            exec(f"def fun(x): return x * {source}", names)
+            return names["fun"], lambda n: names.update(K=rates(n))
+
+        self.follow(make)
+
+    def test_elements_of_object_arrays(self):
+        def make():
+            parts = np.empty((2,), object)
+            parts[0], parts[1] = np.ones(3), {"rate": 1.0}
+
+            def fun(x):
+                for part in parts[:1]:
+                    x = x * part + part.sum()
+                return x * parts[1]["rate"] + parts[0].max()
+
+            def change(n):
+                parts[0][:] = rows(n)
+                parts[1]["rate"] = rates(n // 2)
+                if n % 7 == 0:
+                    parts[0] = np.array(rows(n))
+
+            return fun, change
+
+        self.follow(make, calls=40)
+
+    @pytest.mark.parametrize(
+        "read",
+        [
+            lambda b, x: x * np.frombuffer(b),
+            lambda b, x: x * np.frombuffer(b).sum(),
+            lambda b, x: x * np.frombuffer(b)[1:2] + np.frombuffer(b).max(),
+            lambda b, x: x * b[7],
+            lambda b, x: x * memoryview(b).cast("d")[1],
+        ],
+        ids=["array", "sum", "view", "byte", "memoryview"],
+    )
+    def test_bytes(self, read):
+        def make():
+            memory = bytearray(np.ones(3).tobytes())
+
+            def change(n):
+                memory[:] = np.array(rows(n), float).tobytes()
+
+            return lambda x: read(memory, x), change
+
+        self.follow(make)
+
+    def test_bytes_can_grow(self):
+        """No view of them is kept, which would forbid it."""
+        memory = bytearray(np.ones(3).tobytes())
+        fun = dlaccelerate(lambda x: x * np.frombuffer(memory, count=3))
+        for _ in range(4):
+            fun(X)
+        memory.extend(bytes(8))
+        assert fun(X).tolist() == X.tolist()
+
+    def test_memory_of_c(self):
+        def make():
+            class Rates(ctypes.Structure):
+                _fields_ = (("rate", ctypes.c_double),)
+
+            one, many = Rates(1.0), (ctypes.c_double * 3)(1, 2, 3)
+
+            def change(n):
+                one.rate = rates(n)
+                many[:] = rows(n // 2)
+
+            return lambda x: x * one.rate + many[1] + np.ctypeslib.as_array(many), change
+
+        self.follow(make, calls=40)
+
+    def test_a_file_in_memory(self, tmp_path):
+        def make():
+            values = np.memmap(tmp_path / "values", float, "w+", shape=(3,))
+            return lambda x: x * values + values.max(), lambda n: values.__setitem__(slice(None), rows(n))
+
+        self.follow(make)
+
+
+class TestCaches:
+    """What functools.lru_cache remembers."""
+
+    @pytest.mark.parametrize("cache", [functools.cache, functools.lru_cache, functools.lru_cache(maxsize=2)])
+    def test_that_is_cleared(self, cache):
+        def world(accelerate):
+            scales = [1.0]
+
+            @cache
+            def scale(n):
+                return scales[0] * n
+
+            fun = accelerate(lambda x: x * scale(2))
+
+            def call(n):
+                scales[0] = pick(n, 1.0, 2.0, 5.0)
+                if n % 6 == 0:
+                    scale.cache_clear()
+                if n % 12 == 0:
+                    scale(2)
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
+
+    def test_that_is_full(self):
+        def world(accelerate):
+            scales = [1.0]
+
+            @functools.lru_cache(maxsize=2)
+            def scale(n):
+                return scales[0] * n
+
+            scale(1)
+            fun = accelerate(lambda x: x * scale(1))
+
+            def call(n):
+                scales[0] = pick(n, 1.0, 2.0, 5.0)
+                if n % 3 == 0:
+                    scale(5), scale(6), scale(1)
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "x * made(3)",
+            "x * made(3).sum()",
+            "x * made(3).sum() + made(3)",
+            "x * made(3).copy()",
+            "x * made(3)[::2].max()",
+        ],
+    )
+    def test_of_arrays_that_are_written_to(self, body):
+        def world(accelerate):
+            made = functools.lru_cache(np.ones)
+            fun = accelerate(eval(f"lambda x: {body}", {"made": made}))
+
+            def call(n):
+                made(3)[:] = pick(n, [1, 2, 3.5], [2, 4, 3.5], [5, 10, 8])
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
+
+    def test_of_objects_that_change(self):
+        def world(accelerate):
+            parts = functools.cache(lambda: ([1.0], {"b": 2.0}, Point(3.0, 4.0)))
+            fun = accelerate(lambda x: x * parts()[0][0] + parts()[1]["b"] * parts()[2].a)
+
+            def call(n):
+                parts()[0][0], parts()[1]["b"], parts()[2].a = rates(n), rates(n // 2), rates(n // 3)
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False, calls=30, replays=False)
+
+    def test_of_a_method(self):
+        def world(accelerate):
+            class Model:
+                rate = 1.0
+
+                @functools.lru_cache  # noqa: B019
+                def scale(self):
+                    return self.rate
+
+            model = Model()
+            model.scale()
+            fun = accelerate(lambda x: x * model.scale())
+
+            def call(n):
+                model.rate = pick(n, 1.0, 2.0, 5.0)
+                if n % 6 == 0:
+                    Model.scale.cache_clear()
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
+
+
+class TestDraws:
+    """Two recordings may draw the same, or come to the same by what they draw: a replay would draw nothing."""
+
+    DREW = "it draws from a .*, which a replay would not do, though it came to the same in two recordings"
+
+    @pytest.mark.parametrize(
+        ("fun", "seed"),
+        [
+            (lambda x: x * np.random.rand(3), np.random.seed),  # here
+            (lambda x: x * random.random(), random.seed),  # here
+        ],
+    )
+    def test_seeded_before_each_call(self, fun, seed):
+        def world(accelerate):
+            fast = accelerate(fun)
+
+            def call(n):
+                seed(n // 3)
+                return fast(X)
+
+            return call
+
+        follow(world, audit=False, warns=self.DREW)
+
+    def test_a_generator_that_is_set_back(self):
+        def world(accelerate):
+            rng = np.random.default_rng(0)
+            states = [np.random.default_rng(n).bit_generator.state for n in range(3)]
+            fun = accelerate(lambda x: x * rng.normal(size=3))  # here
+
+            def call(n):
+                rng.bit_generator.state = pick(n, *states)
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False, warns=self.DREW)
+
+    def test_a_way_that_is_taken_mostly(self):
+        def world(accelerate):
+            random.seed(4)
+            fun = accelerate(lambda x: x * 2 if random.random() < 0.9 else x)  # here
+            return lambda n: fun(X)
+
+        follow(world, audit=False, warns=self.DREW, calls=60)
+
+    def test_a_seed_inside(self):
+        """Is drawn from anew in each call, and so is what was drawn: a constant."""
+
+        def world(accelerate):
+            @accelerate
+            def fun(x):
+                np.random.seed(RATE > 0)
+                return x * np.random.rand(3) * np.random.default_rng(5).random()
+
+            return lambda n: fun(X)
+
+        follow(world, audit=False)

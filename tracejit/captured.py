@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Captured state: the arrays that a recording read around its arguments, as inputs, and all else it read, as guards."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from tracejit import signature, trace, watch
 from tracejit.aval import Aval
-from tracejit.fetching import Guard, Met, Walk
+from tracejit.fetching import Guard, Loose, Met, Walk
 from tracejit.heap import Heap
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
@@ -24,6 +25,7 @@ class CapturedState(State):
 
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
+        given_back: what else it returned, which is constant.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
@@ -37,12 +39,16 @@ class CapturedState(State):
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._builder: Builder | None = None
         self._guards: list[Guard] = []
+        self._loose: dict[int, Loose] = {}
+        self._numbers: list[Any] = []  # that were operands
         self._sources: dict[str, str] = {}
         self._names: dict[str, Any] = {}
         self.of_outer: dict[Value, Any] = {}
         self.results: set[int] = set()
+        self.given_back: list[Any] = []
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = None
+        self.drew: tuple[str, Where] | None = None
 
     def open(self) -> None:
         """Begin to watch what runs in this thread."""
@@ -73,6 +79,10 @@ class CapturedState(State):
             self._met.append(Met(data, value, data, array))
         return value
 
+    def number(self, number: Any) -> None:
+        """Note a number that is a constant of the trace."""
+        self._numbers.append(number)
+
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray left it: into Python, or an ndarray."""
         if id(data) not in self._taken:
@@ -88,16 +98,18 @@ class CapturedState(State):
         heap = self._stop()
         if heap is None:
             return
-        walk = Walk(heap, self._met, self._taken, self.results)
+        heap.ended()
+        walk = Walk(heap, self._met, self._computed(heap), self._taken, self.results)
         for one in self._met:
             if not one.is_input:
                 assert self._builder is not None
                 _make_constant(self._builder, one.value)
         self.names = tuple([one.name for one in walk.inputs])
         self.layouts = tuple([_layout(one.data) for one in walk.inputs])
+        self.drew = heap.drew()
         self.changed, self.unguarded, self._guards = walk.changed, walk.unguarded, walk.guards
         self.fetches = True
-        self._names = walk.names
+        self._names, self._loose = walk.names, walk.loose
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
             self.inlined = (walk.lines("return MISS"), walk.names, walk.arrays)
             self._sources = {
@@ -105,6 +117,15 @@ class CapturedState(State):
                 "_within": walk.source(checked=True, within=True),
             }  # fmt: skip
         self._forget()
+
+    def _computed(self, heap: Heap) -> list[np.ndarray]:
+        """Return the constants of the trace that entered it as numbers, but for those that stand in the user's code."""
+        literals = heap.literals(self._arguments)
+        return [
+            np.asarray(value)
+            for value in (*self._numbers, *self.given_back)
+            if isinstance(value, (np.ndarray, np.generic)) or (type(value) is float and value not in literals)
+        ]
 
     def _stop(self) -> Heap | None:
         heap, self._heap = self._heap, None
@@ -116,10 +137,8 @@ class CapturedState(State):
     def _forget(self) -> None:
         """Let go of all that belongs to the recording."""
         self._function, self._arguments, self._builder = None, (), None
-        self._met = []
-        self._by_data = {}
-        self._by_value = {}
-        self._taken = {}
+        self._met, self._numbers, self.given_back = [], [], []
+        self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
     def _compiled(self, name: str) -> Callable[[], Any]:
@@ -156,9 +175,29 @@ class CapturedState(State):
         number = self._compiled("_failed")()
         return self._guards[number] if number >= 0 else None
 
+    def loosen(self, is_same: Callable[[], bool]) -> bool:
+        """Compare loose arrays no longer that have changed while a new recording is the same: see State."""
+        changed: list[Loose] = []
+        number = self._compiled("_failed")()
+        while number in self._loose:
+            changed.append(self._loose[number])
+            changed[-1].is_asked = False
+            number = self._compiled("_failed")()
+        is_unused = bool(changed) and number < 0 and is_same()
+        moved = Counter(loose.before for loose in changed) == Counter(loose.after for loose in changed)
+        for loose in changed:
+            loose.is_asked = True
+            if is_unused:
+                loose.is_unused(moved)
+        return is_unused
+
     def guards(self) -> list[Guard]:
         """Return what is compared and fetched at each call."""
-        return [guard for guard in self._guards if guard.is_told]
+        return [
+            guard
+            for number, guard in enumerate(self._guards)
+            if guard.is_told and (number not in self._loose or self._loose[number].is_compared)
+        ]
 
 
 def _layout(data: np.ndarray) -> Layout | None:

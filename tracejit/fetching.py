@@ -28,9 +28,17 @@ An array on no way is taken by reference if somebody has it when the call is ove
 nobody has: it was made in the call, and what it holds is compared when the trace is confirmed. What was met keeps
 whatever it looked at, such as the arguments of a helper function; so all of it that no way leads to is let go before
 references are counted. Of an array that was kept so, its memory must be gone with it too: a view may be
-made in each call of an array that stays, or of the memory of something else than NumPy. And what NumPy can have
-written into it must be known: ndarrays that are inputs of the trace are then compared as well, where they are read in a
-way that is not followed (h[:] = w, or the arrays of a list).
+made in each call of an array that stays, or of the memory of something else than NumPy.
+
+Note [loose arrays]
+What NumPy computes is a constant of the trace, and what it is computed of must be known. Where a name leads to an
+ndarray, byte code tells whether anything but operations of the trace reads it; then its contents are compared. An
+ndarray is loose if it is read in a way that is not followed: h[:] = w, the arrays of a list, unpacking, an alias. It
+is an input of the trace, and some constant may hold what was in it. So its contents are compared too, if there are
+constants at all, until they have changed and a recording gave the same operations and constants all the same: then
+nothing was made of them, and they are let go (State.loosen). In training that is the second recording. Of arrays that
+are not small a comparison at each call would cost something, and there are enough elements to tell by: they are
+compared where a constant can have been made of them (tracejit.origin).
 """
 
 import re
@@ -39,11 +47,12 @@ import types
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import count
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit import signature, trace, words
+from tracejit import origin, signature, trace, words
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.heap import (
@@ -57,22 +66,28 @@ from tracejit.heap import (
     data_of,
     differs,
     elements,
+    held_by,
     is_atom,
     is_builtin,
     is_user_class,
     look,
+    remembered,
     same_elements,
 )
 from tracejit.ir import Value, Where
 
 UNNAMED = "that no name leads to"
 
+_SMALL = 1 << 12  # bytes of a loose array that is compared whatever the constants are
+_MOST_LOOSE = 1 << 24  # bytes of one that can be compared
+_TIMES = 8  # that changes from which one cannot tell made no difference: then it is taken for granted
 _DEFAULTS = "defaults"
 _SHOWN = 60  # characters of a value
 _FAIL = "\0"  # stands for what is returned where a guard does not hold; no literal has it
 _TRACED = re.compile(
     "\1(\\w+)\1"
 )  # stands for whether a dlarray of that name is on a tape where it must not be
+_LOOSE = re.compile("\2(.+)\2(.+)\2(.+)\2")  # stands for whether a Loose, the array and how it differs
 _ERRORS = "(AttributeError, LookupError, TypeError, ValueError, NameError)"
 
 
@@ -120,6 +135,68 @@ class Met:
         return self.copy is self.data or self.copy.tobytes() == self.data.tobytes()
 
 
+class Loose:
+    """What was in a loose array, and whether that still matters (Note [loose arrays]).
+
+    Attributes:
+        content: of a small one.
+        is_compared: in replays.
+        is_asked: where the guard that does not hold is looked for.
+    """
+
+    __slots__ = ("_decides", "_has_moved", "_known", "_now", "_times", "content", "is_asked", "is_compared")
+
+    def __init__(self, array: np.ndarray, decides: bool) -> None:
+        self._decides = decides
+        self._known = self._now = array.copy()
+        self._has_moved = np.zeros(array.shape, bool)
+        self._times = 0
+        self.content = array.tobytes() if array.nbytes <= _SMALL else None
+        self.is_compared = self.is_asked = True
+
+    def differs(self, array: np.ndarray) -> bool:
+        """Return whether an array holds other bytes than the one that was met."""
+        known = self._known
+        if self.content is not None or not (array.flags.c_contiguous and known.flags.c_contiguous):
+            return array.tobytes() != known.tobytes()
+        kind = np.uint64 if array.nbytes % 8 == 0 else np.uint8
+        return not bool((array.reshape(-1).view(kind) == known.reshape(-1).view(kind)).all())
+
+    def has_changed(self, array: np.ndarray) -> bool:
+        """Return what differs() does, and keep what is there now."""
+        if not self.differs(array):
+            return False
+        self._now = array.copy()
+        return True
+
+    @property
+    def before(self) -> bytes:
+        """What was there."""
+        return self._known.tobytes()
+
+    @property
+    def after(self) -> bytes:
+        """What was there when has_changed() was asked last."""
+        return self._now.tobytes()
+
+    def is_unused(self, moved: bool) -> None:
+        """Note that what was there when has_changed() was asked last made no difference.
+
+        One cannot tell by a few elements, nor where values decide: what is there now is compared from here on.
+
+        Args:
+            moved: whether arrays have but changed places, of which one cannot tell either.
+        """
+        self._times += 1
+        self._has_moved |= self._known != self._now
+        have_most = 2 * int(self._has_moved.sum()) >= self._has_moved.size
+        is_compared = self._times < _TIMES and (self._decides or moved or not have_most)
+        self.is_compared = self.is_asked = is_compared
+        self._known = self._now
+        if self.content is not None:
+            self.content = self._now.tobytes()
+
+
 def _references(one: Met) -> int:
     return sys.getrefcount(one.data)
 
@@ -140,6 +217,7 @@ class Walk:
     Args:
         heap: what was met.
         met: arrays that entered the recording, in order; those that are no inputs are marked.
+        computed: numbers that are constants of the trace and do not stand in the user's code, and constant results.
         taken: contents of dlarrays whose values left them, by id of their data.
         results: ids of data that the function returned.
 
@@ -147,23 +225,28 @@ class Walk:
         guards: what is compared.
         changed: what the function read and changed itself, in words, and where.
         unguarded: what cannot be compared, in words, and where it is read.
+        loose: the loose arrays that are compared, by the number of their guards.
         names: what the source uses.
     """
 
     def __init__(
-        self, heap: Heap, met: Sequence[Met], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int]
-    ) -> None:
+        self, heap: Heap, met: Sequence[Met], computed: Sequence[np.ndarray],
+        taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
+    ) -> None:  # fmt: skip
         self._heap = heap
         self._met = met
+        self._computed = computed
         self._taken = taken
         self._results = results
+        self.loose: dict[int, Loose] = {}
         self.guards: list[Guard] = []
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = heap.unseen
         self.names: dict[str, Any] = {
             "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "view": _view,
             "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": _seen_by_numpy,
-            "check_open": trace.check_open,
+            "check_open": trace.check_open, "memory": _memory,
+            "held_by": held_by, "remembers": _remembers,
         }  # fmt: skip
         self._lines: list[tuple[int, str]] = []  # the number of the guard, and source
         self._checks: list[tuple[int, str]] = []  # what the executor would find out too
@@ -172,7 +255,8 @@ class Walk:
         self._constant_of: dict[int, str] = {}
         self._variables = (f"v{i}" for i in count())
         self._reached: dict[int, tuple[str, str]] = {}  # by id of a thing: its variable and its name in words
-        self._loose: list[tuple[Thing, str, str]] = []  # what can have gone into a constant, unseen
+        self._loose: list[tuple[np.ndarray, str, str, tuple[str, int]]] = []  # Note [loose arrays]
+        self._memory: set[str] = set()  # variables of what is loose and no array
         self._by_data: dict[int, list[Met]] = {}
         self._by_owner: dict[int, list[Met]] = {}
         self._by_value: dict[int, Met] = {}
@@ -207,6 +291,7 @@ class Walk:
         found = ["try:"]
         for number, text in [*self._lines, *(self._checks if checked else ())]:
             text = _TRACED.sub(lambda place: traced.replace("V", place[1]), text)
+            text = _LOOSE.sub("\\1.is_compared and \\3", text)
             text = text.replace(_FAIL, fail.format(number))
             found += [f"    {line}" for line in text.split("\n")]
         if len(found) == 1:
@@ -224,6 +309,7 @@ class Walk:
         lines = ["at = -1", "try:", "    pass"]
         for number, text in [*self._lines, *self._checks]:
             text = _TRACED.sub("(\\1._value is not None and \\1._value.owner.closed)", text)
+            text = _LOOSE.sub("\\1.is_asked and \\1.has_changed(\\2)", text)
             lines += [f"    at = {number}"]
             lines += [f"    {line}" for line in text.replace(_FAIL, "return at").split("\n")]
         body = [*lines, f"except {_ERRORS}:", "    return at", "return -1"]
@@ -265,6 +351,8 @@ class Walk:
                 if changed(thing, cell) and not _is_traced(look(thing, cell.kind, cell.name)):
                     self._note_change(text, cell.where)
                 self._cell(owner, text, cell)
+        if thing.memory is not None:
+            self._remembered(thing, name)
         if thing.held is not None:
             if not same_elements(thing.held, tuple(elements(thing.value))):
                 self._note_change(name, thing.where)
@@ -277,7 +365,7 @@ class Walk:
             shown = "of its class" if is_missing else "its own"
             text = f"if ({cell.name!r} in {owner}.__dict__) is {is_missing}: {_FAIL}"
             self._guard(name, shown, where, text)
-        elif is_missing:
+        elif is_missing and cell.kind != "held":
             shown = "Python's own" if cell.kind == "global" and is_builtin(cell.name) else "not there"
             self._guard(name, shown, where, f"if {self._presence(owner, cell)}: {_FAIL}")
         else:
@@ -293,6 +381,10 @@ class Walk:
             return f"{owner}[{self._key(cell.name)}]"
         if cell.kind == "closure":
             return f"{owner}.__closure__[{cell.name[0]}].cell_contents"
+        if cell.kind == "held":
+            return f"held_by({owner})"
+        if cell.kind == "registry":
+            return f"tuple({owner}.registry.values())"
         return f"{owner}.{cell.name}"
 
     def _presence(self, owner: str, cell: Cell) -> str:
@@ -309,6 +401,10 @@ class Walk:
             known = self._constant(value)
             text = f"{bind}if {variable} is not {known} and differs({variable}, {known}): {_FAIL}"
             self._guard(name, _shown(value), where, text, True)
+            thing = self._heap.things.get(id(value))
+            if thing is not None and thing.kind == "member" and id(value) not in self._reached:
+                self._reached[id(value)] = (known, name)
+                self._queue.append(thing)
             return
         if type(value) in (tuple, frozenset) and all(is_atom(part) for part in value):
             known = self._constant(value)
@@ -338,17 +434,31 @@ class Walk:
         unwatched = thing.kind == "object" and not is_user_class(
             type(value)
         )  # what its code reads is not known
-        if thing.kind == "opaque" and _is_memory(value):
-            self._loose.append((thing, variable, name))
-        if unwatched or thing.kind in ("opaque", "module", "accelerated"):
+        is_one = unwatched or thing.memory is not None  # and no other will do
+        if is_one or thing.kind in ("opaque", "module", "accelerated", "holder"):
             shown, is_told = _shown(value), unwatched or thing.kind == "opaque"
             if type(value) is types.CodeType:
                 shown, is_told = f"the code at {value.co_filename}:{value.co_firstlineno}", False
             text = f"{bind}if {variable} is not {self._constant(value)}: {_FAIL}"
             self._guard(name, shown, where, text, is_told)
+            if thing.is_whole and type(value) is types.GeneratorType:
+                self._note_change(name, where)  # by what is taken out of it
         else:
             text = f"{bind}if type({variable}) is not {self._constant(type(value))}: {_FAIL}"
             self._guard(name, f"a {type(value).__name__}", where, text)
+        if thing.kind in ("opaque", "object"):
+            self._buffer(variable, name, value, where)
+
+    def _remembered(self, thing: Thing, name: str) -> None:
+        """Compare what a function with a cache remembers, and what is read of it."""
+        keys, entries, results = zip(*remembered(thing), strict=True) if thing.memory else ((), (), ())
+        known = ", ".join(map(self._constant, (thing, thing.memory, keys, entries, results)))
+        text = f"if not remembers({known}): {_FAIL}"
+        self._guard(f"what {name} remembers", f"{len(results)} results", thing.where, text, True)
+        shown = f"what {name} remembers"
+        for result in results:
+            if not is_atom(result):
+                self._value(next(self._variables), self._constant(result), shown, result, thing.where)
 
     def _array(self, variable: str, bind: str, name: str, thing: Thing, where: tuple[str, int]) -> None:
         value, array, data = thing.value, data_of(thing.value), variable
@@ -380,9 +490,7 @@ class Walk:
         for one in inputs:
             self._take(one, name, data, variable if type(value) is dlarray else None)
         for one in views:
-            offset = one.data.ctypes.data - array.ctypes.data
-            view = self._constant((one.data.shape, one.data.dtype, offset, one.data.strides))
-            self._take(one, f"a view of {name}", f"view({data}, *{view})")
+            self._take_view(one, name, array, data)
         places = {place for one in inputs for place in one.places}
         leftover = any(
             one.is_view_of(array) for one in self._by_owner.get(id(_owner(array)), ()) if one not in views
@@ -395,8 +503,25 @@ class Walk:
         )
         is_input = bool(inputs or views) and not is_computed_with
         self._content(thing, data, name, is_input)
-        if is_input and (thing.is_loose or any(place not in places for place in thing.passed)):
-            self._loose.append((thing, data, name))
+        is_loose = thing.is_loose or any(place not in places for place in thing.passed)
+        if type(value) is np.ndarray and is_input and is_loose:
+            self._loose.append((array, data, name, thing.where))
+
+    def _buffer(self, variable: str, name: str, value: Any, where: tuple[str, int]) -> None:
+        """Memory that NumPy can look at and others can write to: views of it are made again, and it is loose."""
+        array = _memory(value)
+        if array is None:
+            return
+        for one in self._met:
+            if array.flags.c_contiguous and id(one) not in self._inputs and one.is_view_of(array):
+                if not one.is_same:
+                    self._note_change(name, where)
+                self._take_view(one, name, array, variable)
+        data = f"{variable}m"
+        text = f"{data} = memory({variable})\nif {data}.size != {array.size}: {_FAIL}"
+        self._guard(name, f"{array.size} bytes", where, text)
+        self._memory.add(data)
+        self._loose.append((array, data, name, where))
 
     def _views_of(self, array: np.ndarray) -> list[Met]:
         """Return the arrays that entered the recording as views of this one, and can be made of it again."""
@@ -428,8 +553,8 @@ class Walk:
             text = f"{bind}if {variable} is not {self._constant(value)}: {_FAIL}"
             self._guard(name, f"a {type(value).__name__}", where, text)
             return
-        self._loose.append((self._heap.thing(value), variable, name))
         data = f"{variable}d"
+        self._loose.append((array, data, name, where))
         kind = self._constant(type(value))
         text = f"{bind}if type({variable}) is not {kind}: {_FAIL}\n{data} = seen({variable})"
         number = self._guard(name, _described(array), where, text, True)
@@ -442,6 +567,12 @@ class Walk:
                 if not one.is_same:
                     self._note_change(name, where)
                 self._take(one, name, data)
+
+    def _take_view(self, one: Met, name: str, array: np.ndarray, source: str) -> None:
+        """Fetch a view of an array by an expression for that."""
+        offset = one.data.ctypes.data - array.ctypes.data
+        view = self._constant((one.data.shape, one.data.dtype, offset, one.data.strides))
+        self._take(one, f"a view of {name}", f"view({source}, *{view})")
 
     def _take(self, one: Met, name: str, source: str, within: str | None = None) -> None:
         """Fetch an array by an expression."""
@@ -467,6 +598,9 @@ class Walk:
         parts, names = held, [f"{name}[{i}]" for i in range(len(held))]
         text = f"if len({owner}) != {len(held)}: {_FAIL}"
         source = owner
+        if type(value) is np.ndarray:
+            text = f"if {owner}.shape != {value.shape} or {owner}.dtype != object: {_FAIL}"
+            source = f"{owner}.flat"
         if type(value) in MAPPINGS:
             keys, parts = held[::2], held[1::2]
             names = [f"{name}[{words.shown(key)}]" for key in keys]
@@ -502,10 +636,7 @@ class Walk:
         rest = [one for one in self._met if id(one) not in self._inputs]
         was_held = {id(one) for one in rest if one.array is None and self._is_held(one)}
         self._heap.keep_only(self._reached)
-        fresh = False
         for one in rest:
-            if id(one) in self._inputs:
-                continue
             if one.array is not None:
                 what = f"an array of the evaluation around it {UNNAMED}"
                 self.unguarded = self.unguarded or (what, None)
@@ -518,12 +649,29 @@ class Walk:
                 name = f"an array at {id(one.data):#x} {UNNAMED}"
                 self._take(one, name, self._constant(one.data))
                 self.guards.append(Guard(name, _described(one.data), None, True))
-            fresh = fresh or (id(one) in was_held and not is_held)
-        for thing, data, name in self._loose if fresh else ():
-            if thing.kind == "array":
-                self._content(thing, data, name, False)
-            else:
-                self.unguarded = self.unguarded or (name, thing.where)
+        self._compare_loose()
+
+    def _compare_loose(self) -> None:
+        """Compare what is in loose arrays (Note [loose arrays])."""
+        if not self._loose:
+            return
+        made = [*self._computed, *(one.copy for one in self._met if not one.is_input)]
+        for array, data, name, where in self._loose:
+            if data in self._memory:  # whose numbers are not told from Python's own
+                pass
+            elif array.nbytes <= _SMALL:
+                if not made and not self._heap.decides:
+                    continue
+            elif not origin.can_be(array, made):
+                continue
+            if array.nbytes > _MOST_LOOSE:
+                self.unguarded = self.unguarded or (name, where)
+                continue
+            loose = Loose(array, self._heap.decides)
+            known = self._constant(loose)
+            differs = f"{data}.tobytes() != {known}.content" if loose.content else f"{known}.differs({data})"
+            text = f"if \2{known}\2{data}\2{differs}\2: {_FAIL}"
+            self.loose[self._guard(f"what is in {name}", "as it was", where, text, True)] = loose
 
 
 def _root_name(thing: Thing, kind: str) -> str:
@@ -537,6 +685,8 @@ def _cell_name(owner: str, cell: Cell) -> str:
         return f"{cell.kind} {cell.name}"
     if cell.kind == "closure":
         return f"closure {cell.name[1]}"
+    if cell.kind in ("held", "registry"):
+        return f"what {owner} holds"
     if cell.kind == "item":
         return f"{owner}[{cell.name!r}]"
     if cell.name in ("__defaults__", "__kwdefaults__"):
@@ -571,12 +721,26 @@ def _seen_by_numpy(value: Any) -> np.ndarray:
     return trace.as_array(value)._data  # type: ignore[no-any-return]
 
 
-def _is_memory(value: Any) -> bool:
-    """Return whether NumPy can look at the memory of something, which can change."""
+def _memory(value: Any) -> Any:
+    """Return the memory of something as an ndarray, if NumPy can look at it and it can change; or None."""
     try:
-        return not memoryview(value).readonly
-    except TypeError:
+        array = np.frombuffer(value, np.uint8)
+        return array if array.flags.writeable else None
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def _remembers(
+    thing: Thing, memory: dict[Any, Any], keys: Sequence[Any], entries: Sequence[Any], results: Sequence[Any]
+) -> bool:
+    """Return whether a function with a cache still remembers the results of some calls."""
+    if not all(map(is_, map(memory.get, keys), entries)):
         return False
+    most = thing.value.cache_parameters()["maxsize"]
+    if most is None or len(memory) < most:
+        return True
+    now = {id(key): result for key, _, result in remembered(thing)}  # a full cache uses its links again
+    return all(now.get(id(key), MISSING) is result for key, result in zip(keys, results, strict=True))
 
 
 def _place(array: np.ndarray) -> Any:

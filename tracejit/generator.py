@@ -3,7 +3,7 @@
 
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
@@ -255,7 +255,7 @@ class Draws(State):
         self.blocks = [(generator, draw.blocks) for generator, draw in draws.items()]
         self.layouts = (*reads.layouts, *[None] * len(draws))
         self.names = (*reads.names, *draws)
-        self.changed = reads.changed
+        self.changed, self.drew = reads.changed, reads.drew
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
         """Return the arrays to launch with, for which the generators have moved on, or None."""
@@ -275,6 +275,10 @@ class Draws(State):
         before = [generator.advance(blocks) for generator, blocks in self.blocks]
         _thread.own.pending = (self.blocks, before)
         return (*read, *before)
+
+    def loosen(self, is_same: Callable[[], bool]) -> bool:
+        """Compare what may not matter no longer, if it turns out so; return whether."""
+        return self.reads.loosen(is_same)
 
     def failed(self) -> Any:
         """Return the first guard that does not hold now, or None."""

@@ -9,14 +9,19 @@ was changed by the call itself.
 
 import builtins
 import collections
+import contextvars
 import dataclasses
 import enum
 import functools
 import gc
 import itertools
 import operator
+import os
+import pickle
+import random
 import sys
 import types
+import weakref
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -61,9 +66,23 @@ _NO_NUMBERS = frozenset({
     "broadcast_to", "shares_memory", "may_share_memory", "isscalar", "iscomplexobj", "swapaxes", "moveaxis", "ravel",
 })  # fmt: skip
 _MOST_THINGS = 20_000
+_MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
 _MOST_INSIDE = 1_000  # objects that are looked at for arrays in something that is not watched
 _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
+
+# What holds the elements of classes of Python's, whose code is not watched.
+_INNER: tuple[tuple[Any, str], ...] = (
+    (collections.UserDict, "data"), (collections.UserList, "data"), (collections.ChainMap, "maps"),
+    (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
+)  # fmt: skip
+_HOLDERS = frozenset({
+    contextvars.ContextVar, weakref.ref, weakref.KeyedRef, types.MappingProxyType,
+    type({}.keys()), type({}.values()), type({}.items()),
+})  # fmt: skip
+_GETTERS = (operator.attrgetter, operator.methodcaller)
+_CACHED = type(functools.lru_cache(len))
+_DISPATCHER: Any = getattr(functools.singledispatch(len), "__code__", None)
 
 # Attributes of things whose names are read in another way than those of instances.
 _PARTS: dict[type, tuple[str, ...]] = {
@@ -89,12 +108,13 @@ class Cell:
 class Thing:
     """An object, its cells, and for a container that is read as a whole what it held; for an array its bytes.
 
-    `tape` is the Value of a dlarray when it was met, and `data` what it held.
+    `tape` is the Value of a dlarray when it was met, and `data` what it held. `memory` is the dict in which a function
+    with a cache (functools.lru_cache) remembers results.
     """
 
     __slots__ = (
         "cells", "computed", "content", "data", "held", "inside", "is_computed_with", "is_indexed", "is_loose",
-        "is_whole", "kind", "meta", "passed", "tape", "value", "where",
+        "is_whole", "kind", "memory", "meta", "passed", "tape", "value", "where",
     )  # fmt: skip
 
     def __init__(self, value: Any, kind: str) -> None:
@@ -115,6 +135,7 @@ class Thing:
             False  # whether the elements of an ndarray can get elsewhere in ways that are not followed
         )
         self.is_whole = False
+        self.memory: dict[Any, Any] | None = None
         self.where = ("", 0)
         self.data = data_of(value) if kind == "array" else None
         self.tape = value._value if type(value) is dlarray else None
@@ -138,6 +159,11 @@ def is_atom(value: Any) -> bool:
     return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(value, np.object_)
 
 
+def is_member(value: Any) -> bool:
+    """Return whether a value is a member of an enumeration of the user's, which can have attributes that change."""
+    return isinstance(value, enum.Enum) and is_user_class(type(value))
+
+
 def differs(value: Any, known: Any) -> bool:
     """Return whether an atom is another than `known`, in type or value; NaN equals NaN, and 0.0 not -0.0."""
     if value is known:
@@ -152,9 +178,13 @@ def differs(value: Any, known: Any) -> bool:
 def kind_of(value: Any) -> str:
     """Return how a value is looked into."""
     kind = type(value)
+    if is_member(value):
+        return "member"
     if is_atom(value):
         return "atom"
     if kind is dlarray or isinstance(value, np.ndarray):
+        if kind is np.ndarray and value.dtype == object:
+            return "container"
         return "array" if kind is dlarray or kind is np.ndarray else "opaque"
     if hasattr(kind, "__dlpack__"):
         return "foreign"
@@ -168,6 +198,8 @@ def kind_of(value: Any) -> str:
         return "class" if is_user_class(value) else "opaque"
     if kind in _PARTS:
         return "parts"
+    if kind in _HOLDERS:
+        return "holder"
     if getattr(kind, "evaluates_itself", False):
         return "accelerated"
     if is_user_class(kind):
@@ -196,6 +228,9 @@ class Heap:
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._names: set[str] = set()
         self._all_attributes = False
+        self._random: list[
+            tuple[Any, bytes, tuple[str, int]]
+        ] = []  # generators, their states, where they are read
         self._objects: list[Thing] = []  # read as a whole
         self._seen: set[Any] = set()
         self._where = ("", 0)
@@ -245,7 +280,7 @@ class Heap:
                 if variables is None:
                     variables = frame.f_locals
                 value = variables.get(chain.name, MISSING)
-                if is_atom(value):
+                if is_atom(value) and not is_member(value):
                     continue
                 key = (code, use, id(value))
                 if key not in self._seen:
@@ -266,6 +301,21 @@ class Heap:
         self.things = {ident: thing for ident, thing in self.things.items() if ident in idents}
         self._objects.clear()
         self._waiting.clear()
+
+    @property
+    def decides(self) -> bool:
+        """Whether anything that ran takes decisions or whole numbers of values of which nothing is known."""
+        return any(reads.reads_of(code).decides for code in self._ran)
+
+    def literals(self, arguments: Iterable[Any]) -> set[float]:
+        """Return the floating point numbers that stand in the code that ran, and those that it read or was given."""
+        found: list[Any] = [*arguments]
+        for code in self._ran:
+            found += code.co_consts
+        for thing in self.things.values():
+            found += [cell.value for cell in thing.cells.values()]
+            found += thing.held or ()
+        return {value for value in found if type(value) is float}
 
     def _is_of_collector(self, frame: types.FrameType) -> bool:
         """Return whether the garbage collector called a function, which it does between any two instructions."""
@@ -304,10 +354,15 @@ class Heap:
             value = self._read(thing, kind, name)
             if value is _UNKNOWN or value is MISSING:
                 self._add_names({str(name) for kind, name in steps[number:] if kind == "attr"})
+                if thing.kind == "module":
+                    found = _in_module(thing.value, steps[number - 1 :])
+                    self._draws(found)
+                    if found is os.getenv or found is os.environ:
+                        self._reference(os.environ)
                 if kind == "item":
                     self.whole(thing.value)
                 return
-        if use.how == READ and type(value) is np.ndarray:
+        if use.how == READ and type(value) is np.ndarray and value.dtype != object:
             self._elements(use, self.thing(value))
         elif use.how == READ:
             self.whole(value)
@@ -389,6 +444,10 @@ class Heap:
         if thing.kind == "function":
             self._when(value.__code__, lambda: self._function_ran(thing))
             self._read(thing, "attr", "__code__")
+            if watch.is_library(value.__code__.co_filename) and hasattr(value, "__wrapped__"):
+                self._read(thing, "attr", "__wrapped__")
+            if value.__code__ is _DISPATCHER:
+                self._hold(self.thing(self._read(thing, "registry", "")))
         elif thing.kind == "parts":
             for name in _PARTS[type(value)]:
                 part = self._read(thing, "attr", name)
@@ -398,13 +457,65 @@ class Heap:
             self._read(thing, "attr", "_function")
         elif thing.kind == "wrapper":
             self._read(thing, "attr", "__wrapped__")
+            self._remembered(thing)
+        elif thing.kind == "holder":
+            self.whole(self._read(thing, "held", ""))
         elif thing.kind == "class":
             self._class(value)
-        elif thing.kind == "object":
+        elif thing.kind in ("object", "member"):
             self._class(type(value))
+        elif isinstance(value, _GETTERS):
+            names = [name for name in value.__reduce__()[1] if isinstance(name, str)]
+            self._add_names({part for name in names for part in name.split(".")})
+        if thing.kind == "object":
+            self._inner(thing)
+        self._draws(value)
         if thing.kind in ("opaque", "wrapper") or (thing.kind == "object" and not is_user_class(type(value))):
             thing.inside = _arrays_inside(value)
         return thing
+
+    def _reference(self, value: Any) -> None:
+        """Note something that is found again without a name."""
+        self.thing(value)
+        self.roots.setdefault(id(value), "argument")
+
+    def _inner(self, thing: Thing) -> None:
+        """Note what is in an object of a class whose code is not watched."""
+        for kind, name in _INNER:
+            if isinstance(thing.value, kind):
+                self.whole(self._read(thing, "attr", name))
+                return
+
+    def _remembered(self, thing: Thing) -> None:
+        """Note what a function with a cache remembers."""
+        if type(thing.value) is not _CACHED:
+            return
+        own = thing.value.__dict__
+        parts = gc.get_referents(thing.value)
+        thing.memory = next((part for part in parts if type(part) is dict and part is not own), None)
+        for _, _, result in remembered(thing):
+            self.whole(result)
+
+    def ended(self) -> None:
+        """Note what cached functions remember since they were called."""
+        for thing in [*self.things.values()]:
+            if thing.memory is not None:
+                for _, _, result in remembered(thing):
+                    self.whole(result)
+
+    def _draws(self, value: Any) -> None:
+        """Note the state of a generator of random numbers, or of the one that a method is of."""
+        for one in (value, getattr(value, "__self__", None)):
+            state = _random_state(one)
+            if state is not None and all(one is not known for known, _, _ in self._random):
+                self._random.append((one, state, self._where))
+
+    def drew(self) -> tuple[str, tuple[str, int]] | None:
+        """Return in words what random numbers were drawn from, if any were, and where it is read."""
+        for one, state, where in self._random:
+            if _random_state(one) != state:
+                return f"a {type(one).__module__}.{type(one).__name__}", where
+        return None
 
     def _when(self, code: types.CodeType, action: Callable[[], object]) -> None:
         if code in self._ran:
@@ -460,11 +571,16 @@ class Heap:
                 own = self._cell(thing, "own", name)  # a method of the class, unless the instance has its own
                 if own is not None:
                     own.is_read = True
+                raw = _static(type(thing.value), name)
+                raw = raw.dispatcher if type(raw) is functools.singledispatchmethod else raw
+                is_own = is_user_class(type(raw)) and hasattr(type(raw), "__get__")  # a descriptor
+                if is_own or type(raw) is _CACHED or getattr(raw, "__code__", None) is _DISPATCHER:
+                    self._reference(raw)
             return _UNKNOWN
         if not cell.is_read:
             cell.is_read = True
             cell.where = self._where
-            if not is_atom(cell.value):
+            if not is_atom(cell.value) or is_member(cell.value):
                 self.thing(cell.value)
         return cell.value
 
@@ -478,7 +594,7 @@ class Heap:
 
     def whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""
-        if is_atom(value) or self.unseen is not None:
+        if (is_atom(value) and not is_member(value)) or self.unseen is not None:
             return
         thing = self.thing(value)
         thing.is_loose = True
@@ -494,10 +610,10 @@ class Heap:
             self._hold(thing)
             for part in values_in(value):
                 self.whole(part)
-        elif thing.kind == "parts":
+        elif thing.kind in ("parts", "holder"):
             for cell in [*thing.cells.values()]:
                 self.whole(cell.value)
-        elif thing.kind in ("object", "class", "module"):
+        elif thing.kind in ("object", "member", "class", "module"):
             if thing.kind == "module" and is_library_module(value):
                 return
             self._objects.append(thing)
@@ -538,12 +654,12 @@ def elements(container: Any) -> Iterator[Any]:
     """Return what a container holds, in its order; keys and values of a mapping."""
     if type(container) in MAPPINGS:
         return itertools.chain.from_iterable(container.items())
-    return iter(container)
+    return iter(container.flat if type(container) is np.ndarray else container)
 
 
 def values_in(container: Any) -> list[Any]:
     """Return the values in a container."""
-    return [*container.values()] if type(container) in MAPPINGS else [*container]
+    return [*container.values()] if type(container) in MAPPINGS else [*elements(container)]
 
 
 def is_library_module(module: types.ModuleType) -> bool:
@@ -577,6 +693,27 @@ def _function_in(raw: Any) -> types.FunctionType | None:
     return raw if type(raw) is types.FunctionType else None
 
 
+def _random_state(value: Any) -> bytes | None:
+    """Return the state of a generator of random numbers of NumPy's or Python's; None of anything else."""
+    if type(value) is random.Random:
+        return pickle.dumps(value.getstate())
+    kinds = sys.modules.get("numpy.random")
+    if kinds is None or not isinstance(value, (kinds.Generator, kinds.RandomState, kinds.BitGenerator)):
+        return None
+    if isinstance(value, kinds.RandomState):
+        return pickle.dumps(value.get_state(legacy=False))
+    return pickle.dumps(getattr(value, "bit_generator", value).state)
+
+
+def _in_module(value: Any, steps: Iterable[tuple[str, Any]]) -> Any:
+    """Return what the names after a module lead to, within modules."""
+    for kind, name in steps:
+        if kind != "attr" or type(value) is not types.ModuleType:
+            break
+        value = vars(value).get(name)
+    return value
+
+
 def _static(kind: type, name: str) -> Any:
     for base in kind.__mro__:
         if name in base.__dict__:
@@ -598,9 +735,13 @@ def look(thing: Thing, kind: str, name: Any) -> Any:
             return MISSING
     if kind == "item":
         return _item(value, name)
+    if kind == "held":
+        return held_by(value)
+    if kind == "registry":
+        return tuple(value.registry.values())
     if kind == "own":
         return True if name in getattr(value, "__dict__", ()) else MISSING
-    if thing.kind == "object":
+    if thing.kind in ("object", "member"):
         return _attribute(value, name)
     if thing.kind == "module":
         if is_library_module(value):
@@ -632,7 +773,8 @@ def _item(value: Any, name: Any) -> Any:
         if kind in MAPPINGS:
             return dict.get(value, name, MISSING)
         if kind in SEQUENCES or kind_of(value) == "container":
-            return value[name] if isinstance(name, int) else _UNKNOWN
+            is_one = isinstance(name, int) and getattr(value, "ndim", 1) == 1
+            return value[name] if is_one else _UNKNOWN
     except (IndexError, TypeError):
         return MISSING
     return _UNKNOWN
@@ -652,9 +794,38 @@ def _attribute(value: Any, name: str) -> Any:
     return _UNKNOWN if hasattr(type(raw), "__get__") else raw
 
 
+def held_by(holder: Any) -> Any:
+    """Return what a context variable holds, or a weak reference, or the dict that is looked at, or MISSING."""
+    if isinstance(holder, weakref.ref):
+        return holder()
+    if type(holder) is not contextvars.ContextVar:
+        return gc.get_referents(holder)[0]
+    try:
+        return holder.get()
+    except LookupError:
+        return MISSING
+
+
+def remembered(thing: Thing) -> list[tuple[Any, Any, Any]]:
+    """Return the latest results of a function with a cache: their keys, what the cache has for them, and themselves."""
+    memory = thing.memory or {}
+    keys = [*memory][-_MOST_REMEMBERED:]
+    entries = [memory[key] for key in keys]
+    results = entries
+    if (
+        type(next(iter(entries), None)).__name__ == "_lru_list_elem"
+    ):  # of a bounded cache, which has the links itself
+        parts = gc.get_referents(thing.value)
+        after = {id(part): behind for part, behind in itertools.pairwise(parts)}
+        results = [after.get(id(key), MISSING) for key in keys]
+    return [*zip(keys, entries, results, strict=True)]
+
+
 def changed(thing: Thing, cell: Cell) -> bool:
     """Return whether a cell holds something else than when it was met."""
     now = look(thing, cell.kind, cell.name)
+    if cell.kind == "registry":
+        return not same_elements(cell.value, now)
     if now is cell.value:
         return False
     if is_atom(cell.value) or is_atom(now):

@@ -15,6 +15,7 @@ of the stack: what it may have popped is read, and what it may have pushed is un
 """
 
 import dis
+import re
 import sys
 import types
 from functools import lru_cache
@@ -64,13 +65,14 @@ class Reads(NamedTuple):
 
     `names` are attributes of values that no chain leads to. `free` tells for each name of an enclosing function whether
     it is read, by this function or those inside it, or only written. `is_dynamic`: attributes may be read by names
-    that are computed.
+    that are computed. `decides`: something unknown is compared, counted by, or made a whole number.
     """
 
     uses: tuple[Use, ...]
     names: frozenset[str]
     free: dict[str, str]
     is_dynamic: bool
+    decides: bool
 
 
 class _Constant(NamedTuple):
@@ -78,9 +80,12 @@ class _Constant(NamedTuple):
 
 
 _SLICE = object()
+_DERIVED = object()  # taken of, or given by, something unknown
 
 
 _DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter"})
+_BY_TEXT = frozenset({"globals", "eval", "exec"})
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _IGNORED = frozenset({
     "RESUME", "NOP", "CACHE", "PRECALL", "KW_NAMES", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
     "NOT_TAKEN", "RETURN_GENERATOR", "SETUP_ANNOTATIONS",
@@ -89,6 +94,10 @@ _POPS = frozenset({"STORE_NAME", "RETURN_VALUE", "POP_JUMP_IF_TRUE", "POP_JUMP_I
                    "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE"})  # fmt: skip
 _ENDS = frozenset(
     {"RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD"}
+)
+_WHOLE_NUMBERS = frozenset(Chain("global", name) for name in ("int", "round", "bool", "hash"))
+_TELLS_NO_VALUE = frozenset(
+    Chain("global", name) for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
 _LOCALS = ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
@@ -110,15 +119,19 @@ def reads_of(code: types.CodeType) -> Reads:
             free.update(
                 (name, READ) for name, how in reads_of(constant).free.items() if how == READ and name in free
             )
-    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names)
+    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scan.matches
     names = scan.names
     if is_dynamic:
         names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
+    if not _BY_TEXT.isdisjoint(code.co_names):
+        words = {word for text in code.co_consts if isinstance(text, str) for word in _WORD.findall(text)}
+        place = (code.co_firstlineno, None, None, None)
+        scan.uses += [Use(Chain("global", word), READ, code.co_firstlineno, place) for word in sorted(words)]
     once: dict[Any, Use] = {}
     for use in scan.uses:
         computed = use.operator or use.is_index or use.callee is not None  # of these each counts
         once.setdefault((use.chain, use.how, computed and (use.place, use.callee, use.is_index)), use)
-    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic)
+    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic, scan.decides)
 
 
 class _Scan:
@@ -151,6 +164,9 @@ class _Scan:
         self.aliases: dict[str, Any] = {}
         self.assigned: set[Chain] = set()  # before anything else could happen
         self.is_straight = True
+        self.decides = False
+        self.last = ""
+        self.matches = False
 
     def run(self) -> None:
         for at, instruction in enumerate(self.instructions):
@@ -168,6 +184,8 @@ class _Scan:
                 self.empty()
             if "JUMP" in instruction.opname:
                 self.is_straight = False
+            self.last = instruction.opname
+            self.matches |= instruction.opname == "MATCH_CLASS"  # by the names in __match_args__
         self.empty()
 
     def use(self, entry: Any, how: str = READ) -> None:
@@ -234,12 +252,14 @@ class _Scan:
             self.push(_SLICE)
         elif name in ("IS_OP", "COMPARE_OP", "CONTAINS_OP"):
             how = TOUCH if name == "IS_OP" else READ
+            self.decides |= name != "IS_OP" and _DERIVED in self.stack[-2:]
             self.pop(how)
             self.pop(how)
             self.push(None)
         elif (name.startswith("POP_JUMP") and "NONE" in name) or name == "POP_TOP":
             self.pop(TOUCH)
         elif name in _POPS:
+            self.decides |= name.startswith("POP_JUMP") and self.stack[-1:] == [_DERIVED]
             self.pop()
         elif name == "STORE_FAST":
             self.store(value)
@@ -312,7 +332,7 @@ class _Scan:
             self.is_index = key is not _SLICE
             self.use(base)
             self.is_index = False
-            self.push(None)
+            self.push(_DERIVED)
 
     def augmented(self, at: int) -> None:
         """``target += ...``: the target is read for nothing else, unless it is read elsewhere."""
@@ -350,6 +370,9 @@ class _Scan:
         self.callee = next((entry for entry in below if type(entry) is Chain), None)
         if self.callee is not None and self.callee.kind == "local" and self.callee.name in self.rebound:
             self.callee = None  # it may be another function by now
+        callee = self.callee
+        if callee in _WHOLE_NUMBERS:
+            self.decides |= _DERIVED in self.stack[-above:]
         for _ in range(above):
             self.pop()
         self.callee = None
@@ -361,7 +384,7 @@ class _Scan:
                 self.use(entry, WRITE)
             else:
                 self.use(entry, TOUCH)
-        self.push(None)
+        self.push(None if callee in _TELLS_NO_VALUE else _DERIVED)
 
     def unknown(self, instruction: dis.Instruction) -> None:
         effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)

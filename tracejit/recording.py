@@ -63,6 +63,7 @@ def record(
                 results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
         arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
         reads.results = {id(leaf._data) for _, leaf in values}
+        reads.given_back = [leaf for leaf in results if type(leaf) not in (ArrayLeaf, NumberLeaf)]
         graph = recorder.graph
         graph.outputs = [value for value, _ in values]
         holds = guards.conjunction(recorder.builder, recorder.guards)

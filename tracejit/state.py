@@ -14,7 +14,7 @@ is an array that was read, goes on by what the trace draws.
 This class reads nothing and is what a trace has that reads nothing; its replay asks nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -50,6 +50,9 @@ class State:
     # What cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
+    # What random numbers were drawn from that no trace draws, in words, and where it is read.
+    drew: tuple[str, Where] | None = None
+
     def open(self) -> None:
         """Begin the recording."""
 
@@ -61,6 +64,9 @@ class State:
     def outer(self, builder: Builder, array: Any) -> Value | None:
         """Return the graph input that stands for an array of the evaluation around the recording, or None."""
         return None
+
+    def number(self, number: Any) -> None:
+        """Note that a number of Python's or NumPy's is an operand, and a constant of the trace."""
 
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read by something else than operations of the trace."""
@@ -86,6 +92,17 @@ class State:
     def fetch_within(self) -> tuple[Any, ...] | None:
         """Return what fetch_checked() does, but dlarrays as they are, which may be on the tape around the call."""
         return self.fetch_checked()
+
+    def loosen(self, is_same: Callable[[], bool]) -> bool:
+        """Compare what may not matter no longer, if it turns out so; return whether.
+
+        Of some arrays it is not known whether constants of the trace were made of them. If nothing but such arrays has
+        changed since the recording, and a recording with what they are now is the same, nothing was.
+
+        Args:
+            is_same: says whether that recording has the operations and constants of this one; called if it matters.
+        """
+        return False
 
     def failed(self) -> Any:
         """Return the first guard that does not hold now, or None."""

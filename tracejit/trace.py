@@ -399,6 +399,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
             arrays[i] = x.weak(known) if type(x) is _number_class else _number(x, known)
         elif isinstance(x, np.generic) and current_recorder is not None:
             made = as_array(x, op.name)
+            current_recorder.state.number(x)
             arrays[i] = wrap(made._data, None, current_recorder.builder.constant(made._data))
         else:
             arrays[i] = as_array(x, op.name)
@@ -413,6 +414,7 @@ def _number(x: float, dtypes: list[np.dtype]) -> Any:
     key = (x, type(x), *dtypes)
     found = current.numbers.get(key) if x else None  # 0.0 equals -0.0
     if found is None:
+        current.state.number(x)
         value = current.builder.constant(weak_array(x, dtypes))
         found = current.numbers[key] = _array_class._wrap(value.data, None, value)
     return found

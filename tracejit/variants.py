@@ -7,9 +7,10 @@ with it as are asked for. Later still, audits record again and compare.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from tracejit.confirm import Difference, Parting, compare
+from tracejit.confirm import Difference, Parting, Verdict, compare
 from tracejit.errors import ChangedTraceWarning, NotAcceleratedWarning
 from tracejit.guards import Decides
 from tracejit.ir import Where
@@ -92,6 +93,7 @@ class Entry:
             if self._restless > _MOST_RESTLESS:
                 return self._give_up(name, _own_change(made.state.changed), self.calls)
             return Finding("unsettled", None)
+        loosened = [known for known in self.variants if known.state.loosen(partial(_is_same, known, made))]
         changed = [known.state.failed() for known in self.variants]
         self._restless += bool(changed) and None not in changed
         if self._restless > most:
@@ -111,9 +113,11 @@ class Entry:
                 self.replaced += 1
                 return _changed(name, found, made)
             else:
+                if known.agreed < confirm and made.state.drew is not None:
+                    return self._give_up(name, _drawing(made.state.drew))
                 if known.agreed < confirm:
                     self.confirmed += 1
-                elif known in failed:
+                elif known in failed and known not in loosened:
                     self._repeated += 1
                     if self._repeated > most:
                         return self._give_up(name, _undecided(made))
@@ -142,6 +146,10 @@ class Entry:
             None,
             Notice(text, NotAcceleratedWarning, refusal.where, refusal.where or refusal.reason),
         )
+
+
+def _is_same(known: Trace, made: Trace) -> bool:
+    return compare(known, made) is Verdict.SAME
 
 
 class Notice:
@@ -196,6 +204,16 @@ def _changing(found: Difference) -> Refusal:
         found.where,
         f"likely cause: {found.cause}. Compute it outside and pass it as an argument, or use what is recorded "
         "(the random functions of tracejit with like=)",
+    )
+
+
+def _drawing(found: tuple[str, Where]) -> Refusal:
+    what, where = found
+    return Refusal(
+        f"it draws from {what}, which a replay would not do, though it came to the same in two recordings",
+        where,
+        "draw outside and pass what is drawn as an argument, or use what is recorded (the random functions of "
+        "tracejit with like=)",
     )
 
 
