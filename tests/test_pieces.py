@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops write what they make straight into the array that is put together of it, and only where that costs nothing."""
+"""Loops and products write straight into the array that is put together of what they make, where that costs nothing."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,11 +20,12 @@ from tracejit.backend.cpu import CpuExecutable
 from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes import pieces, plan
+from tracejit.passes import pieces, plan, products
 from tracejit.passes.fuse import Loop
 from tracejit.passes.launches import NestLaunch, Section, Single
 from tracejit.passes.lower import Nest
 from tracejit.passes.pieces import Destination
+from tracejit.passes.products import Matrices, Product
 
 always_in_parts = test_parts.always_in_parts
 always_in_bands = test_parts.always_in_bands
@@ -221,6 +222,106 @@ def test_a_kernel_can_tell_what_it_writes_apart(monkeypatch: pytest.MonkeyPatch)
         assert agrees(graph).count("copy") == copies
 
 
+def beside(b: Builder, x: Value, *weights: Value) -> Value:
+    return b.concatenate(*[b.matmul(x, w) for w in weights], axis=x.ndim - 1)
+
+
+def below(b: Builder, x: Value, *weights: Value) -> Value:
+    return b.concatenate(*[b.matmul(x, w) for w in weights], axis=0)
+
+
+def by_columns(b: Builder, x: Value, *weights: Value) -> Value:
+    return beside(b, b.transpose(x, axes=(1, 0)), *weights)
+
+
+def stacked_rows(b: Builder, x: Value, *weights: Value) -> Value:
+    """Products of one row each, of which the batch is the rows."""
+    rows = [b.reshape(b.matmul(x, w), shape=(x.shape[0], 1, 1, w.shape[1])) for w in weights]
+    return b.concatenate(*rows, axis=2)
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes", "kernels"),
+    [
+        (beside, ((32, 16), (16, 64), (16, 40)), ["product", "product"]),
+        (beside, ((128, 128), (128, 256), (128, 256)), ["panels", "panels"]),
+        (beside, ((4, 32, 16), (16, 64), (16, 64)), ["product", "product"]),
+        (beside, ((4, 32, 16), (4, 16, 64), (4, 16, 64)), ["product", "product"]),
+        (by_columns, ((64, 200), (64, 7), (64, 8)), ["columns", "columns"]),
+        (below, ((32, 16), (16, 64), (16, 64)), ["product", "product"]),
+        (below, ((4, 32, 16), (4, 16, 64), (4, 16, 64)), ["product", "product"]),
+        (stacked_rows, ((24, 1, 16), (16, 64), (16, 64)), ["product", "product"]),
+    ],
+)  # fmt: skip
+def test_products_write_where_their_results_belong(
+    make: Make, shapes: Sequence[tuple[int, ...]], kernels: list[str]
+) -> None:
+    graph = graph_of(make, *shapes)
+    assert agrees(graph) == kernels
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
+    (found,), (want,) = CpuExecutable(pipeline.build(graph))(arrays), evaluate(graph, arrays)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def used_twice(b: Builder, x: Value, w: Value) -> Value:
+    y = b.matmul(x, w)
+    return b.concatenate(y, y, axis=1)
+
+
+def a_result_too(b: Builder, x: Value, w: Value) -> list[Value]:
+    y = b.matmul(x, w)
+    return [b.concatenate(y, y, axis=1), y]
+
+
+def seen_twice(b: Builder, x: Value, w: Value) -> Value:
+    y = b.reshape(b.matmul(x, w), shape=(1, x.shape[0], w.shape[1]))
+    return b.concatenate(y, y, axis=1)
+
+
+def a_result_seen_otherwise(b: Builder, x: Value, w: Value) -> list[Value]:
+    y = b.reshape(b.matmul(x, w), shape=(1, x.shape[0], w.shape[1]))
+    return [y, b.concatenate(y, b.reshape(x, shape=(1, *x.shape)), axis=2)]
+
+
+def in_blocks(b: Builder, x: Value, w: Value, v: Value) -> Value:
+    """Products of all rows of a batch, the matrices of which would lie apart."""
+    return b.concatenate(b.matmul(x, w), b.matmul(x, v), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes", "copies"),
+    [
+        (used_twice, ((32, 16), (16, 64)), 2),
+        (a_result_too, ((32, 16), (16, 64)), 2),
+        (seen_twice, ((32, 16), (16, 64)), 2),
+        (a_result_seen_otherwise, ((32, 16), (16, 64)), 2),
+        (beside, ((32, 16), (16, 1), (16, 64)), 1),
+        (beside, ((8, 1000), (1000, 8), (1000, 64)), 2),  # bands would sum up parts of its depth
+        (beside, ((64, 64), (64, 2), (64, 64)), 1),  # the kernel of so few columns writes dense rows
+        (in_blocks, ((4, 32, 16), (16, 64), (16, 64)), 2),
+        (below, ((32, 16), (16, 64), (16, 64)), 0),
+    ],
+)
+def test_results_of_other_products_are_copied(
+    make: Make, shapes: Sequence[tuple[int, ...]], copies: int
+) -> None:
+    assert agrees(graph_of(make, *shapes)).count("copy") == copies
+
+
+def test_rows_below_more_rows_are_copied() -> None:
+    def make(b: Builder, x: Value, y: Value, w: Value) -> Value:
+        return b.concatenate(b.matmul(x, w), b.matmul(y, w), axis=0)
+
+    assert agrees(graph_of(make, (33, 16), (32, 16), (16, 64))).count("copy") == 1
+
+
+def test_what_blas_multiplies_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "BLAS_FROM", 0)
+    graph = graph_of(beside, (32, 16), (16, 64), (16, 64))
+    assert agrees(graph) == ["gemm", "gemm", "copy", "copy"]
+
+
 def gated_unit(params: dict[str, Any], x: Any, steps: int) -> Any:
     width = params["wh"].shape[0]
     h = tj.zeros_like(x[0] @ params["wx"][:, :width])
@@ -282,6 +383,7 @@ class Joiner(Maker):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.steps += [self.concatenate] * 5 + [self.sum_of_slices] * 4 + [self.stack] * 4 + [self.unary] * 3
+        self.steps += [self.products] * 6
 
     def stack(self) -> Value | None:
         x = self.pick(lambda v: v.ndim < 4)
@@ -293,10 +395,24 @@ class Joiner(Maker):
         apart = [self.b.reshape(row, shape=(*like[:axis], 1, *like[axis:])) for row in rows]
         return self.derived(self.b.concatenate(*apart, axis=axis), *rows)
 
+    def products(self) -> Value | None:
+        x = self.pick(lambda v: v.ndim in (2, 3) and v.dtype.kind == "f" and 0 not in v.shape)
+        if x is None:
+            return None
+        lead = x.shape[:1] if x.ndim == 3 and self.rnd.random() < 0.3 else ()
+        like, columns = str(x.dtype), self.rnd.randint(1, 4)
+        found = [
+            self.b.matmul(x, self.input((*lead, x.shape[-1], columns), like))
+            for _ in range(self.rnd.randint(1, 3))
+        ]
+        if self.rnd.random() < 0.2:
+            self.derived(found[0], x)
+        return self.derived(self.b.concatenate(*found, axis=self.rnd.randrange(x.ndim)), x)
+
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make graphs of pieces; count those that loops write."""
+    """Make graphs of pieces; count those that loops and products write."""
     found: list[int] = []
 
     def place(nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: list[Value]) -> Nest | None:
@@ -304,7 +420,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(0 if placed is None else len(destinations))
         return placed
 
+    def result(product: Product, destination: Destination, who: str) -> Matrices | None:
+        placed = pieces.result(product, destination, who)
+        found.append(placed is not None)
+        return placed
+
     monkeypatch.setattr(plan, "place", place)
+    monkeypatch.setattr(plan, "result", result)
     monkeypatch.setattr(graphs, "Maker", Joiner)
     return found
 

@@ -74,11 +74,11 @@ def rows_of_nest(found: Divisible) -> Rows:
     for k, access in enumerate((*nest.reads, *nest.writes)):
         if k >= first and k - first in found.shared:
             continue
-        walk = walk_of(nest, access, k >= first)
-        if walk is None:
+        found_walk = walk_of(nest, access, k >= first)
+        if found_walk is None:
             wholly.add(access.root)
         else:
-            walks.append(walk)
+            walks.append(found_walk)
     return Rows(extent, 1, found.most, tuple(walks), frozenset(wholly), found)
 
 
@@ -87,7 +87,7 @@ def walk_of(nest: Nest, access: Access, is_written: bool) -> Walk | None:
     stride, *strides = access.strides
     if stride == 0:
         return None
-    return _walk(access, nest.extents[0], stride, is_written, *zip(nest.extents[1:], strides, strict=True))
+    return walk(access, nest.extents[0], stride, is_written, *zip(nest.extents[1:], strides, strict=True))
 
 
 def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Rows]:
@@ -102,7 +102,7 @@ def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
     if count > 1:
         sides = ((x, m, k), (y, k, n), (out, m, n))
         walks = [
-            _walk(s.access, count, s.batch, s is out, (rows, s.row), (columns, s.column))
+            walk(s.access, count, s.batch, s is out, (rows, s.row), (columns, s.column))
             for s, rows, columns in sides
             if s.batch
         ]
@@ -118,19 +118,19 @@ def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
         # If it is cut otherwise, bands read what other bands have written. What they sum is less.
         if is_whole and 2 * MOST_BANDS * m * n <= writers * k * (m + n):
             walks = [
-                _walk(x.access, k, x.column, False, (m, x.row)),
-                _walk(y.access, k, y.row, False, (n, y.column)),
+                walk(x.access, k, x.column, False, (m, x.row)),
+                walk(y.access, k, y.row, False, (n, y.column)),
             ]
             yield Rows(k, LEAST_ROWS, k // LEAST_ROWS, tuple(walks), frozenset(), product, "depth")
     walks = [
-        _walk(x.access, m, x.row, False, (k, x.column)),
-        _walk(out.access, m, out.row, True, (n, out.column)),
+        walk(x.access, m, x.row, False, (k, x.column)),
+        walk(out.access, m, out.row, True, (n, out.column)),
     ]
     yield Rows(m, least, m // least, tuple(walks), frozenset([y.access.root]), product, "rows")
     least = max(1, products.WIDE_BYTES // product.itemsize)
     walks = [
-        _walk(y.access, n, y.column, False, (k, y.row)),
-        _walk(out.access, n, out.column, True, (m, out.row)),
+        walk(y.access, n, y.column, False, (k, y.row)),
+        walk(out.access, n, out.column, True, (m, out.row)),
     ]
     yield Rows(n, least, n // least, tuple(walks), frozenset([x.access.root]), product, "columns")
 
@@ -185,7 +185,7 @@ def _begun(band: tuple[int, int]) -> tuple[int, int]:
     return band if band[0] < band[1] else (0, 0)
 
 
-def _walk(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> Walk:
+def walk(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> Walk:
     """Return the walk of `extent` rows that each have `inner` axes."""
     period = stride * extent
     if stride > 0:

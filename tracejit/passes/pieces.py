@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pieces: a loop writes what it makes straight into the array that is put together of it.
+"""pieces: loops and products write straight into the array that is put together of what they make.
 
 Note [pieces]
 A concatenation is put together in memory, piece by piece, and so is the gradient of an array of which slices are used
@@ -11,7 +11,8 @@ A loop keeps memory of its own, and a copy is made, where to store elsewhere wou
 elements would no longer be neighbours; where outer axes could no longer be joined to give rows enough for all threads;
 where bands could not tell whose rows are whose (Note [sections]); and where rows, which else are taken as one, or
 several at a time, would run by themselves and leave over some numbers for functions such as exp. A sum that is complete
-only after its loop is copied too, because parts and bands add it up in memory of their own.
+only after its loop is copied too, because parts and bands add it up in memory of their own. So is a small product that
+bands would sum up, and any that BLAS multiplies or that is read elsewhere too.
 
 Times in us of two pieces of 1000 rows, float32, AVX-512, with copies and without:
 
@@ -28,10 +29,12 @@ from typing import NamedTuple
 
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout, Piece, Pieces, contiguous
-from tracejit.passes import bands, parts, tiles
+from tracejit.passes import bands, parts, products, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.lower import Access, Line, Nest, Store
+from tracejit.passes.products import Matrices, Product
 
+_STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
 MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/pointers.py)
 
 
@@ -58,29 +61,28 @@ def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
 
 
 def destinations_of(node: Node, pieces: Sequence[tuple[Piece, Layout]], fused: Fused) -> list[Destination]:
-    """Return where loops may write what they make, to put together a node."""
+    """Return where loops and matrix products may write what they make, to put together a node."""
     # Pieces cover the whole. If there is more of them than that, one is written over another.
     if sum(math.prod(piece.shape) for piece, _ in pieces) != node.output.aval.size:
         return []
     found = []
     for number, (piece, target) in enumerate(pieces):
         if not piece.fill:
-            value, layout = _in_loop(node.inputs[int(piece.source)], target, fused)
+            value, layout = _in_place(node.inputs[int(piece.source)], target, fused)
             if layout is not None and value.dtype == node.output.dtype:
                 found.append(Destination(node, number, value, layout))
     return found
 
 
-def _in_loop(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layout | None]:
-    """Return the value of a loop that an operand rearranges, and its layout if the operand is to lie at `target`."""
+def _in_place(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layout | None]:
+    """Return the value that an operand rearranges, and its layout if the operand is to lie at `target`."""
     base, axes = fused.source(operand)
-    loop = fused.home.get(base)
-    if (
-        not isinstance(loop, Loop)
-        or base in loop.accumulates
-        or (loop.split == 0 and base in loop.reduced_from)
-        or not base.aval.size == math.prod(target.shape) > 0
-    ):
+    step = fused.home.get(base)
+    if isinstance(step, Loop):
+        may_move = base not in step.accumulates and (step.split != 0 or base not in step.reduced_from)
+    else:
+        may_move = step is not None and step.node.op.name == "matmul"
+    if not may_move or not base.aval.size == math.prod(target.shape) > 0:
         return base, None
     extra = len(target.shape) - operand.ndim
     moving = [target.strides[axis + extra] for axis in axes if axis >= 0]
@@ -127,6 +129,37 @@ def place(
         row, full = ([_stored(lines, further) for lines in group] for group in (nest.row, nest.full))
         placed = placed._replace(row=row, full=full)
     return placed if _runs_alike(nest, placed, moved) else None
+
+
+def result(product: Product, destination: Destination, who: str) -> Matrices | None:
+    """Return where a product writes its result, or None if that would cost more than a copy.
+
+    Args:
+        product: the product, with a result in memory of its own.
+        destination: where the result is to go.
+        who: the kernel that multiplies.
+    """
+    count, m, n, k, *_ = product
+    shape, layout = destination.value.shape, destination.layout
+    strides = products.strides(layout, shape[:-2])
+    # Small sums over rows are summed by bands, each in memory of its own.
+    if (
+        who not in _STRIDED
+        or strides is None
+        or shape[-1] == 1
+        or 2 * bands.MOST_BANDS * m * n <= k * (m + n)
+    ):
+        return None
+    row, column, batch = strides
+    if m != shape[-2]:  # all the rows are those of one matrix
+        if shape[-2] > 1 and batch != shape[-2] * row:
+            return None
+        row = batch if shape[-2] == 1 else row
+    access = Access(destination.node.output, layout.offset, (), product.out.access.dtype)
+    extent, stride, *inner = (count, batch, (m, row)) if count > 1 else (m, row)
+    if extent > 1 and bands.walk(access, extent, stride, True, *inner, (n, column)).period is None:
+        return None
+    return Matrices(access, row, column, batch)
 
 
 def _stored(lines: Iterable[Line], further: dict[int, list[int]]) -> list[Line]:

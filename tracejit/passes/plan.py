@@ -22,7 +22,7 @@ from tracejit.passes import products, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Single, product_launch
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
-from tracejit.passes.pieces import Destination, destinations_of, pieces_of, place
+from tracejit.passes.pieces import Destination, destinations_of, pieces_of, place, result
 from tracejit.passes.products import Matrices, Product
 from tracejit.passes.sections import schedule
 
@@ -64,9 +64,11 @@ class _Planner:
         self.places: dict[Value, Place] = {}
         self.copies: dict[Value, Value] = {}
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
+        self.outputs = frozenset(graph.outputs)
         self.turned: dict[tuple[Matrices, int, int, int], Value] = {}  # copies of matrices, by rows
         self.destinations: dict[int, list[Destination]] = {}  # of what loops make, by loop
         self.put_together: dict[Node, list[tuple[Piece, Layout]]] = {}
+        self.results: dict[Value, Destination] = {}  # of products that are only pieces
         self.there: set[tuple[Node, int]] = set()  # pieces that are where they belong
 
     def run(self) -> Plan:
@@ -242,8 +244,20 @@ class _Planner:
         pieces = self.put_together[node] = pieces_of(node)
         found = destinations_of(node, pieces, self.fused)
         for each in found:
-            self.destinations.setdefault(id(self.fused.home[each.value]), []).append(each)
+            home = self.fused.home[each.value]
+            if isinstance(home, Loop):
+                self.destinations.setdefault(id(home), []).append(each)
+            elif self.is_only(node.inputs[int(pieces[each.number][0].source)], each.value):
+                self.results[each.value] = each
         return {int(pieces[each.number][0].source) for each in found}
+
+    def is_only(self, piece: Value, value: Value) -> bool:
+        """Return whether all that is done with a value is that it, or a view of it, is this piece."""
+        while piece is not value:
+            if self.uses[piece] > 1 or piece in self.outputs or piece.node is None:
+                return False
+            piece = piece.node.inputs[0]
+        return self.uses[value] == 1 and value not in self.outputs
 
     def pieces(self, node: Node) -> None:
         """Copy the pieces that are not where they belong."""
@@ -287,12 +301,17 @@ class _Planner:
             left = left._replace(row=left.batch)
         if right.batch == 0 and left.batch == m * left.row:
             count, m = 1, count * m  # all the rows are those of one matrix
-        result = Matrices(target, n, 1, m * n)
-        product = Product(count, m, n, k, left, right, result, len(added))
+        own = Matrices(target, n, 1, m * n)
+        product = Product(count, m, n, k, left, right, own, len(added))
         if n == 1 and left.row == 1:
             # A tile of out' = y' x' has many columns, that of out = x y one.
-            product = Product(count, n, m, k, right.turned, left.turned, result._replace(row=m), len(added))
+            product = Product(count, n, m, k, right.turned, left.turned, own._replace(row=m), len(added))
         who = products.multiplier(product, self.uses[y] > 1)
+        destination = self.results.get(out)
+        placed = None if destination is None else result(product, destination, who)
+        if destination is not None and placed is not None:
+            product = product._replace(out=placed)
+            self.there.add((destination.node, destination.number))
         if who == "gemm":
             self.launch_blas(node, product)
             return
