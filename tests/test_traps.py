@@ -1337,6 +1337,7 @@ BODIES = [
     "for k in (G,): x = x * k if np.any(k > 3) else x - k\nreturn x",
     "for k in (G,):\n    for _ in range(int(k[0])): x = x * k\nreturn x",
     "for k in (G,): x = x * k\nreturn x, k.sum()",
+    "for k in (G,): x = x * k\nreturn x, f'{k[1]:.1f}'",
     "for i, g in enumerate(G): x = x + i * g\nreturn x + G",
     "for a, b in zip(G, G): x = x + a * b\nreturn x + G",
     "a, b, c = G; return a * x + G",
@@ -1442,6 +1443,43 @@ class TestArraysThatNumPyReads:
 
         (fun,) = follow(world, audit=False)
         assert (fun.stats.traces, fun.stats.uncompiled) == (2, 0)
+
+    def test_an_element_that_stays_while_others_change(self):
+        """Two of three elements make no difference; the third does."""
+
+        def world(accelerate):
+            weights = [np.ones(3), np.ones(3)]
+            inner = accelerate(lambda x: sum(x * w * float(w[0]) for w in weights).sum())
+
+            def slope(x):
+                y = inner(x)
+                return y, dlgradient(y, x)
+
+            def call(n):
+                weights[n % 2][:] = pick(n, [1, 2, 3.5], [2, 4, 3.5], [5, 10, 8])
+                return dlfeval(slope, dlarray(X)), inner(X)
+
+            return call
+
+        follow(world, audit=False, replays=False)
+
+    def test_indices(self):
+        def world(accelerate):
+            places = [np.array([0, 1, 2])]
+
+            @accelerate
+            def fun(x):
+                for place in places:
+                    x = x[place] + x[place[0]]
+                return x
+
+            def call(n):
+                places[0][:] = pick(n, [0, 1, 2], [2, 1, 0], [1, 1, 1])
+                return fun(X)
+
+            return call
+
+        follow(world, audit=False)
 
     def test_embeddings_of_which_some_rows_change(self):
         def world(accelerate):
@@ -1555,6 +1593,42 @@ class TestStateOfOtherKinds:
                 point.a, other.b = rates(n), rates(n // 2)
 
             return lambda x: x * ref().a + table["other"].b, change
+
+        self.follow(make, calls=40)
+
+    @pytest.mark.parametrize(
+        ("base", "given", "read"),
+        [
+            (float, rates, lambda own, x: x * own),
+            (str, lambda n: pick(n, "a", "b"), lambda own, x: x * {"a": 1.0, "b": 2.0}[own]),
+            (tuple, lambda n: (1.0, rates(n)), lambda own, x: x * own[1] + sum(own)),
+            (list, lambda n: [1.0, rates(n)], lambda own, x: x * own[1] + sum(own)),
+            (set, lambda n: [rates(n)], lambda own, x: x * max(own)),
+            (dict, lambda n: {"rate": rates(n)}, lambda own, x: x * own["rate"]),
+            (dict, lambda n: {"w": np.array(rows(n))}, lambda own, x: x * own["w"] + own["w"].max()),
+        ],
+    )
+    def test_classes_derived_from_those_of_python(self, base, given, read):
+        def make():
+            kind = type(f"Own{base.__name__}", (base,), {})
+            state = types.SimpleNamespace()
+            return lambda x: read(state.own, x), lambda n: setattr(state, "own", kind(given(n)))
+
+        self.follow(make)
+
+    def test_a_dict_of_which_keys_are_attributes(self):
+        class Settings(dict):
+            def __getattr__(self, name):
+                return self[name]  # raises KeyError, which hasattr() does not expect
+
+        def make():
+            settings = Settings(rate=1.0, w=np.ones(3))
+
+            def change(n):
+                settings["rate"] = rates(n)
+                settings["w"][:] = rows(n // 2)
+
+            return lambda x: x * settings.rate + settings.w * settings["w"].max(), change
 
         self.follow(make, calls=40)
 

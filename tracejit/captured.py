@@ -124,7 +124,8 @@ class CapturedState(State):
         return [
             np.asarray(value)
             for value in (*self._numbers, *self.given_back)
-            if isinstance(value, (np.ndarray, np.generic)) or (type(value) is float and value not in literals)
+            if isinstance(value, (np.ndarray, np.generic, str))
+            or (type(value) is float and value not in literals)
         ]
 
     def _stop(self) -> Heap | None:

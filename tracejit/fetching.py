@@ -71,6 +71,7 @@ from tracejit.heap import (
     is_builtin,
     is_user_class,
     look,
+    plain,
     remembered,
     same_elements,
 )
@@ -189,7 +190,7 @@ class Loose:
         """
         self._times += 1
         self._has_moved |= self._known != self._now
-        have_most = 2 * int(self._has_moved.sum()) >= self._has_moved.size
+        have_most = int(self._has_moved.sum()) >= 0.9 * self._has_moved.size
         is_compared = self._times < _TIMES and (self._decides or moved or not have_most)
         self.is_compared = self.is_asked = is_compared
         self._known = self._now
@@ -246,7 +247,7 @@ class Walk:
             "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "view": _view,
             "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": _seen_by_numpy,
             "check_open": trace.check_open, "memory": _memory,
-            "held_by": held_by, "remembers": _remembers,
+            "held_by": held_by, "plain": plain, "remembers": _remembers,
         }  # fmt: skip
         self._lines: list[tuple[int, str]] = []  # the number of the guard, and source
         self._checks: list[tuple[int, str]] = []  # what the executor would find out too
@@ -383,6 +384,8 @@ class Walk:
             return f"{owner}.__closure__[{cell.name[0]}].cell_contents"
         if cell.kind == "held":
             return f"held_by({owner})"
+        if cell.kind == "base":
+            return f"plain({owner}, {self._constant(cell.name)})"
         if cell.kind == "registry":
             return f"tuple({owner}.registry.values())"
         return f"{owner}.{cell.name}"
@@ -685,7 +688,7 @@ def _cell_name(owner: str, cell: Cell) -> str:
         return f"{cell.kind} {cell.name}"
     if cell.kind == "closure":
         return f"closure {cell.name[1]}"
-    if cell.kind in ("held", "registry"):
+    if cell.kind in ("held", "registry", "base"):
         return f"what {owner} holds"
     if cell.kind == "item":
         return f"{owner}[{cell.name!r}]"

@@ -80,6 +80,7 @@ _HOLDERS = frozenset({
     contextvars.ContextVar, weakref.ref, weakref.KeyedRef, types.MappingProxyType,
     type({}.keys()), type({}.values()), type({}.items()),
 })  # fmt: skip
+_BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of classes of the user's
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 _CACHED = type(functools.lru_cache(len))
 _DISPATCHER: Any = getattr(functools.singledispatch(len), "__code__", None)
@@ -464,7 +465,7 @@ class Heap:
             self._class(value)
         elif thing.kind in ("object", "member"):
             self._class(type(value))
-        elif isinstance(value, _GETTERS):
+        elif type(value) in _GETTERS:
             names = [name for name in value.__reduce__()[1] if isinstance(name, str)]
             self._add_names({part for name in names for part in name.split(".")})
         if thing.kind == "object":
@@ -480,11 +481,14 @@ class Heap:
         self.roots.setdefault(id(value), "argument")
 
     def _inner(self, thing: Thing) -> None:
-        """Note what is in an object of a class whose code is not watched."""
+        """Note what is in an object that code keeps there which is not watched."""
         for kind, name in _INNER:
-            if isinstance(thing.value, kind):
+            if issubclass(type(thing.value), kind):
                 self.whole(self._read(thing, "attr", name))
                 return
+        base = next((base for base in _BASES if issubclass(type(thing.value), base)), None)
+        if base is not None:
+            self.whole(self._read(thing, "base", base))
 
     def _remembered(self, thing: Thing) -> None:
         """Note what a function with a cache remembers."""
@@ -505,7 +509,8 @@ class Heap:
 
     def _draws(self, value: Any) -> None:
         """Note the state of a generator of random numbers, or of the one that a method is of."""
-        for one in (value, getattr(value, "__self__", None)):
+        is_method = type(value) in (types.MethodType, types.BuiltinMethodType)
+        for one in (value, value.__self__ if is_method else None):
             state = _random_state(one)
             if state is not None and all(one is not known for known, _, _ in self._random):
                 self._random.append((one, state, self._where))
@@ -698,9 +703,9 @@ def _random_state(value: Any) -> bytes | None:
     if type(value) is random.Random:
         return pickle.dumps(value.getstate())
     kinds = sys.modules.get("numpy.random")
-    if kinds is None or not isinstance(value, (kinds.Generator, kinds.RandomState, kinds.BitGenerator)):
+    if kinds is None or not issubclass(type(value), (kinds.Generator, kinds.RandomState, kinds.BitGenerator)):
         return None
-    if isinstance(value, kinds.RandomState):
+    if issubclass(type(value), kinds.RandomState):
         return pickle.dumps(value.get_state(legacy=False))
     return pickle.dumps(getattr(value, "bit_generator", value).state)
 
@@ -737,6 +742,8 @@ def look(thing: Thing, kind: str, name: Any) -> Any:
         return _item(value, name)
     if kind == "held":
         return held_by(value)
+    if kind == "base":
+        return plain(value, name)
     if kind == "registry":
         return tuple(value.registry.values())
     if kind == "own":
@@ -806,6 +813,15 @@ def held_by(holder: Any) -> Any:
         return MISSING
 
 
+def plain(value: Any, base: Any) -> Any:
+    """Return an object of a class that was derived from one of Python's as one of that."""
+    if base is dict:
+        return dict.copy(value)
+    if base in (list, set, frozenset):
+        return base(base.__iter__(value))
+    return base.__getnewargs__(value)[0]
+
+
 def remembered(thing: Thing) -> list[tuple[Any, Any, Any]]:
     """Return the latest results of a function with a cache: their keys, what the cache has for them, and themselves."""
     memory = thing.memory or {}
@@ -824,8 +840,8 @@ def remembered(thing: Thing) -> list[tuple[Any, Any, Any]]:
 def changed(thing: Thing, cell: Cell) -> bool:
     """Return whether a cell holds something else than when it was met."""
     now = look(thing, cell.kind, cell.name)
-    if cell.kind == "registry":
-        return not same_elements(cell.value, now)
+    if cell.kind in ("registry", "base") and not is_atom(now):
+        return not same_elements(tuple(elements(cell.value)), tuple(elements(now)))
     if now is cell.value:
         return False
     if is_atom(cell.value) or is_atom(now):

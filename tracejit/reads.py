@@ -325,6 +325,7 @@ class _Scan:
 
     def subscript(self) -> None:
         key = self.pop()
+        self.decides |= key is _DERIVED
         base = self.pop(None)
         if type(base) is Chain and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
             self.push(base.then("item", key.value))
