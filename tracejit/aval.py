@@ -5,6 +5,7 @@ A format has one label for each axis: S (spatial), C (channel), B (batch), T (ti
 C, B and T occur at most once. The order is the user's; nothing is permuted into a standard order.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -39,10 +40,7 @@ class Aval(NamedTuple):
 
     @property
     def size(self) -> int:
-        size = 1
-        for extent in self.shape:
-            size *= extent
-        return size
+        return math.prod(self.shape)
 
     def __str__(self) -> str:
         return f"{describe_shape(self.shape, self.format)} {dtype_name(self.dtype)}"

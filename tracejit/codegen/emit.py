@@ -57,19 +57,16 @@ class _Emission:
         return rows
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
-        arguments: list[Argument] = []
         if isinstance(launch, KernelLaunch):
             kernel = _kernel(launch)
-            if launch.symbol is not None:
-                arguments.append(Symbol(launch.symbol))
+            arguments: list[Argument] = [] if launch.symbol is None else [Symbol(launch.symbol)]
             arguments += launch.numbers
             arguments += map(self.pointer, launch.pointers)
         else:
             emitted = self.nests.emit(launch.nest)
             kernel = emitted.kernel
             self.origins.setdefault(kernel.name, emitted.origins)
-            for argument in emitted.arguments:
-                arguments.append(self.pointer(argument) if isinstance(argument, Access) else argument)
+            arguments = [self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments]
         note, where = self.note(tuple(launch.nodes))
         return Row(
             kernel, tuple(arguments), note or kernel.name.partition("_")[0], where, part, parts, length
@@ -84,7 +81,8 @@ class _Emission:
         return found
 
     def pointer(self, access: Access) -> Pointer:
-        return Pointer(self.plan.places[access.root], access.offset * access.dtype.itemsize, access.dtype)
+        root, offset, _, dtype = access
+        return Pointer(self.plan.places[root], offset * dtype.itemsize, dtype)
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:

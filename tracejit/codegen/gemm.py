@@ -92,10 +92,11 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     and out. The strides count elements; columns of y are neighbours, and so are those of out. There are four kernels:
     for n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
-    height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    width = vector_bytes()
+    height, lanes = _TILE_ROWS[width], width // dtype.itemsize
     if m <= height // 2 and n >= 4 * lanes:
-        return _product(SUFFIXES[dtype], height // 2, 4 * lanes, whole=True)
-    return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, whole=n >= 2 * lanes)
+        return _product(SUFFIXES[dtype], height // 2, 4 * lanes, True)
+    return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, n >= 2 * lanes)
 
 
 def panels(dtype: np.dtype) -> Kernel:

@@ -97,8 +97,8 @@ def _inverse(axes: Shape) -> Shape:
 def _layout_transpose(layout: Layout, *, axes: Shape) -> Layout:
     return Layout(
         layout.offset,
-        tuple(layout.shape[axis] for axis in axes),
-        tuple(layout.strides[axis] for axis in axes),
+        tuple([layout.shape[axis] for axis in axes]),
+        tuple([layout.strides[axis] for axis in axes]),
     )
 
 

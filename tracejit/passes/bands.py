@@ -84,10 +84,10 @@ def rows_of_nest(found: Divisible) -> Rows:
 
 def walk_of(nest: Nest, access: Access, is_written: bool) -> Walk | None:
     """Return how the rows of a nest, along its first axis, walk through memory; None if they all touch the same."""
-    stride, *strides = access.strides
-    if stride == 0:
+    strides, extents = access.strides, nest.extents
+    if strides[0] == 0:
         return None
-    return walk(access, nest.extents[0], stride, is_written, *zip(nest.extents[1:], strides, strict=True))
+    return walk(access, extents[0], strides[0], is_written, *zip(extents[1:], strides[1:], strict=True))
 
 
 def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Rows]:

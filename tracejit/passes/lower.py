@@ -191,8 +191,10 @@ class _Lowering:
                 self.is_row[out] = True
                 self.ready[out] = ready if row else ready + 1
             else:
-                used = sum(1 for d in loop.maps[out] if d >= 0)
-                self.is_row[out] = split is not None and used == split and used < self.rank
+                self.is_row[out] = False
+                if split is not None:
+                    used = len([d for d in loop.maps[out] if d >= 0])
+                    self.is_row[out] = used == split and used < self.rank
                 self.ready[out] = ready
                 if not self.is_row[out]:
                     last = max(last, ready)

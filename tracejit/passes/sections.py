@@ -379,8 +379,9 @@ class _Forming:
         launch, source = facts.launch, rows.source
         ranges = list(pairwise(bounds))
         self.ns += facts.ns
+        ns, extent, loads = facts.ns, rows.extent, self.loads
         for band, (start, stop) in enumerate(ranges):
-            self.loads[band] += facts.ns * (stop - start) / rows.extent
+            loads[band] += ns * (stop - start) / extent
         if isinstance(source, Product):
             assert isinstance(launch, KernelLaunch)
             if rows.cut == "depth":

@@ -95,11 +95,11 @@ class _Simplifier:
             if simpler is not None:
                 return simpler
         # As text, because 0.0 == -0.0 == False.
-        key = (op.name, *map(id, inputs), str(params)) if params else (op.name, *map(id, inputs))
+        key = (op, *inputs, str(params)) if params else (op, *inputs)
         found = self.seen.get(key)
         if found is not None:
             return found
-        if all(v.node is None and v.data is not None for v in inputs):
+        if inputs[0].node is None and all(v.node is None and v.data is not None for v in inputs):
             folded = self.folded(op, inputs, params, aval)
             if folded is not None:
                 return folded
