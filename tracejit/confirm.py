@@ -62,8 +62,9 @@ class _Comparison:
     def run(self) -> Verdict | Parting | Difference:
         mine, theirs = self.first, self.second
         guards = [list(mine.guards), list(theirs.guards)]
+        guarded = {guard.at for guard in (*mine.guards, *theirs.guards)}
         for at in range(max(mine.length, theirs.length) + 1):
-            while any(left and left[0].at == at for left in guards):
+            while at in guarded and any(left and left[0].at == at for left in guards):
                 a, b = (left[0] if left and left[0].at == at else None for left in guards)
                 if a is None or b is None or a.decides is not b.decides or not self.alike(a.value, b.value):
                     found = b or a
@@ -92,10 +93,11 @@ class _Comparison:
             return Difference(f"operation {at + 1} was {a.op.name}, is {b.op.name}", b.where, _CODE)
         if a.params and str(a.params) != str(b.params):
             return Difference(f"{b.op.name} was called with {a.params}, is with {b.params}", b.where, _CODE)
+        partner = self.partner
         for x, y in zip(a.inputs, b.inputs, strict=True):
-            if not self.alike(x, y):
+            if partner.get(x) is not y and not self.alike(x, y):
                 return self.operand(x, y, b)
-        self.partner.update(zip(a.outputs, b.outputs, strict=True))
+        partner.update(zip(a.outputs, b.outputs, strict=True))
         return None
 
     def alike(self, x: Value, y: Value) -> bool:
