@@ -3,6 +3,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class CapturedState(State):
         if heap is None:
             return
         heap.ended()
-        walk = Walk(heap, self._met, self._computed(heap), self._taken, self.results)
+        walk = Walk(heap, self._met, partial(self._computed, heap), self._taken, self.results)
         for one in self._met:
             if not one.is_input:
                 assert self._builder is not None
@@ -185,7 +186,9 @@ class CapturedState(State):
             changed[-1].is_asked = False
             number = self._compiled("_failed")()
         is_unused = bool(changed) and number < 0 and is_same()
-        moved = Counter(loose.before for loose in changed) == Counter(loose.after for loose in changed)
+        moved = is_unused and Counter(loose.before for loose in changed) == Counter(
+            loose.after for loose in changed
+        )
         for loose in changed:
             loose.is_asked = True
             if is_unused:

@@ -45,7 +45,7 @@ import re
 import sys
 import types
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from operator import is_
 from typing import Any, NamedTuple
@@ -82,6 +82,7 @@ UNNAMED = "that no name leads to"
 _SMALL = 1 << 12  # bytes of a loose array that is compared whatever the constants are
 _MOST_LOOSE = 1 << 24  # bytes of one that can be compared
 _TIMES = 8  # that changes from which one cannot tell made no difference: then it is taken for granted
+_NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
 _DEFAULTS = "defaults"
 _SHOWN = 60  # characters of a value
 _FAIL = "\0"  # stands for what is returned where a guard does not hold; no literal has it
@@ -218,7 +219,7 @@ class Walk:
     Args:
         heap: what was met.
         met: arrays that entered the recording, in order; those that are no inputs are marked.
-        computed: numbers that are constants of the trace and do not stand in the user's code, and constant results.
+        computed: gives the numbers that are constants of the trace and do not stand in the user's code, and results.
         taken: contents of dlarrays whose values left them, by id of their data.
         results: ids of data that the function returned.
 
@@ -231,7 +232,7 @@ class Walk:
     """
 
     def __init__(
-        self, heap: Heap, met: Sequence[Met], computed: Sequence[np.ndarray],
+        self, heap: Heap, met: Sequence[Met], computed: Callable[[], list[np.ndarray]],
         taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
     ) -> None:  # fmt: skip
         self._heap = heap
@@ -292,7 +293,8 @@ class Walk:
         found = ["try:"]
         for number, text in [*self._lines, *(self._checks if checked else ())]:
             text = _TRACED.sub(lambda place: traced.replace("V", place[1]), text)
-            text = _LOOSE.sub("\\1.is_compared and \\3", text)
+            if "\2" in text:
+                text = _LOOSE.sub("\\1.is_compared and \\3", text)
             text = text.replace(_FAIL, fail.format(number))
             found += [f"    {line}" for line in text.split("\n")]
         if len(found) == 1:
@@ -310,7 +312,8 @@ class Walk:
         lines = ["at = -1", "try:", "    pass"]
         for number, text in [*self._lines, *self._checks]:
             text = _TRACED.sub("(\\1._value is not None and \\1._value.owner.closed)", text)
-            text = _LOOSE.sub("\\1.is_asked and \\1.has_changed(\\2)", text)
+            if "\2" in text:
+                text = _LOOSE.sub("\\1.is_asked and \\1.has_changed(\\2)", text)
             lines += [f"    at = {number}"]
             lines += [f"    {line}" for line in text.replace(_FAIL, "return at").split("\n")]
         body = [*lines, f"except {_ERRORS}:", "    return at", "return -1"]
@@ -449,15 +452,15 @@ class Walk:
         else:
             text = f"{bind}if type({variable}) is not {self._constant(type(value))}: {_FAIL}"
             self._guard(name, f"a {type(value).__name__}", where, text)
-        if thing.kind in ("opaque", "object"):
-            self._buffer(variable, name, value, where)
+        if thing.kind in ("opaque", "object") and type(value) not in _NO_MEMORY:
+            self._buffer(variable, name, thing, where)
 
     def _remembered(self, thing: Thing, name: str) -> None:
         """Compare what a function with a cache remembers, and what is read of it."""
         keys, entries, results = zip(*remembered(thing), strict=True) if thing.memory else ((), (), ())
         known = ", ".join(map(self._constant, (thing, thing.memory, keys, entries, results)))
         text = f"if not remembers({known}): {_FAIL}"
-        self._guard(f"what {name} remembers", f"{len(results)} results", thing.where, text, True)
+        self._guard(f"what {name} remembers", words.count(len(results), "result"), thing.where, text, True)
         shown = f"what {name} remembers"
         for result in results:
             if not is_atom(result):
@@ -510,9 +513,11 @@ class Walk:
         if type(value) is np.ndarray and is_input and is_loose:
             self._loose.append((array, data, name, thing.where))
 
-    def _buffer(self, variable: str, name: str, value: Any, where: tuple[str, int]) -> None:
+    def _buffer(self, variable: str, name: str, thing: Thing, where: tuple[str, int]) -> None:
         """Memory that NumPy can look at and others can write to: views of it are made again, and it is loose."""
-        array = _memory(value)
+        value = thing.value
+        base = type(value).__base__  # that of a class written in Python has no memory
+        array = None if base is object and thing.kind == "object" else _memory(value)
         if array is None:
             return
         for one in self._met:
@@ -658,7 +663,7 @@ class Walk:
         """Compare what is in loose arrays (Note [loose arrays])."""
         if not self._loose:
             return
-        made = [*self._computed, *(one.copy for one in self._met if not one.is_input)]
+        made = [*self._computed(), *(one.copy for one in self._met if not one.is_input)]
         for array, data, name, where in self._loose:
             if data in self._memory:  # whose numbers are not told from Python's own
                 pass

@@ -165,6 +165,11 @@ def is_member(value: Any) -> bool:
     return isinstance(value, enum.Enum) and is_user_class(type(value))
 
 
+def is_closed(value: Any) -> bool:
+    """Return whether a value is an atom of which nothing can be read that changes."""
+    return type(value) in _ATOMS or (is_atom(value) and not is_member(value))
+
+
 def differs(value: Any, known: Any) -> bool:
     """Return whether an atom is another than `known`, in type or value; NaN equals NaN, and 0.0 not -0.0."""
     if value is known:
@@ -179,10 +184,8 @@ def differs(value: Any, known: Any) -> bool:
 def kind_of(value: Any) -> str:
     """Return how a value is looked into."""
     kind = type(value)
-    if is_member(value):
-        return "member"
     if is_atom(value):
-        return "atom"
+        return "member" if is_member(value) else "atom"
     if kind is dlarray or isinstance(value, np.ndarray):
         if kind is np.ndarray and value.dtype == object:
             return "container"
@@ -232,6 +235,7 @@ class Heap:
         self._random: list[
             tuple[Any, bytes, tuple[str, int]]
         ] = []  # generators, their states, where they are read
+        self._caches: list[Thing] = []  # functions with a cache
         self._objects: list[Thing] = []  # read as a whole
         self._seen: set[Any] = set()
         self._where = ("", 0)
@@ -248,11 +252,13 @@ class Heap:
         """Note what the function of a frame, which has just started, can read."""
         try:
             self._started(frame)
-        except Exception as error:  # of an object that does not let itself be looked at
-            self.unseen = self.unseen or (
-                f"what cannot be looked at ({type(error).__name__}: {error})",
-                self._where,
-            )
+        except Exception as error:
+            self._cannot(error)
+
+    def _cannot(self, error: Exception) -> None:
+        """Note that an object does not let itself be looked at."""
+        what = f"what cannot be looked at ({type(error).__name__}: {error})"
+        self.unseen = self.unseen or (what, self._where)
 
     def _started(self, frame: types.FrameType) -> None:
         code = frame.f_code
@@ -281,7 +287,7 @@ class Heap:
                 if variables is None:
                     variables = frame.f_locals
                 value = variables.get(chain.name, MISSING)
-                if is_atom(value) and not is_member(value):
+                if is_closed(value):
                     continue
                 key = (code, use, id(value))
                 if key not in self._seen:
@@ -468,9 +474,10 @@ class Heap:
         elif type(value) in _GETTERS:
             names = [name for name in value.__reduce__()[1] if isinstance(name, str)]
             self._add_names({part for name in names for part in name.split(".")})
-        if thing.kind == "object":
+        if thing.kind == "object" and type(value).__base__ is not object:
             self._inner(thing)
-        self._draws(value)
+        if thing.kind in ("opaque", "parts") or (thing.kind == "object" and not is_user_class(type(value))):
+            self._draws(value)
         if thing.kind in ("opaque", "wrapper") or (thing.kind == "object" and not is_user_class(type(value))):
             thing.inside = _arrays_inside(value)
         return thing
@@ -497,15 +504,18 @@ class Heap:
         own = thing.value.__dict__
         parts = gc.get_referents(thing.value)
         thing.memory = next((part for part in parts if type(part) is dict and part is not own), None)
+        self._caches.append(thing)
         for _, _, result in remembered(thing):
             self.whole(result)
 
     def ended(self) -> None:
         """Note what cached functions remember since they were called."""
-        for thing in [*self.things.values()]:
-            if thing.memory is not None:
+        try:
+            for thing in self._caches:
                 for _, _, result in remembered(thing):
                     self.whole(result)
+        except Exception as error:
+            self._cannot(error)
 
     def _draws(self, value: Any) -> None:
         """Note the state of a generator of random numbers, or of the one that a method is of."""
@@ -585,7 +595,7 @@ class Heap:
         if not cell.is_read:
             cell.is_read = True
             cell.where = self._where
-            if not is_atom(cell.value) or is_member(cell.value):
+            if not is_closed(cell.value):
                 self.thing(cell.value)
         return cell.value
 
@@ -599,7 +609,7 @@ class Heap:
 
     def whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""
-        if (is_atom(value) and not is_member(value)) or self.unseen is not None:
+        if is_closed(value) or self.unseen is not None:
             return
         thing = self.thing(value)
         thing.is_loose = True
@@ -826,7 +836,7 @@ def remembered(thing: Thing) -> list[tuple[Any, Any, Any]]:
     """Return the latest results of a function with a cache: their keys, what the cache has for them, and themselves."""
     memory = thing.memory or {}
     keys = [*memory][-_MOST_REMEMBERED:]
-    entries = [memory[key] for key in keys]
+    entries = [memory.get(key, MISSING) for key in keys]
     results = entries
     if (
         type(next(iter(entries), None)).__name__ == "_lru_list_elem"
