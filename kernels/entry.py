@@ -70,6 +70,7 @@ from .state import (
     OBJECT_TYPE,
     OBJECTS,
     OUTPUT_COUNT,
+    OWNED_AND_WRITEABLE,
     PATTERN,
     PATTERN_END,
     PUT_DICT,
@@ -97,7 +98,6 @@ from .state import (
     TUPLE_HEAD,
     TUPLE_TYPE,
     TURN,
-    WRITEABLE,
 )
 
 
@@ -197,18 +197,21 @@ def match(state: Words, given: Words) -> Words:
                 ):
                     return 0
                 found = found[state[SLOT_DATA]]
+                if found == 0:  # somebody deleted the attribute
+                    return 0
             elif found_type != state[ARRAY_TYPE] or at[4] == 0:
                 return 0
             inputs[at[2]] = found
             at += 40
         elif kind <= IS_LIST:
-            items = found + state[TUPLE_HEAD]
             wanted = api[TUPLE_TYPE]
             if kind == IS_LIST:
-                items = found[LIST_ITEMS]
                 wanted = api[LIST_TYPE]
             if found_type != wanted or found[OBJECT_SIZE] != at[2]:
                 return 0
+            items = found + state[TUPLE_HEAD]
+            if kind == IS_LIST:
+                items = found[LIST_ITEMS]
             for i in range(at[2]):
                 objects[at[3] + i] = items[i]
             at += 32
@@ -263,10 +266,10 @@ def match(state: Words, given: Words) -> Words:
 
 
 def is_text(api: Words, found: Words, known: Words) -> Words:
-    """Return whether an object is another, or a string of its characters."""
+    """Return whether an object, or 0 for none, is another, or a string of its characters."""
     if found == known:
         return 1
-    if found[OBJECT_TYPE] != api[TEXT_TYPE] or known[OBJECT_TYPE] != api[TEXT_TYPE]:
+    if found == 0 or found[OBJECT_TYPE] != api[TEXT_TYPE] or known[OBJECT_TYPE] != api[TEXT_TYPE]:
         return 0
     return call(api[TEXT_COMPARE], found, known) & 0xFFFFFFFF == 0
 
@@ -294,7 +297,7 @@ def check_results(state: Words, arrays: Words, results: Words) -> Words:
                 or result[state[SLOT_VALUE]] != api[NONE]
                 or result[state[SLOT_WEAK]] != 0
                 or array[ARRAY_WEAK] != 0
-                or not fits(state, array, check, CONTIGUOUS_AND_ALIGNED | WRITEABLE)
+                or not fits(state, array, check, CONTIGUOUS_AND_ALIGNED | OWNED_AND_WRITEABLE)
             ):
                 return -1 - i
             check = after(check)

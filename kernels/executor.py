@@ -3,6 +3,7 @@
 
 from .machine import Words, call, call_kernel, half_at, read_control, set_control
 from .state import (
+    ALIGNED,
     ARGUMENTS,
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -87,8 +88,11 @@ def fits(state: Words, array: Words, check: Words, flags: Words) -> Words:
     for axis in range(axes):
         if shape[axis] != check[3 + axis]:
             return 0
+    found = half_at(array + 8 * ARRAY_FLAGS)
     if check[2] != 0:
-        return half_at(array + 8 * ARRAY_FLAGS) & flags == flags
+        return found & flags == flags
+    if found & ALIGNED == 0:
+        return 0
     strides = array[ARRAY_STRIDES]
     for axis in range(axes):
         if strides[axis] != check[3 + axes + axis]:

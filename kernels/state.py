@@ -10,12 +10,14 @@ HAS_THREADS = os.name == "posix"
 FLUSH_TO_ZERO = 0x8040
 HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 
-# Where CPython and NumPy keep what is read of an object, in words from its start (64-bit builds).
+# Where CPython and NumPy keep what is read of an object, in words from its start. Every object begins with so many
+# bytes in builds of 64 bits that have the GIL and do not list all objects for debugging.
+OBJECT_BYTES = 16
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
 LIST_ITEMS = 3  # the address of its items; those of a tuple follow its head, which has TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
-CONTIGUOUS_AND_ALIGNED, WRITEABLE = 0x101, 0x400
+CONTIGUOUS_AND_ALIGNED, ALIGNED, OWNED_AND_WRITEABLE = 0x101, 0x100, 0x404
 
 # Words of the state of a program.
 (

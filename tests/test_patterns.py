@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tracejit.kernels import state
 
 import tracejit as tj
 from tracejit import patterns, tree
+from tracejit.backend import memory
+from tracejit.errors import CodegenError
 from tracejit.signature import Key, NumberPart, read
 from tracejit.traces import ArrayLeaf, NumberLeaf, _kind_of_output
 
@@ -364,6 +367,57 @@ def test_captured_arrays() -> None:
         weights["w"] = array(float(i))
         assert function({"x": array(3.0)})[0].tolist() == [3.0 * i]
     assert function.stats.traces == 1
+
+
+@pytest.mark.parametrize("missing", ["_data", "_format", "_value"])
+def test_an_array_whose_attribute_was_deleted(missing: str) -> None:
+    function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
+    for _ in range(3):
+        function({"x": array(1.0)})
+    x = array(1.0)
+    delattr(x, missing)
+    with pytest.raises(AttributeError, match=missing):
+        function({"x": x})
+
+
+def test_arrays_that_are_not_aligned() -> None:
+    function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
+    aligned = np.arange(12.0)[::2]
+    other = np.zeros(97, np.uint8)[1:].view(np.float64)[::2]
+    other[:] = aligned + 1
+    assert (aligned.strides, aligned.flags.aligned) == (other.strides, not other.flags.aligned)
+    for _ in range(4):
+        assert function({"x": aligned})[0].tolist() == (2 * aligned).tolist()
+    assert function({"x": other})[0].tolist() == (2 * aligned + 2).tolist()
+    assert function.stats.traces == 2
+
+
+def test_who_keeps_what_runs_programs() -> None:
+    """A profiler is shown the compiled function, and may ask for its name when the program is long gone."""
+    function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
+    for _ in range(3):
+        function({"x": array(1.0)})
+    seen: list[Any] = []
+    sys.setprofile(lambda _, event, given: seen.append(given) if event == "c_call" else None)
+    try:
+        function({"x": array(1.0)})
+    finally:
+        sys.setprofile(None)
+    (kept,) = {id(each): each for each in seen if each.__name__ == "enter"}.values()  # twice at first
+    del seen[:], function
+    gc.collect()
+    others = [bytes([i % 256] * 31) for i in range(5000)]  # what is freed is used again
+    assert kept.__name__ == "enter"
+    assert len(others) == 5000
+
+
+def test_a_python_whose_objects_begin_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.check_layout.__wrapped__()
+    for name, value in (("OBJECT_BYTES", 32), ("ARRAY_WEAK", 10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(state, name, value)
+            with pytest.raises(CodegenError, match=r"lays out its objects.*set TRACEJIT_BACKEND=python"):
+                memory.check_layout.__wrapped__()
 
 
 def test_many_threads_at_once() -> None:

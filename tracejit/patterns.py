@@ -134,7 +134,8 @@ class _Pattern(_Table):
         if kind is dict:
             order = next(self._orders) or names
             self.words += (IS_DICT, at, len(order), first, *self.texts(order))
-            places = [first + order.index(name) for name in names]
+            place_of = dict(zip(order, places, strict=True))
+            places = [place_of[name] for name in names]
         elif kind is tuple or kind is list:
             self.words += (IS_TUPLE if kind is tuple else IS_LIST, at, len(children), first)
         else:
@@ -202,7 +203,8 @@ class _Recipe(_Table):
             self.put_together(child)
         self._depth -= len(children)
         if kind is dict:
-            places = [names.index(name) for name in order]
+            place_of = {name: place for place, name in enumerate(names)}
+            places = [place_of[name] for name in order]
             keys = self.texts(order)
             self.put(
                 PUT_DICT, len(order), *[word for pair in zip(keys, places, strict=True) for word in pair]

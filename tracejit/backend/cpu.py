@@ -128,14 +128,17 @@ class _Method(ctypes.Structure):
 _FASTCALL = 0x80  # arguments come as an array, and their number (METH_FASTCALL)
 
 
-def _enter(code: Code) -> tuple[Callable[..., Any], _Method]:
-    """Return the entry as a function of Python, and what has to be kept as long as that."""
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def _enter(code: Code) -> Callable[..., Any]:
+    """Return the entry as a function of Python."""
     memory.check_layout()
     method = _Method(b"enter", code.function("enter"), _FASTCALL, None)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p] * 3
-    return make(ctypes.addressof(method), None, None), method
+    # What describes the function is its self, so it lives as long: a profiler may keep the function.
+    return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
 
 
 class CpuExecutable:
@@ -233,8 +236,7 @@ class CpuExecutable:
             state[words.RECIPE] = table.ctypes.data
             state[words.RECIPE_END] = table.ctypes.data + table.nbytes
             objects = max(objects, recipe.objects)
-        enter, method = _enter(self._table.code)
-        kept.append(method)
+        enter = _enter(self._table.code)
         states = _States(state, self._table, program.arena_bytes, objects)
 
         def new_state() -> np.ndarray:

@@ -20,29 +20,35 @@ def check_layout() -> None:
     Raises:
         CodegenError: if they are not.
     """
+    # Where objects begin otherwise, what is taken for an address may be none.
+    if object.__basicsize__ != words.OBJECT_BYTES or not _is_as_read():
+        raise CodegenError(
+            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
+            "set TRACEJIT_BACKEND=python, and please report the versions of both."
+        )
+
+
+def _is_as_read() -> bool:
     probe = np.zeros((2, 3), np.float32)
     holder, items, table, number = (probe,), [probe, probe], {"a": probe, "b": probe, "c": probe}, 1.5
     at = id(probe)
     references = sys.getrefcount(probe) - 1
+    flags = words.CONTIGUOUS_AND_ALIGNED | words.OWNED_AND_WRITEABLE
+    weak = _word(at, words.ARRAY_WEAK)
+    reference = weakref.ref(probe)
     found = (
         _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
         _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
         _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
         _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
-        _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE),
-        _half(at, words.ARRAY_FLAGS) & (words.CONTIGUOUS_AND_ALIGNED | words.WRITEABLE),
+        _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE), _half(at, words.ARRAY_FLAGS) & flags,
         _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
-        _word(at, words.ARRAY_WEAK),
+        weak, _word(at, words.ARRAY_WEAK),
     )  # fmt: skip
-    expected = (
-        at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype),
-        words.CONTIGUOUS_AND_ALIGNED | words.WRITEABLE, 3, 12, 0,
+    return found == (
+        at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), flags, 3, 12,
+        0, id(reference),
     )  # fmt: skip
-    if found != expected:
-        raise CodegenError(
-            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
-            "set TRACEJIT_BACKEND=python, and please report the versions of both."
-        )
 
 
 @cache
