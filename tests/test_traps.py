@@ -1842,6 +1842,26 @@ class TestStateOfOtherKinds:
 
         self.follow(make, calls=40)
 
+    def test_memory_of_which_only_the_size_is_read(self, tmp_path):
+        values = np.memmap(tmp_path / "values", np.uint8, "w+", shape=(1 << 25,))
+        fun = dlaccelerate(lambda x: x * values.shape[0])
+        for n in range(5):
+            values[n] = n
+            assert fun(X).tolist() == (X * 2.0**25).tolist()
+        assert fun.stats.uncompiled == 0
+
+    def test_memory_that_is_too_large_to_compare(self, tmp_path):
+        values = np.memmap(tmp_path / "values", np.uint8, "w+", shape=(1 << 25,))
+        fun = dlaccelerate(lambda x: x * values.max())  # here
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for n in range(5):
+                values[n] = n
+                assert fun(X).tolist() == (X * n).tolist()
+        assert_warned(
+            caught, "it reads closure values, which cannot be compared with what it was at each call"
+        )
+
     def test_a_file_in_memory(self, tmp_path):
         def make():
             values = np.memmap(tmp_path / "values", float, "w+", shape=(3,))
@@ -1932,6 +1952,17 @@ class TestCaches:
             return call
 
         follow(world, audit=False, calls=30, replays=False)
+
+    def test_of_a_large_table(self):
+        """Its elements are not compared; that it is remembered is."""
+        table = functools.cache(lambda: {str(n): float(n) for n in range(2000)})
+        fun = dlaccelerate(lambda x: x * table()["7"])
+        for _ in range(4):
+            assert fun(X).tolist() == (X * 7).tolist()
+        assert len(fun._last_trace.state.guards()) < 10
+        table.cache_clear()
+        fun(X)
+        assert (fun.stats.traces, fun.stats.uncompiled) == (3, 0)
 
     def test_of_a_method(self):
         def world(accelerate):

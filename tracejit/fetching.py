@@ -452,7 +452,7 @@ class Walk:
         else:
             text = f"{bind}if type({variable}) is not {self._constant(type(value))}: {_FAIL}"
             self._guard(name, f"a {type(value).__name__}", where, text)
-        if thing.kind in ("opaque", "object") and type(value) not in _NO_MEMORY:
+        if thing.is_loose and thing.kind in ("opaque", "object") and type(value) not in _NO_MEMORY:
             self._buffer(variable, name, thing, where)
 
     def _remembered(self, thing: Thing, name: str) -> None:

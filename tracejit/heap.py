@@ -361,6 +361,8 @@ class Heap:
             value = self._read(thing, kind, name)
             if value is _UNKNOWN or value is MISSING:
                 self._add_names({str(name) for kind, name in steps[number:] if kind == "attr"})
+                if kind != "attr" or name not in _TOLD_BY_SHAPE:
+                    thing.is_loose = True  # by a method of it
                 if thing.kind == "module":
                     found = _in_module(thing.value, steps[number - 1 :])
                     self._draws(found)
@@ -505,15 +507,19 @@ class Heap:
         parts = gc.get_referents(thing.value)
         thing.memory = next((part for part in parts if type(part) is dict and part is not own), None)
         self._caches.append(thing)
+        self._results(thing)
+
+    def _results(self, thing: Thing) -> None:
         for _, _, result in remembered(thing):
-            self.whole(result)
+            is_array = type(result) is np.ndarray
+            if is_array or kind_of(result) != "container" or len(result) <= _MOST_INSIDE:  # no large table
+                self.whole(result)
 
     def ended(self) -> None:
         """Note what cached functions remember since they were called."""
         try:
             for thing in self._caches:
-                for _, _, result in remembered(thing):
-                    self.whole(result)
+                self._results(thing)
         except Exception as error:
             self._cannot(error)
 
