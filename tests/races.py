@@ -22,6 +22,11 @@ class Touch(NamedTuple):
 
 def touches(launch: Single, stop: int | None = None) -> list[Touch]:
     """Return what a launch touches, reads first; `stop` is where a part of a kernel's output ends."""
+    if isinstance(launch, KernelLaunch) and launch.epilogue is not None:
+        nest, made = launch.epilogue
+        rest = nest._replace(reads=[access for k, access in enumerate(nest.reads) if k != made])
+        factors = [touch for touch in _of_product(launch) if not touch.is_written]
+        return [*factors, *touches(NestLaunch(rest))]
     if isinstance(launch, NestLaunch):
         nest = launch.nest
         lines = [line for group in (*nest.row, *nest.full) for line in group]
@@ -103,7 +108,12 @@ class Checker:
 
     def begin(self, launch: Single) -> None:
         is_nest = isinstance(launch, NestLaunch)
-        for access in (*launch.nest.reads, *launch.nest.writes) if is_nest else launch.pointers:
+        nests = [launch.nest] if is_nest else [] if launch.epilogue is None else [launch.epilogue.nest]
+        found = [access for nest in nests for access in (*nest.reads, *nest.writes)]
+        for access in found if is_nest else [*launch.pointers, *found]:
+            if access.root not in self.plan.places:
+                assert launch.epilogue is not None and access.root is launch.pointers[-1].root
+                continue
             if self.plan.places[access.root].kind != "input":  # whose layout says where it begins
                 end = max(access.root.aval.size, 1)
                 assert 0 <= access.offset < end, f"a launch begins at element {access.offset} of {end}"

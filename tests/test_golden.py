@@ -100,6 +100,7 @@ CASES = {
     "layer_is_a_product_and_one_loop": Case(
         _layer, ((4, 3), (3, 5), (5,)), ["product", "add_tanh"], arena=True
     ),
+    "product_goes_on_with_its_rows": Case(_layer, ((9, 3), (3, 64), (64,)), ["product_add_tanh"]),
     "chain_value_and_gradient_in_one_loop": Case(_chain, ((6,),), ["tanh"]),
     "softmax_is_three_passes_of_one_kernel": Case(_softmax, ((3, 70),), ["max"], arena=True),
     "short_rows_lie_in_lanes": Case(_softmax, ((20, 4),), ["max"], arena=True),

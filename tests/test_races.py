@@ -18,7 +18,7 @@ from races import check_races
 import tracejit as tj
 from tracejit import pipeline, trace, tree
 from tracejit.ir import Graph
-from tracejit.passes import sections, tiles
+from tracejit.passes import epilogues, sections, tiles
 from tracejit.passes.launches import KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.lower import Access
 from tracejit.passes.plan import Place, Plan
@@ -147,7 +147,13 @@ def two_layers() -> Graph:
     return graph_of(lambda x, w: tj.tanh(tj.tanh(x @ w) @ w), np.ones((32, 32)), np.ones((32, 32)))
 
 
-@pytest.mark.usefixtures("short")
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep products and the loops that read their results apart."""
+    monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)
+
+
+@pytest.mark.usefixtures("short", "apart")
 def test_a_band_that_begins_a_row_too_early_is_found() -> None:
     plan, at, (first, second) = section_of(one_layer())
     product = second[0]
@@ -162,7 +168,7 @@ def test_a_band_that_begins_a_row_too_early_is_found() -> None:
         check_races(plan)
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short", "apart")
 def test_a_band_that_reads_rows_of_another_is_found() -> None:
     plan, at, (first, second) = section_of(one_layer())
     tanh = first[1]
@@ -177,7 +183,7 @@ def test_a_band_that_reads_rows_of_another_is_found() -> None:
         check_races(plan)
 
 
-@pytest.mark.usefixtures("short")
+@pytest.mark.usefixtures("short", "apart")
 def test_memory_that_is_used_again_too_early_is_found() -> None:
     plan, _, (first, _) = section_of(two_layers())
     (inner,) = first[1].writes

@@ -3,8 +3,10 @@
 
 from collections.abc import Hashable
 
+from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.nest import Emitted, emit_nest
 from tracejit.ir import Node, Value
+from tracejit.passes.launches import KernelLaunch, NestLaunch
 from tracejit.passes.lower import (
     Access,
     Accumulate,
@@ -21,27 +23,38 @@ from tracejit.passes.lower import (
 
 
 class Emissions:
-    """Emits nests, each text once: what has equal extents, strides and lines differs in addresses only."""
+    """Emits nests, and products with one, each text once: what has equal sizes and lines differs in addresses only."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, int], tuple[Nest, Hashable]] = {}  # of bands, which share their lines
         self._known: dict[Hashable, tuple[Emitted, list[int | None]]] = {}
 
-    def emit(self, nest: Nest) -> Emitted:
-        """Return what emit_nest returns for this nest, or for one that differs in nothing but addresses."""
+    def emit(self, launch: NestLaunch | KernelLaunch) -> Emitted:
+        """Return what the launch is emitted as, or one that differs from it in nothing but addresses.
+
+        Args:
+            launch: of a nest, or of a product with an epilogue.
+        """
+        if isinstance(launch, NestLaunch):
+            nest, product, accesses = launch.nest, None, []
+        else:
+            assert launch.epilogue is not None
+            nest, made = launch.epilogue
+            product, accesses = (launch.numbers, made), [*launch.pointers]
         key = (
+            product,
             nest.extents,
             nest.split,
             tuple([(access.dtype, access.strides) for access in nest.reads]),
             tuple([(access.dtype, access.strides) for access in nest.writes]),
             self._lines_of(nest),
         )
-        accesses = [*nest.reads, *nest.writes]
+        accesses += [*nest.reads, *nest.writes]
         known = self._known.get(key)
         if known is None:
-            emitted = emit_nest(nest)
-            numbers = {id(access): number for number, access in enumerate(accesses)}
-            places = [numbers[id(a)] if isinstance(a, Access) else None for a in emitted.arguments]
+            emitted = emit_nest(nest) if isinstance(launch, NestLaunch) else emit_product(launch)
+            known_as = {id(access): number for number, access in enumerate(accesses)}
+            places = [known_as[id(a)] if isinstance(a, Access) else None for a in emitted.arguments]
             self._known[key] = emitted, places
             return emitted
         emitted, places = known

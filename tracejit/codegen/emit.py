@@ -57,13 +57,13 @@ class _Emission:
         return rows
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
-        if isinstance(launch, KernelLaunch):
+        if isinstance(launch, KernelLaunch) and launch.epilogue is None:
             kernel = _kernel(launch)
             arguments: list[Argument] = [] if launch.symbol is None else [Symbol(launch.symbol)]
             arguments += launch.numbers
             arguments += map(self.pointer, launch.pointers)
         else:
-            emitted = self.nests.emit(launch.nest)
+            emitted = self.nests.emit(launch)
             kernel = emitted.kernel
             self.origins.setdefault(kernel.name, emitted.origins)
             arguments = [self.pointer(a) if isinstance(a, Access) else a for a in emitted.arguments]

@@ -99,6 +99,34 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, n >= 2 * lanes)
 
 
+def tile_rows() -> int:
+    """Return how many rows the tiles of a product have."""
+    return _TILE_ROWS[vector_bytes()]
+
+
+def rows_to_block(dtype: np.dtype) -> list[str]:
+    """Return lines that write some rows of a product x y (n0, n1) to `block`: those from i on, as many as a tile has.
+
+    They take n0, n1, k, x, x_row, x_column, y and y_row from the text. There are at least two vectors of columns.
+    """
+    width = 2 * vector_bytes() // dtype.itemsize
+    kind = f"{SUFFIXES[dtype]}x{width}"
+    return [
+        f"rows = rows_{tile_rows()}(i, n0)",
+        f"places = rows_{tile_rows()}(0, n0 - i)",
+        f"for j_next in range(0, n1, {width}):",
+        f"    j = min(j_next, n1 - {width})",
+        f"    tile = zero_{kind}(rows)",
+        "    at_x = 0",
+        "    at_y = j",
+        "    for p in range(k):",
+        f"        tile = add_outer_{kind}(tile, x, at_x, rows, x_row, load_{kind}(y, at_y))",
+        "        at_x += x_column",
+        "        at_y += y_row",
+        f"    store_tile_{kind}(block, j, places, n1, tile, j_next - j, {width})",
+    ]
+
+
 def panels(dtype: np.dtype) -> Kernel:
     """Return the kernel that multiplies matrices as `product` does, by panels (Note [panels]).
 

@@ -12,6 +12,7 @@ rows, with their elements in the right places. A kernel over (1250, 16, 4) that 
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +102,9 @@ def _lanes_first(walk: Walk) -> Walk:
     return Walk(tuple([walk.extents[i] for i in order]), walk.split, tuple([walk.groups[i] for i in order]))
 
 
+Argument = int | Number | Access
+
+
 class Emitted(NamedTuple):
     """A kernel, and the arguments of one launch: integers, numbers, and accesses whose memory has yet to be placed.
 
@@ -108,13 +112,13 @@ class Emitted(NamedTuple):
     """
 
     kernel: Kernel
-    arguments: list[int | Number | Access]
+    arguments: list[Argument]
     origins: dict[str, Node]
 
 
 def emit_nest(nest: Nest) -> Emitted:
     """Return the kernel of a nest and the arguments to launch it with."""
-    return _Emitter(nest).run()
+    return Emitter(nest).run()
 
 
 def named(text: str, stem: str) -> Kernel:
@@ -154,10 +158,12 @@ def combine(node: Node, accumulator: str, element: str, width: str = "") -> str:
     return f"{to_result}({text})" if _wraps(result) else text
 
 
-class _Emitter:
-    def __init__(self, nest: Nest) -> None:
+class Emitter:
+    """Writes the kernel of a nest, whose loops run as `loops` says, or else as `walk` does."""
+
+    def __init__(self, nest: Nest, loops: Walk | None = None) -> None:
         self.nest = nest
-        self.walk = walk(nest)
+        self.walk = walk(nest) if loops is None else loops
         self.lanes = 0  # rows side by side; see Note [short rows]
         self.kept: set[int] = set()  # writes that are in scratch memory
         if lanes.suits(nest, self.walk.extents, self.walk.split):
@@ -185,27 +191,17 @@ class _Emitter:
     def run(self) -> Emitted:
         body = self.body()
         header: list[str] = []
-        arguments: list[int | Number | Access] = []
+        arguments: list[Argument] = []
 
-        def bind(name: str, argument: int | Number | Access, read: str = "args[{}]") -> None:
+        def bind(name: str, argument: Argument, read: str = "args[{}]") -> None:
             header.append(f"{INDENT}{name} = {read.format(len(arguments))}")
             arguments.append(argument)
 
         last = len(self.walk.extents) - 1
-        for i, extent in enumerate(self.walk.extents):
-            if self.short and i == last:
-                header.append(f"{INDENT}n{i} = {extent}")
-            else:
-                bind(f"n{i}", extent)
-        pointers = [
-            *((f"p{k}", "read", "", a, self.read_strides[k]) for k, a in enumerate(self.nest.reads)),
-            *(
-                (f"o{k}", "write", f", {k}", a, self.write_strides[k])
-                for k, a in enumerate(self.nest.writes)
-                if k not in self.kept
-            ),
-        ]
-        for name, mode, scope, access, strides in pointers:
+        self.bind_sizes(bind)
+        if self.short:
+            header.append(f"{INDENT}n{last} = {self.short}")
+        for name, mode, scope, access, strides in self.pointers():
             bind(name, access, f"{mode}_{SUFFIXES[access.dtype]}(args[{{}}]{scope})")
             for axis, stride in enumerate(strides):
                 if stride == 0 or (stride == 1 and self.is_unit(axis)):
@@ -219,6 +215,22 @@ class _Emitter:
         header += self.scratch_lines()
         text = "\n".join([f"def {NAME}(args):", *header, *body]) + "\n"
         return Emitted(named(text, self.stem()), arguments, self.origins)
+
+    def bind_sizes(self, bind: Callable[..., None]) -> None:
+        """Bind the extents that are arguments."""
+        for i, extent in enumerate(self.walk.extents[: -1 if self.short else None]):
+            bind(f"n{i}", extent)
+
+    def pointers(self) -> list[tuple[str, str, str, Access, tuple[int, ...]]]:
+        """Return, for each pointer: name, "read" or "write", the end of its text, access and strides."""
+        return [
+            *((f"p{k}", "read", "", a, self.read_strides[k]) for k, a in enumerate(self.nest.reads)),
+            *(
+                (f"o{k}", "write", f", {k}", a, self.write_strides[k])
+                for k, a in enumerate(self.nest.writes)
+                if k not in self.kept
+            ),
+        ]
 
     def stem(self) -> str:
         names = list(dict.fromkeys(node.op.name for node in self.nest.nodes))

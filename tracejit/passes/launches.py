@@ -31,8 +31,15 @@ class NestLaunch(NamedTuple):
         return self.nest.nodes
 
 
+class Epilogue(NamedTuple):
+    """A loop nest over the rows of a product, whose result is the nest's read number `made`."""
+
+    nest: Nest
+    made: int
+
+
 class KernelLaunch(NamedTuple):
-    """A kernel that is not made of a loop nest: name(*numbers, *pointers)."""
+    """A kernel that is not made of a loop nest, name(*numbers, *pointers), or a product that a nest goes on with."""
 
     name: str
     numbers: tuple[int, ...]
@@ -41,22 +48,34 @@ class KernelLaunch(NamedTuple):
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
     whole: Product | Cut | None = None  # what it can be cut into parts by
+    epilogue: Epilogue | None = None  # its result is then not in memory
 
     @property
     def reads(self) -> list[Value]:
-        return [access.root for access in self.pointers[: len(self.pointers) - self.written]]
+        factors = [access.root for access in self.pointers[: len(self.pointers) - self.written]]
+        if self.epilogue is None:
+            return factors
+        nest, made = self.epilogue
+        return factors + [access.root for k, access in enumerate(nest.reads) if k != made]
 
     @property
     def writes(self) -> list[Value]:
+        if self.epilogue is not None:
+            return [access.root for access in self.epilogue.nest.writes]
         return [access.root for access in self.pointers[len(self.pointers) - self.written :]]
 
     @property
     def touched(self) -> list[Value]:
-        return [access.root for access in self.pointers]
+        return (
+            [access.root for access in self.pointers]
+            if self.epilogue is None
+            else [*self.reads, *self.writes]
+        )
 
     @property
     def nodes(self) -> list[Node]:
-        return [] if self.node is None else [self.node]
+        nodes = [] if self.node is None else [self.node]
+        return nodes if self.epilogue is None else [*nodes, *self.epilogue.nest.nodes]
 
 
 Single = NestLaunch | KernelLaunch

@@ -18,7 +18,7 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Piece, Pieces, Strided, contiguous
-from tracejit.passes import products, tiles
+from tracejit.passes import epilogues, products, tiles
 from tracejit.passes.fuse import Fused, Loop
 from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Single, product_launch
 from tracejit.passes.lower import Access, Literal, Nest, copy_nest, lower
@@ -85,7 +85,7 @@ class _Planner:
             target = Value(value.aval, None)
             self.places[target] = Place("output", index, 0)
             self.copy(self.fused.view(value), (target, contiguous(value.shape)))
-        launches = schedule(self.launches, self.places)
+        launches = epilogues.join(schedule(self.launches, self.places), self.places)
         touched = [list(dict.fromkeys(launch.touched)) for launch in launches]
         constants = self.place_constants(touched)
         arena_bytes = self.place_arena(touched)
