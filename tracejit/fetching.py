@@ -668,7 +668,7 @@ class Walk:
             if data in self._memory:  # whose numbers are not told from Python's own
                 pass
             elif array.nbytes <= _SMALL:
-                if not made and not self._heap.decides:
+                if not (made or self._heap.decides or self._heap.takes):
                     continue
             elif not origin.can_be(array, made):
                 continue

@@ -314,6 +314,11 @@ class Heap:
         """Whether anything that ran takes decisions or whole numbers of values of which nothing is known."""
         return any(reads.reads_of(code).decides for code in self._ran)
 
+    @property
+    def takes(self) -> bool:
+        """Whether anything that ran makes Python's numbers of values of which nothing is known."""
+        return any(reads.reads_of(code).takes for code in self._ran)
+
     def literals(self, arguments: Iterable[Any]) -> set[float]:
         """Return the floating point numbers that stand in the code that ran, and those that it read or was given."""
         found: list[Any] = [*arguments]

@@ -65,7 +65,8 @@ class Reads(NamedTuple):
 
     `names` are attributes of values that no chain leads to. `free` tells for each name of an enclosing function whether
     it is read, by this function or those inside it, or only written. `is_dynamic`: attributes may be read by names
-    that are computed. `decides`: something unknown is compared, counted by, or made a whole number.
+    that are computed. `decides`: something unknown is compared, counted by, or made a whole number; `takes`: it is
+    made a number of Python's, which is not told from others.
     """
 
     uses: tuple[Use, ...]
@@ -73,6 +74,7 @@ class Reads(NamedTuple):
     free: dict[str, str]
     is_dynamic: bool
     decides: bool
+    takes: bool
 
 
 class _Constant(NamedTuple):
@@ -96,6 +98,7 @@ _ENDS = frozenset(
     {"RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD"}
 )
 _WHOLE_NUMBERS = frozenset(Chain("global", name) for name in ("int", "round", "bool", "hash"))
+_FLOATS = frozenset({Chain("global", "float")})
 _TELLS_NO_VALUE = frozenset(
     Chain("global", name) for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
@@ -131,7 +134,7 @@ def reads_of(code: types.CodeType) -> Reads:
     for use in scan.uses:
         computed = use.operator or use.is_index or use.callee is not None  # of these each counts
         once.setdefault((use.chain, use.how, computed and (use.place, use.callee, use.is_index)), use)
-    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic, scan.decides)
+    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic, scan.decides, scan.takes)
 
 
 class _Scan:
@@ -165,6 +168,7 @@ class _Scan:
         self.assigned: set[Chain] = set()  # before anything else could happen
         self.is_straight = True
         self.decides = False
+        self.takes = False
         self.last = ""
         self.matches = False
 
@@ -321,6 +325,7 @@ class _Scan:
                 self.names.add(name)
             return base.then("attr", name)
         self.names.add(name)
+        self.takes |= name in {"item", "tolist"}
         return None
 
     def subscript(self) -> None:
@@ -372,6 +377,8 @@ class _Scan:
         if self.callee is not None and self.callee.kind == "local" and self.callee.name in self.rebound:
             self.callee = None  # it may be another function by now
         callee = self.callee
+        if callee in _FLOATS:
+            self.takes |= any(type(entry) not in (Chain, _Constant) for entry in self.stack[-above:])
         if callee in _WHOLE_NUMBERS:
             self.decides |= _DERIVED in self.stack[-above:]
         for _ in range(above):
