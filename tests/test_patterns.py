@@ -221,8 +221,25 @@ def test_numbers_are_read_at_each_call(kind: type) -> None:
 
 def test_integers_that_do_not_fit() -> None:
     function = tj.dlaccelerate(lambda x, n: x * (n % 1000), confirm=0, audit=False)
-    for n in (5, 6, 7, 8, 9, 1 << 62, (1 << 63) - 1, 3, (1 << 64) + 7, 4):
+    for n in (5, 6, 7, 8, 9, 1 << 62, (1 << 63) - 1, 3, (1 << 64) + 7, 4, -(1 << 64) - 7):
         assert function(array(1.0), n).tolist() == [float(n % 1000)]
+
+
+def test_a_number_of_another_kind() -> None:
+    function = tj.dlaccelerate(lambda x, s: [x * s], confirm=0, audit=False)
+    for value in (1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7, 8, 9, 10, 11, 12):
+        assert function(array(1.0), value)[0].tolist() == [value]
+    for other in (3, True, 2.5, np.float64(7.0), array(6.0), 1.25, -4):
+        assert function(array(1.0), other)[0].tolist() == [float(other)]
+
+
+def test_an_array_without_labels_is_another_argument() -> None:
+    function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
+    data = np.ones((2, 3))
+    for _ in range(3):
+        for _ in range(3):
+            assert function({"x": tj.dlarray(data, "CB")})[0].format == "CB"
+        assert function({"x": data})[0].format is None
 
 
 def counted(function: Callable[[], Any], objects: list[Any], calls: int = 200) -> list[int]:
@@ -262,6 +279,36 @@ def test_references_are_given_back() -> None:
     for _ in range(2000):
         step(weights, next(scales))
     assert sys.getallocatedblocks() - blocks < 500
+
+
+def test_when_there_is_no_memory() -> None:
+    memory_of = pytest.importorskip("_testcapi")
+    constant, key, x = object(), "another key of no other dict", array(1.0, 2.0)
+
+    @tj.dlaccelerate(confirm=0, audit=False)
+    def step(given: Any) -> Any:
+        return {key: [given["x"] * 2, (constant, {"z": given["x"] + 1, key: constant})], "s": (constant,)}
+
+    objects = [constant, key, x, x._data]
+    failed = 0
+    given = {"x": x}
+    for _ in range(5):
+        step(given)
+    gc.collect()
+    before = [sys.getrefcount(each) for each in objects]
+    for start in range(60):
+        memory_of.set_nomemory(start, start + 1)
+        try:
+            step(given)
+        except MemoryError:
+            memory_of.remove_mem_hooks()
+            failed += 1
+        finally:
+            memory_of.remove_mem_hooks()
+        assert step(given)[key][0].tolist() == [2.0, 4.0]
+    gc.collect()
+    assert failed > 5
+    assert [sys.getrefcount(each) for each in objects] == before
 
 
 def test_inputs_live_as_long_as_the_program_runs() -> None:

@@ -157,14 +157,27 @@ def assign(y: tj.dlarray) -> None:
     y[0] = 7.0
 
 
+def record(y: tj.dlarray) -> None:
+    y._value = y  # type: ignore[assignment]
+
+
+class Other(tj.dlarray):  # type: ignore[misc]
+    __slots__ = ()
+
+
+def reclass(y: tj.dlarray) -> None:
+    y.__class__ = Other
+
+
 @pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")
-@pytest.mark.parametrize("change", [reshape, retype, protect, relabel, assign])
+@pytest.mark.parametrize("change", [reshape, retype, protect, relabel, assign, record, reclass])
 def test_what_was_changed_is_replaced(
     step: tj.AcceleratedFunction, change: Callable[[tj.dlarray], None]
 ) -> None:
     for i in range(LONG):
         y, total = step(tj.dlarray(np.full(5, float(i))))
         found = inside(y)
+        assert (type(y), y._value) == (tj.dlarray, None)
         assert (found.shape, found.dtype, y.format, found.flags.writeable) == ((5,), np.float64, None, True)
         assert found.tolist() == [i + 1.0] * 5
         assert float(total) == 5.0 * i * i
@@ -183,6 +196,31 @@ def test_data_that_became_somebody_elses() -> None:
         assert inside(y).base is data
         del y
     assert data == np.full(3000, 7.0).tobytes()
+
+
+def test_data_that_another_array_has(step: tj.AcceleratedFunction) -> None:
+    held = []
+    for i in range(LONG):
+        y, _total = step(tj.dlarray(np.full(5, float(i))))
+        held.append(inside(y))
+        y._data = np.zeros(5)
+        del y
+        assert all(kept.tolist() == [at + 1.0] * 5 for at, kept in enumerate(held))
+
+
+@pytest.mark.parametrize("of", [lambda y: y, inside])
+def test_what_a_weak_reference_finds_is_not_filled(
+    step: tj.AcceleratedFunction, of: Callable[[tj.dlarray], Any]
+) -> None:
+    for i in range(LONG):
+        y, _total = step(tj.dlarray(np.full(5, float(i))))
+        reference = weakref.ref(of(y))
+        del y, _total
+        for _ in range(4):
+            step(tj.dlarray(np.full(5, -9.0)))
+            found = reference()
+            assert found is None or np.asarray(found).tolist() == [i + 1.0] * 5
+            del found
 
 
 def test_weak_references_end(step: tj.AcceleratedFunction) -> None:

@@ -2,6 +2,7 @@
 """Functions of words do what Python does with the same text."""
 
 import ctypes
+import linecache
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -251,6 +252,25 @@ def test_without_source() -> None:
     exec("def made(a):\n    return a\n", names)
     with pytest.raises(
         CodegenError, match=r"the source of somewhere\.made is not installed.*TRACEJIT_BACKEND=python"
+    ):
+        wordcode.lower(names["made"], "tested")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def other(a):\n    return a\n\ndef made(a):\n    return a + 1\n", "def made(a):\n    return a + 2\n"],
+)
+def test_a_source_that_changed(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "made.py"
+    file.write_text("def made(a):\n    return a + 1\n")
+    names: dict[str, Any] = {"__name__": "somewhere"}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    assert compiled(names["made"], 1)(5) == 6
+    file.write_text(text)
+    linecache.clearcache()
+    with pytest.raises(
+        CodegenError,
+        match=r"the source of somewhere\.made changed since it was imported\. Start the process anew",
     ):
         wordcode.lower(names["made"], "tested")
 

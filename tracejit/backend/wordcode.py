@@ -5,6 +5,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FunctionType
 from typing import Any
 
@@ -27,6 +28,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.RShift: ir.IRBuilder.ashr,
 }  # fmt: skip
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # what a function does
 _CHOSEN = {"min": "<", "max": ">"}
 
 
@@ -43,7 +45,7 @@ def lower(function: Callable[..., Any], symbol: str) -> Lowered:
         symbol: the name of the C function.
 
     Raises:
-        CodegenError: if the function is no function of words, or its source is not installed.
+        CodegenError: if the function is no function of words, or its source is not installed, or is another.
     """
     module = ir.Module(symbol)
     module.triple = objects.host()[0]
@@ -72,7 +74,9 @@ class _Module:
                     f"the source of {where} is not installed, and it is compiled from that. Install tracejit with its "
                     "source files (*.py), or set TRACEJIT_BACKEND=python."
                 ) from error
-            tree: Any = ast.parse(textwrap.dedent(source)).body[0]
+            text = textwrap.dedent(source)
+            _check_unchanged(function, text)
+            tree: Any = ast.parse(text).body[0]
             names = [argument.arg for argument in tree.args.args]
             made = ir.Function(
                 self._module, ir.FunctionType(WORD, [WORD] * len(names)), symbol or function.__name__
@@ -289,6 +293,19 @@ class _Body:
         if name in _CHOSEN and len(words) == 2:
             return self.b.select(self.b.icmp_signed(_CHOSEN[name], *words), *words)
         raise self._refuse(node)
+
+
+def _check_unchanged(function: Any, text: str) -> None:
+    """Check that the text is that of the function: the file may be another one since it was imported."""
+    known, found = function.__code__, None
+    with suppress(SyntaxError):
+        parts = compile(text, known.co_filename, "exec", dont_inherit=True).co_consts
+        found = next((part for part in parts if getattr(part, "co_name", None) == known.co_name), None)
+    if found is None or any(getattr(found, name) != getattr(known, name) for name in _CODE):
+        raise CodegenError(
+            f"the source of {function.__module__}.{function.__name__} changed since it was imported. Start the process "
+            "anew."
+        )
 
 
 def _loaded(target: ast.expr) -> ast.expr:
