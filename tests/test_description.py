@@ -385,3 +385,21 @@ def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyP
     assert "parts of the loop add up in memory of their own, which is added up after them" in {
         pair.why for pair in found.pairs
     }
+
+
+def test_a_sum_of_what_bands_summed_that_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands for the product: what adds it up is no operation of the graph."""
+    monkeypatch.setattr("tracejit.passes.parts.LEAST_NS", 100.0)
+    monkeypatch.setattr("tracejit.passes.parts.PART_NS", 50.0)
+
+    def layers(b: Any) -> tuple[Value, ...]:
+        x, w = inputs(b, (256, 20), (20, 20))
+        for _ in range(6):
+            x = b.tanh(b.matmul(x, w))
+        loss = b.sum(b.square(x), axes=(0, 1), keepdims=False)
+        return loss, *gradient(b, [loss], [b.constant(np.ones((), F32))], [w])  # type: ignore[misc]
+
+    found = describe(staged(layers))
+    products = [op for op in found.ops if op.name.startswith("matmul")]
+    assert products
+    assert all(op.rows for op in products)

@@ -135,7 +135,9 @@ class Divisible(NamedTuple):
                 else:
                     begun[starts[k]] = known.memory
                     start = known.start
-            combining.append(combine(node, memory[k], root, start))
+            made = combine(node, memory[k], root, start)
+            # What sums up what bands have summed stands for the product, which is in the graph.
+            combining.append(made if node in nest.nodes else made._replace(nodes=nest.nodes))
         nests = []
         for number, (start_row, stop_row) in enumerate(ranges):
             first_row = start_row if start_row < stop_row else 0  # behind the last row there may be no memory
