@@ -287,7 +287,10 @@ def test_when_there_is_no_memory() -> None:
 
     @tj.dlaccelerate(confirm=0, audit=False)
     def step(given: Any) -> Any:
-        return {key: [given["x"] * 2, (constant, {"z": given["x"] + 1, key: constant})], "s": (constant,)}
+        return {
+            key: [given["x"] * 2, (constant, {"z": given["x"] + 1, key: constant})],
+            "s": dict.fromkeys("abcdefghij", constant),
+        }
 
     objects = [constant, key, x, x._data]
     failed = 0
