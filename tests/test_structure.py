@@ -44,6 +44,7 @@ LAYERS = (  # a part imports itself and parts of the lines above it
     ("array",),
     ("number",),
     ("evaluate", "recycle", "signature"),
+    ("things",),
     ("heap",),
     ("fetching",),
     ("patterns",),

@@ -55,12 +55,13 @@ import numpy as np
 from tracejit import origin, signature, trace, words
 from tracejit.array import dlarray
 from tracejit.aval import Aval
-from tracejit.heap import (
+from tracejit.heap import Heap
+from tracejit.ir import Value, Where
+from tracejit.things import (
     MAPPINGS,
     MISSING,
     SETS,
     Cell,
-    Heap,
     Thing,
     changed,
     data_of,
@@ -75,7 +76,6 @@ from tracejit.heap import (
     remembered,
     same_elements,
 )
-from tracejit.ir import Value, Where
 
 UNNAMED = "that no name leads to"
 
