@@ -19,123 +19,141 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from llvmlite import ir
-
 from .state import HAS_CONTROL_REGISTER, HAS_THREADS
 
 Words = Any
 """What mypy sees of a word: it can be an address too."""
-WORD = ir.IntType(64)
-_HALF = ir.IntType(32)
-_ADDRESS = ir.IntType(8).as_pointer()
+
+
+class Text:
+    """The text of a function of LLVM while it is written; values are names or numbers.
+
+    start       lines that make memory: made in a loop, it would be made again each time
+    lines       all others
+    declared    what is called outside of the text
+    """
+
+    def __init__(self, declared: dict[str, str]) -> None:
+        self.start: list[str] = []
+        self.lines: list[str] = []
+        self.declared = declared
+        self._count = 0
+
+    def fresh(self) -> str:
+        """Return a new name."""
+        self._count += 1
+        return f"%v{self._count}"
+
+    def do(self, line: str) -> None:
+        """Append an instruction without a value."""
+        self.lines.append(f"  {line}")
+
+    def value(self, instruction: str) -> str:
+        """Append an instruction; return the name of its value."""
+        name = self.fresh()
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def memory(self, kind: str) -> str:
+        """Return the place of new memory of the function."""
+        name = self.fresh()
+        self.start.append(f"  {name} = alloca {kind}")
+        return name
+
+    def place(self, base: str, index: str | None = None) -> str:
+        """Return LLVM's pointer to the word at an address, or `index` words later."""
+        at = self.value(f"inttoptr i64 {base} to ptr")
+        return at if index is None else self.value(f"getelementptr i64, ptr {at}, i64 {index}")
+
+    def routine(self, name: str, result: str, *operands: str) -> str:
+        """Return the text that calls a function of LLVM or of the C library, given its operands with their types."""
+        kinds = ", ".join(operand.rpartition(" ")[0] for operand in operands)
+        self.declared[name] = f"declare {result} @{name}({kinds})"
+        return f"call {result} @{name}({', '.join(operands)})"
 
 
 class Primitive(NamedTuple):
-    """Something that a function of words may call; `emit` appends it to a block and gives its value.
+    """Something that a function of words may call; `emit` appends it to a text and gives its value.
 
     A primitive that has no value gives None.
     """
 
-    emit: Callable[..., Any]
+    emit: Callable[..., str | None]
 
     def __call__(self, *words: int) -> Any:
         """Fail: a primitive has a meaning only where it is compiled."""
         raise TypeError(f"{self.emit.__name__}() can only be called where functions of words are compiled")
 
 
-def address(b: ir.IRBuilder, base: Any, index: Any = None) -> Any:
-    """Return LLVM's pointer to the word at an address, or `index` words later."""
-    place = b.inttoptr(base, WORD.as_pointer())
-    return place if index is None else b.gep(place, [index])
-
-
-def _slot(b: ir.IRBuilder, kind: Any) -> Any:
-    """Return memory of the function, made where it begins: made in a loop, it would be made again each time."""
-    with b.goto_entry_block():
-        return b.alloca(kind)
-
-
-def _routine(b: ir.IRBuilder, name: str, kind: ir.FunctionType) -> Any:
-    """Return a function of LLVM or of the C library."""
-    return b.module.globals.get(name) or ir.Function(b.module, kind, name)
-
-
-def _called(b: ir.IRBuilder, at: Any, words: tuple[Any, ...], result: Any = WORD) -> Any:
-    kind = ir.FunctionType(result, [WORD] * len(words))
-    return b.call(b.inttoptr(at, kind.as_pointer()), words)
-
-
 @Primitive
-def call(b: ir.IRBuilder, at: Any, *words: Any) -> Any:
+def call(t: Text, at: str, *words: str) -> str:
     """Call the function at an address with words or addresses, for the word or address that it returns."""
-    return _called(b, at, words)
+    return t.value(f"call i64 {t.place(at)}({', '.join(f'i64 {word}' for word in words)})")
 
 
 @Primitive
-def call_kernel(b: ir.IRBuilder, at: Any, arguments: Any) -> None:
+def call_kernel(t: Text, at: str, arguments: str) -> None:
     """Call the kernel at an address with the address of its arguments."""
-    _called(b, at, (arguments,), ir.VoidType())
+    t.do(f"call void {t.place(at)}(i64 {arguments})")
 
 
 @Primitive
-def half_at(b: ir.IRBuilder, at: Any) -> Any:
+def half_at(t: Text, at: str) -> str:
     """Return the whole number of 32 bits at an address."""
-    return b.sext(b.load(b.inttoptr(at, _HALF.as_pointer())), WORD)
+    return t.value(f"sext i32 {t.value(f'load i32, ptr {t.place(at)}')} to i64")
 
 
 @Primitive
-def read_control(b: ir.IRBuilder) -> Any:
+def read_control(t: Text) -> str:
     """Return the control register of floating-point numbers; 0 on machines that have another."""
     if not HAS_CONTROL_REGISTER:
-        return WORD(0)
-    slot = _slot(b, _HALF)
-    kind = ir.FunctionType(ir.VoidType(), [_ADDRESS])
-    b.call(_routine(b, "llvm.x86.sse.stmxcsr", kind), [b.bitcast(slot, _ADDRESS)])
-    return b.zext(b.load(slot), WORD)
+        return "0"
+    slot = t.memory("i32")
+    t.do(t.routine("llvm.x86.sse.stmxcsr", "void", f"ptr {slot}"))
+    return t.value(f"zext i32 {t.value(f'load i32, ptr {slot}')} to i64")
 
 
 @Primitive
-def set_control(b: ir.IRBuilder, control: Any) -> None:
+def set_control(t: Text, control: str) -> None:
     """Set the control register, where there is one."""
     if HAS_CONTROL_REGISTER:
-        slot = _slot(b, _HALF)
-        b.store(b.trunc(control, _HALF), slot)
-        kind = ir.FunctionType(ir.VoidType(), [_ADDRESS])
-        b.call(_routine(b, "llvm.x86.sse.ldmxcsr", kind), [b.bitcast(slot, _ADDRESS)])
+        slot = t.memory("i32")
+        t.do(f"store i32 {t.value(f'trunc i64 {control} to i32')}, ptr {slot}")
+        t.do(t.routine("llvm.x86.sse.ldmxcsr", "void", f"ptr {slot}"))
 
 
 @Primitive
-def load_word(b: ir.IRBuilder, base: Any, index: Any) -> Any:
+def load_word(t: Text, base: str, index: str) -> str:
     """Return base[index], in order with what other threads store."""
-    return b.load_atomic(address(b, base, index), "seq_cst", 8)
+    return t.value(f"load atomic i64, ptr {t.place(base, index)} seq_cst, align 8")
 
 
 @Primitive
-def store_word(b: ir.IRBuilder, base: Any, index: Any, value: Any) -> None:
+def store_word(t: Text, base: str, index: str, value: str) -> None:
     """Set base[index], in order with what other threads store."""
-    b.store_atomic(value, address(b, base, index), "seq_cst", 8)
+    t.do(f"store atomic i64 {value}, ptr {t.place(base, index)} seq_cst, align 8")
 
 
 @Primitive
-def add_word(b: ir.IRBuilder, base: Any, index: Any, value: Any) -> Any:
+def add_word(t: Text, base: str, index: str, value: str) -> str:
     """Add to base[index] at once; return what it was."""
-    return b.atomic_rmw("add", address(b, base, index), value, "seq_cst")
+    return t.value(f"atomicrmw add ptr {t.place(base, index)}, i64 {value} seq_cst")
 
 
 @Primitive
-def exchange_word(b: ir.IRBuilder, base: Any, index: Any, expected: Any, value: Any) -> Any:
+def exchange_word(t: Text, base: str, index: str, expected: str, value: str) -> str:
     """Set base[index] if it is as expected, at once; return whether it was."""
-    found = b.cmpxchg(address(b, base, index), expected, value, "seq_cst", "seq_cst")
-    return b.zext(b.extract_value(found, 1), WORD)
+    found = t.value(f"cmpxchg ptr {t.place(base, index)}, i64 {expected}, i64 {value} seq_cst seq_cst")
+    is_done = t.value(f"extractvalue {{ i64, i1 }} {found}, 1")
+    return t.value(f"zext i1 {is_done} to i64")
 
 
 def _system(name: str) -> Primitive:
     """Return a primitive that calls a routine of the system with addresses; without threads it does nothing."""
 
-    def emit(b: ir.IRBuilder, *words: Any) -> None:
+    def emit(t: Text, *words: str) -> None:
         if HAS_THREADS:
-            kind = ir.FunctionType(_HALF, [_ADDRESS] * len(words))
-            b.call(_routine(b, name, kind), [b.inttoptr(word, _ADDRESS) for word in words])
+            t.value(t.routine(name, "i32", *[f"ptr {t.place(word)}" for word in words]))
 
     return Primitive(emit)
 
@@ -150,19 +168,19 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 
 
 @Primitive
-def now_ns(b: ir.IRBuilder) -> Any:
+def now_ns(t: Text) -> str:
     """Return a time in nanoseconds, from the clock that only goes forward."""
     if not HAS_THREADS:
-        return WORD(0)
-    slot = _slot(b, ir.ArrayType(WORD, 2))  # seconds, nanoseconds
-    kind = ir.FunctionType(_HALF, [_HALF, slot.type])
-    b.call(_routine(b, "clock_gettime", kind), [_HALF(_MONOTONIC), slot])
-    seconds, rest = (b.extract_value(b.load(slot), i) for i in range(2))
-    return b.add(b.mul(seconds, WORD(10**9)), rest)
+        return "0"
+    slot = t.memory("[2 x i64]")  # seconds, nanoseconds
+    t.value(t.routine("clock_gettime", "i32", f"i32 {_MONOTONIC}", f"ptr {slot}"))
+    seconds = t.value(f"load i64, ptr {slot}")
+    rest = t.value(f"load i64, ptr {t.value(f'getelementptr i64, ptr {slot}, i64 1')}")
+    return t.value(f"add i64 {t.value(f'mul i64 {seconds}, {10**9}')}, {rest}")
 
 
 @Primitive
-def pause(b: ir.IRBuilder) -> None:
+def pause(t: Text) -> None:
     """Let a waiting loop use less of the CPU."""
     if HAS_CONTROL_REGISTER:
-        b.call(_routine(b, "llvm.x86.sse2.pause", ir.FunctionType(ir.VoidType(), [])), [])
+        t.do(t.routine("llvm.x86.sse2.pause", "void"))

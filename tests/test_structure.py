@@ -80,7 +80,6 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("backend.compiler", "numba"): "compiles; at the top of the file",
     ("backend.compiler", "llvmlite"): "compiles; at the top of the file",
     ("backend.lowered", "llvmlite"): "optimises and writes object code; at the top of the file",
-    ("backend.wordcode", "llvmlite"): "writes LLVM's source; at the top of the file",
     ("backend.objects", "llvmlite"): "loads object code; at the top of the file",
     ("backend.key", "llvmlite"): "its version; at the top of the file",
     ("backend.cpu", "scipy"): "addresses of BLAS routines, when a program has some",

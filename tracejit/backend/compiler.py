@@ -38,7 +38,7 @@ from numba.core.untyped_passes import (
 
 from tracejit.backend import handwritten
 from tracejit.backend.lowered import Lowered
-from tracejit.backend.objects import host, host_machine
+from tracejit.backend.objects import data_layout, host, host_machine
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels import blas, lanes, pointers, scalar, vectors
@@ -133,7 +133,7 @@ class _Codegen(codegen.CPUCodegen):
 
     def _init(self, llvm_module: Any) -> None:
         self._target_data = host_machine().target_data
-        self._data_layout = str(self._target_data)
+        self._data_layout = data_layout()
 
     _customize_tm_features = _customize_tm_options = _add_module = None
 

@@ -105,6 +105,12 @@ def host_machine() -> Any:
     return target_machine()
 
 
+@cache
+def data_layout() -> str:
+    """Return how LLVM lays out data on this machine; to ask it again would wait until it has compiled what it has."""
+    return str(host_machine().target_data)
+
+
 def new_engine() -> Any:
     """Return an engine of LLVM: memory for object code that goes with it, and names that others do not see."""
     with _lock:

@@ -9,27 +9,26 @@ from contextlib import suppress
 from types import FunctionType
 from typing import Any
 
-from llvmlite import ir
-
 from tracejit.backend import objects
 from tracejit.backend.lowered import Lowered
 from tracejit.errors import CodegenError
 from tracejit.kernels import entry, executor, threads
-from tracejit.kernels.machine import WORD, Primitive, address
+from tracejit.kernels.machine import Primitive, Text
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "run": executor.run, "enter": entry.enter, "run_parts": threads.run_parts, "work": threads.work,
 }  # fmt: skip
 """The executor, its entry for Python, and the functions of its threads."""
 
-_OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: ir.IRBuilder.add, ast.Sub: ir.IRBuilder.sub, ast.Mult: ir.IRBuilder.mul, ast.BitAnd: ir.IRBuilder.and_,
-    ast.BitOr: ir.IRBuilder.or_, ast.BitXor: ir.IRBuilder.xor, ast.LShift: ir.IRBuilder.shl,
-    ast.RShift: ir.IRBuilder.ashr,
+_OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "shl", ast.RShift: "ashr",
 }  # fmt: skip
-_COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_COMPARISONS = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
+}  # fmt: skip
 _CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # what a function does
-_CHOSEN = {"min": "<", "max": ">"}
+_CHOSEN = {"min": "slt", "max": "sgt"}
 
 
 def lower_function(name: str) -> Lowered:
@@ -47,24 +46,27 @@ def lower(function: Callable[..., Any], symbol: str) -> Lowered:
     Raises:
         CodegenError: if the function is no function of words, or its source is not installed, or is another.
     """
-    module = ir.Module(symbol)
-    module.triple = objects.host()[0]
-    module.data_layout = str(objects.host_machine().target_data)
-    _Module(module).define(function, symbol)
-    declares = [each.name for each in module.functions if each.is_declaration]
-    declares = [name for name in declares if not name.startswith("llvm.")]
-    return Lowered(symbol, (str(module),), frozenset(declares), is_kernel=False)
+    module = _Module()
+    module.define(function, symbol)
+    head = [
+        f'target triple = "{objects.host()[0]}"',
+        f'target datalayout = "{objects.data_layout()}"',
+    ]
+    text = "\n".join([*head, *module.declared.values(), *module.texts]) + "\n"
+    declares = frozenset(name for name in module.declared if not name.startswith("llvm."))
+    return Lowered(symbol, (text,), declares, is_kernel=False)
 
 
 class _Module:
     """The functions of one module of LLVM: one that can be called, and those that it calls."""
 
-    def __init__(self, module: ir.Module) -> None:
-        self._module = module
-        self._known: dict[Any, Any] = {}
+    def __init__(self) -> None:
+        self.declared: dict[str, str] = {}
+        self.texts: list[str] = []
+        self._known: dict[Any, str] = {}
 
-    def define(self, function: Any, symbol: str | None = None) -> Any:
-        """Return LLVM's function for one in Python; without a symbol it can be called in this module only."""
+    def define(self, function: Any, symbol: str | None = None) -> str:
+        """Return LLVM's name of a function in Python; without a symbol it can be called in this module only."""
         if function not in self._known:
             try:
                 source = inspect.getsource(function)
@@ -77,52 +79,73 @@ class _Module:
             text = textwrap.dedent(source)
             _check_unchanged(function, text)
             tree: Any = ast.parse(text).body[0]
+            name = self._known[function] = f"@{symbol or function.__name__}"
             names = [argument.arg for argument in tree.args.args]
-            made = ir.Function(
-                self._module, ir.FunctionType(WORD, [WORD] * len(names)), symbol or function.__name__
-            )
-            made.attributes.add("nounwind")
-            if symbol is None:
-                made.linkage = "internal"
-            self._known[function] = made
-            _Body(self, function, made).run(names, tree.body)
+            linkage = "internal " if symbol is None else ""
+            given = ", ".join(f"i64 %a{i}" for i in range(len(names)))
+            lines = _Body(self, function).run(names, tree.body)
+            self.texts += [f"define {linkage}i64 {name}({given}) nounwind {{", *lines, "}"]
         return self._known[function]
 
 
 class _Body:
     """The statements of one function."""
 
-    def __init__(self, module: _Module, function: Any, made: Any) -> None:
+    def __init__(self, module: _Module, function: Any) -> None:
         self._module = module
         self._globals = function.__globals__
         self._name = function.__name__
-        self._start = ir.IRBuilder(made.append_basic_block())  # where variables are made
-        self.b = ir.IRBuilder(made.append_basic_block())
-        self._made = made
-        self._variables: dict[str, Any] = {}
-        self._loops: list[tuple[Any, Any]] = []  # where `continue` and `break` go
+        self._text = Text(module.declared)
+        self._block = ""  # that is being written; "" after its end
+        self._blocks = 0
+        self._variables: dict[str, str] = {}
+        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
 
-    def run(self, names: Sequence[str], body: Sequence[ast.stmt]) -> None:
-        entered = self.b.block
-        for name, argument in zip(names, self._made.args, strict=True):
-            self._set(name, argument)
+    def run(self, names: Sequence[str], body: Sequence[ast.stmt]) -> list[str]:
+        """Return the lines of the function."""
+        first = self._new_block()
+        self._begin(first)
+        for i, name in enumerate(names):
+            self._set(name, f"%a{i}")
         self._statements(body)
-        if not self.b.block.is_terminated:
-            self.b.ret(WORD(0))
-        self._start.position_at_end(self._start.block)  # primitives have made variables there too
-        self._start.branch(entered)
+        self._end("ret i64 0")
+        return ["start:", *self._text.start, f"  br label %{first}", *self._text.lines]
+
+    def _new(self, instruction: str) -> str:
+        """Append an instruction; return the name of its value."""
+        return str(self._text.value(instruction))
 
     def _refuse(self, node: ast.AST) -> CodegenError:
         return CodegenError(f"{self._name} is no function of words: {ast.unparse(node)}")
 
-    def _set(self, name: str, value: Any) -> None:
+    def _new_block(self) -> str:
+        self._blocks += 1
+        return f"b{self._blocks}"
+
+    def _begin(self, block: str) -> None:
+        self._text.lines.append(f"{block}:")
+        self._block = block
+
+    def _end(self, instruction: str) -> None:
+        """End the block, unless that was done."""
+        if self._block:
+            self._text.do(instruction)
+            self._block = ""
+
+    def _go(self, block: str) -> None:
+        self._end(f"br label %{block}")
+
+    def _branch(self, truth: str, then: str, otherwise: str) -> None:
+        self._end(f"br i1 {truth}, label %{then}, label %{otherwise}")
+
+    def _set(self, name: str, value: str) -> None:
         if name not in self._variables:
-            self._variables[name] = self._start.alloca(WORD, name=name)
-        self.b.store(value, self._variables[name])
+            self._variables[name] = self._text.memory("i64")
+        self._text.do(f"store i64 {value}, ptr {self._variables[name]}")
 
     def _statements(self, body: Sequence[ast.stmt]) -> None:
         for node in body:
-            if self.b.block.is_terminated:
+            if not self._block:
                 return
             found = getattr(self, f"_{type(node).__name__.lower()}", None)
             if found is None:
@@ -134,7 +157,7 @@ class _Body:
             self._called(node.value)
 
     def _return(self, node: ast.Return) -> None:
-        self.b.ret(WORD(0) if node.value is None else self._value(node.value))
+        self._end(f"ret i64 {'0' if node.value is None else self._value(node.value)}")
 
     def _assign(self, node: ast.Assign) -> None:
         for target in node.targets:
@@ -149,37 +172,33 @@ class _Body:
         as_value = ast.BinOp(left=_loaded(node.target), op=node.op, right=node.value)
         self._store(node.target, self._value(as_value))
 
-    def _store(self, target: ast.expr, value: Any) -> None:
+    def _store(self, target: ast.expr, value: str) -> None:
         if isinstance(target, ast.Name):
             self._set(target.id, value)
         elif isinstance(target, ast.Subscript):
-            self.b.store(value, self._place(target))
+            self._text.do(f"store i64 {value}, ptr {self._place(target)}")
         else:
             raise self._refuse(target)
 
     def _if(self, node: ast.If) -> None:
-        then, after = (self._made.append_basic_block() for _ in range(2))
-        otherwise = self._made.append_basic_block() if node.orelse else after
-        self.b.cbranch(self._truth(node.test), then, otherwise)
+        then, after = self._new_block(), self._new_block()
+        otherwise = self._new_block() if node.orelse else after
+        self._branch(self._truth(node.test), then, otherwise)
         for block, body in ((then, node.body), (otherwise, node.orelse)):
-            if block is not after:
-                self.b.position_at_end(block)
+            if block != after:
+                self._begin(block)
                 self._statements(body)
                 self._go(after)
-        self.b.position_at_end(after)
-
-    def _go(self, block: Any) -> None:
-        if not self.b.block.is_terminated:
-            self.b.branch(block)
+        self._begin(after)
 
     def _while(self, node: ast.While) -> None:
-        test, body, after = (self._made.append_basic_block() for _ in range(3))
-        self.b.branch(test)
-        self.b.position_at_end(test)
-        self.b.cbranch(self._truth(node.test), body, after)
+        test, body, after = (self._new_block() for _ in range(3))
+        self._go(test)
+        self._begin(test)
+        self._branch(self._truth(node.test), body, after)
         self._loop(body, node.body, test, after)
         self._go(test)
-        self.b.position_at_end(after)
+        self._begin(after)
 
     def _for(self, node: ast.For) -> None:
         call = node.iter
@@ -187,97 +206,97 @@ class _Body:
         if not (ranged and isinstance(call, ast.Call) and isinstance(node.target, ast.Name)):
             raise self._refuse(node)
         bounds = [self._value(each) for each in call.args]
-        start, end = bounds if len(bounds) == 2 else (WORD(0), *bounds)
+        start, end = bounds if len(bounds) == 2 else ("0", *bounds)
         # The counter is not the variable, which the body may change.
-        counter = self._start.alloca(WORD)
-        self.b.store(start, counter)
-        test, body, step, after = (self._made.append_basic_block() for _ in range(4))
-        self.b.branch(test)
-        self.b.position_at_end(test)
-        self.b.cbranch(self.b.icmp_signed("<", self.b.load(counter), end), body, after)
-        self.b.position_at_end(body)
-        self._set(node.target.id, self.b.load(counter))
-        self._loop(body, node.body, step, after)
+        counter = self._text.memory("i64")
+        self._text.do(f"store i64 {start}, ptr {counter}")
+        test, body, step, after = (self._new_block() for _ in range(4))
+        self._go(test)
+        self._begin(test)
+        now = self._new(f"load i64, ptr {counter}")
+        self._branch(self._new(f"icmp slt i64 {now}, {end}"), body, after)
+        self._loop(body, node.body, step, after, (node.target.id, now))
         self._go(step)
-        self.b.position_at_end(step)
-        self.b.store(self.b.add(self.b.load(counter), WORD(1)), counter)
-        self.b.branch(test)
-        self.b.position_at_end(after)
+        self._begin(step)
+        following = self._new(f"add i64 {self._new(f'load i64, ptr {counter}')}, 1")
+        self._text.do(f"store i64 {following}, ptr {counter}")
+        self._go(test)
+        self._begin(after)
 
-    def _loop(self, block: Any, body: Sequence[ast.stmt], again: Any, after: Any) -> None:
-        self.b.position_at_end(block)
+    def _loop(
+        self, block: str, body: Sequence[ast.stmt], again: str, after: str, given: tuple[str, str] | None = None
+    ) -> None:  # fmt: skip
+        """Write the body of a loop, in which a variable is `given`."""
+        self._begin(block)
+        if given is not None:
+            self._set(*given)
         self._loops.append((again, after))
         self._statements(body)
         self._loops.pop()
 
     def _continue(self, node: ast.Continue) -> None:
-        self.b.branch(self._loops[-1][0])
+        self._go(self._loops[-1][0])
 
     def _break(self, node: ast.Break) -> None:
-        self.b.branch(self._loops[-1][1])
+        self._go(self._loops[-1][1])
 
-    def _place(self, node: ast.Subscript) -> Any:
-        return address(self.b, self._value(node.value), self._value(node.slice))
+    def _place(self, node: ast.Subscript) -> str:
+        return str(self._text.place(self._value(node.value), self._value(node.slice)))
 
-    def _truth(self, node: ast.expr) -> Any:
+    def _truth(self, node: ast.expr) -> str:
         """Return a condition as a bit."""
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
             left, right = self._value(node.left), self._value(node.comparators[0])
-            return self.b.icmp_signed(_COMPARISONS[type(node.ops[0])], left, right)
+            return self._new(f"icmp {_COMPARISONS[type(node.ops[0])]} i64 {left}, {right}")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return self.b.not_(self._truth(node.operand))
+            return self._new(f"xor i1 {self._truth(node.operand)}, true")
         if isinstance(node, ast.BoolOp):
             # What decides is in the last block that ran; those after it are jumped over.
-            after = self._made.append_basic_block()
+            after = self._new_block()
             ways = []
             for part in node.values:
                 truth = self._truth(part)
-                ways.append((truth, self.b.block))
+                ways.append(f"[ {truth}, %{self._block} ]")
                 if part is not node.values[-1]:
-                    following = self._made.append_basic_block()
+                    following = self._new_block()
                     is_and = isinstance(node.op, ast.And)
-                    self.b.cbranch(truth, *((following, after) if is_and else (after, following)))
-                    self.b.position_at_end(following)
-            self.b.branch(after)
-            self.b.position_at_end(after)
-            found = self.b.phi(ir.IntType(1))
-            for truth, block in ways:
-                found.add_incoming(truth, block)
-            return found
-        return self.b.icmp_signed("!=", self._value(node), WORD(0))
+                    self._branch(truth, *((following, after) if is_and else (after, following)))
+                    self._begin(following)
+            self._go(after)
+            self._begin(after)
+            return self._new(f"phi i1 {', '.join(ways)}")
+        return self._new(f"icmp ne i64 {self._value(node)}, 0")
 
-    def _value(self, node: ast.expr) -> Any:
+    def _value(self, node: ast.expr) -> str:
         """Return an expression as a word."""
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return WORD(int(node.value))
+            return str(int(node.value))
         if isinstance(node, ast.Name):
             if node.id in self._variables:
-                return self.b.load(self._variables[node.id])
+                return self._new(f"load i64, ptr {self._variables[node.id]}")
             found = self._globals.get(node.id)
             if isinstance(found, int):
-                return WORD(int(found))
+                return str(int(found))
         elif isinstance(node, ast.Subscript):
-            return self.b.load(self._place(node))
+            return self._new(f"load i64, ptr {self._place(node)}")
         elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             left, right = self._value(node.left), self._value(node.right)
-            return _OPERATORS[type(node.op)](self.b, left, right)
+            return self._new(f"{_OPERATORS[type(node.op)]} i64 {left}, {right}")
         elif isinstance(node, ast.IfExp):
             # Both are computed; that is quicker than to jump.
-            truth, one, other = (
-                self._truth(node.test),
-                self._value(node.body),
-                self._value(node.orelse),
-            )
-            return self.b.select(truth, one, other)
+            return self._chosen(self._truth(node.test), self._value(node.body), self._value(node.orelse))
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return self.b.neg(self._value(node.operand))
+            return self._new(f"sub i64 0, {self._value(node.operand)}")
         elif isinstance(node, (ast.Compare, ast.BoolOp, ast.UnaryOp)):
-            return self.b.zext(self._truth(node), WORD)
+            return self._new(f"zext i1 {self._truth(node)} to i64")
         elif isinstance(node, ast.Call):
             value = self._called(node)
             if value is not None:
-                return value
+                return str(value)
         raise self._refuse(node)
+
+    def _chosen(self, truth: str, one: str, other: str) -> str:
+        return self._new(f"select i1 {truth}, i64 {one}, i64 {other}")
 
     def _called(self, node: ast.expr) -> Any:
         """Emit a call; return its value, if it has one."""
@@ -287,11 +306,13 @@ class _Body:
         name = node.func.id
         found = self._globals.get(name)
         if isinstance(found, Primitive):
-            return found.emit(self.b, *words)
+            return found.emit(self._text, *words)
         if isinstance(found, FunctionType):
-            return self.b.call(self._module.define(found), words)
+            given = ", ".join(f"i64 {word}" for word in words)
+            return self._new(f"call i64 {self._module.define(found)}({given})")
         if name in _CHOSEN and len(words) == 2:
-            return self.b.select(self.b.icmp_signed(_CHOSEN[name], *words), *words)
+            truth = self._new(f"icmp {_CHOSEN[name]} i64 {words[0]}, {words[1]}")
+            return self._chosen(truth, words[0], words[1])
         raise self._refuse(node)
 
 
