@@ -25,6 +25,7 @@ dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -100,9 +101,7 @@ class _Maker:
         """Return a vector with a number in all lanes."""
         undefined = ir.Constant(kind, ir.Undefined)
         first = builder.insert_element(undefined, number, ir.IntType(32)(0))
-        return builder.shuffle_vector(
-            first, undefined, ir.VectorType(ir.IntType(32), self.lanes)([0] * self.lanes)
-        )
+        return builder.shuffle_vector(first, undefined, _from_lanes((0,) * self.lanes))
 
     def mask(self, builder: Any, last: Any, first: Any = None) -> Any:
         """Return the mask of the lanes from `first` (0) to before `last`."""
@@ -263,17 +262,13 @@ class _Maker:
             def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
                 vectors = cgutils.unpack_tuple(builder, args[0])
                 half = self.lanes // 2
-                kind = ir.VectorType(ir.IntType(32), self.lanes)
                 # Interleaving the first half of the rows with the second, log2(lanes) times.
                 low, high = (
-                    kind([i // 2 + start + self.lanes * (i % 2) for i in range(self.lanes)])
-                    for start in (0, half)
+                    [i // 2 + start + self.lanes * (i % 2) for i in range(self.lanes)] for start in (0, half)
                 )
                 for _ in range(self.lanes.bit_length() - 1):
                     vectors = [
-                        builder.shuffle_vector(
-                            vectors[i // 2], vectors[i // 2 + half], high if i % 2 else low
-                        )
+                        self.shuffle(builder, vectors[i // 2], vectors[i // 2 + half], high if i % 2 else low)
                         for i in range(self.lanes)
                     ]
                 return context.make_tuple(builder, sig.return_type, vectors)
@@ -382,7 +377,21 @@ class _Maker:
         return sum_lanes
 
     def shuffle(self, builder: Any, first: Any, second: Any, lanes: list[int]) -> Any:
-        return builder.shuffle_vector(first, second, ir.VectorType(ir.IntType(32), self.lanes)(lanes))
+        return builder.shuffle_vector(first, second, _from_lanes(tuple(lanes)))
+
+
+class _FromLanes(ir.Constant):  # type: ignore[misc]
+    """From which lanes those of a shuffled vector come, written once: a product of few columns has a hundred."""
+
+    def __init__(self, lanes: tuple[int, ...]) -> None:
+        super().__init__(ir.VectorType(ir.IntType(32), len(lanes)), None)
+        self._text = f"<{', '.join(f'i32 {lane}' for lane in lanes)}>"
+
+    def _get_reference(self) -> str:
+        return self._text
+
+
+_from_lanes = cache(_FromLanes)
 
 
 def _power_of_two(count: int) -> int:
