@@ -27,6 +27,7 @@ TREE = {
     "OutputsDifferWarning": ("TraceJitWarning",),
     "NotAcceleratedWarning": ("TraceJitWarning",),
     "RetraceWarning": ("TraceJitWarning",),
+    "LostChangeWarning": ("TraceJitWarning",),
     "ChangedTraceWarning": ("TraceJitWarning",),
     "CacheWarning": ("TraceJitWarning",),
 }

@@ -22,6 +22,7 @@ from tracejit.compare import first_difference
 from tracejit.errors import (
     ArgumentError,
     CacheError,
+    LostChangeWarning,
     NotAcceleratedWarning,
     OutputsDifferWarning,
     RetraceError,
@@ -48,6 +49,7 @@ _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
 _SHOWN = 20  # signatures in a notebook
+_RARE_HITS = 50.0  # percent of calls; with fewer, and a cache that was filled anew, users are told
 _HISTORY = 50  # calls that were recorded, remembered so that view() can show them
 
 
@@ -498,6 +500,10 @@ class AcceleratedFunction(Options):
             self._tell(finding.notice)
         if churning is not None:
             self._tell(self._churns(call, *churning))
+        if made.lost_change is not None:
+            self._tell(self._loses(*made.lost_change))
+        if self._tally.evicted >= self._cache_size and self.hit_rate < _RARE_HITS:
+            self._tell(self._turns_over(miss))
         return result
 
     def _churns(self, call: Call, place: int, needed: Needed) -> Notice:
@@ -509,6 +515,24 @@ class AcceleratedFunction(Options):
             "tracejit's and NumPy's functions instead of math's; if each value is meant to have a trace, raise "
             "max_variants.",
             RetraceWarning, needed.where, (needed.where, name),
+        )  # fmt: skip
+
+    def _loses(self, place: int, treedef: tree.TreeDef) -> Notice:
+        """Return what is to be said of a change of an argument that nobody will see."""
+        name = self._leaf_name(place, treedef)
+        return Notice(
+            f"{self._name} sets {name} and does not return what it set. Containers in arguments are copies, so "
+            "that the change is lost; return what has changed.",
+            LostChangeWarning, trace.user_location(), name,
+        )  # fmt: skip
+
+    def _turns_over(self, miss: Miss) -> Notice:
+        """Return what is to be said of a cache in which traces do not stay until they are used again."""
+        return Notice(
+            f"{self._name} is recorded in most calls: {self._tally.evicted} signatures of arguments were evicted, and "
+            f"{self.hit_rate:.0f} % of {self._calls} calls were replayed. {self._explain_miss(miss)} If so many "
+            f"signatures are meant, raise cache_size ({self._cache_size}).",
+            RetraceWarning, trace.user_location(), "turnover",
         )  # fmt: skip
 
     def _run_uncompiled(self, call: Call, refusal: trace.Refusal) -> Any:

@@ -16,7 +16,8 @@
     TraceJitWarning (UserWarning)
     ├── OutputsDifferWarning         a check found that a replay gives something else than the function
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
-    ├── RetraceWarning               a call is recorded, which the policy wants to be told
+    ├── RetraceWarning               a call is recorded, which the policy or a user wants to be told
+    ├── LostChangeWarning            a function changes an argument, which is a copy
     ├── ChangedTraceWarning          an audit found that the function does something else than its trace
     └── CacheWarning                 compiled kernels cannot be kept on disk
 
@@ -81,7 +82,11 @@ class NotAcceleratedWarning(TraceJitWarning):
 
 
 class RetraceWarning(TraceJitWarning):
-    """A call is recorded while the policy is "warn-on-retrace"."""
+    """A call is recorded while the policy is "warn-on-retrace", or nearly each call is."""
+
+
+class LostChangeWarning(TraceJitWarning):
+    """A function changes an argument and does not return it; arguments are copies, so the change is lost."""
 
 
 class ChangedTraceWarning(TraceJitWarning):

@@ -84,7 +84,10 @@ def why_missed(
         if asked:
             notes += f" Each value has a trace of its own, because {' and '.join(asked)}."
         if not plain:
-            notes += " A number that changes from call to call costs a trace each time: pass it as a dlarray."
+            notes += (
+                " A number of NumPy's that changes from call to call costs a trace each time: pass a Python number, "
+                f"such as float({names[places[0]]})."
+            )
         elif len(asked) < len(places):
             notes += " A number that takes a third value becomes an input of the trace, if it is only computed with."
     return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{notes}"

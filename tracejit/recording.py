@@ -41,7 +41,9 @@ def record(
     reads = CapturedState(function, call.leaves)
     with trace.Recorder(name, accelerating=True, state=reads) as recorder:
         args, kwargs = tree.unflatten(call.treedef, _inputs(recorder, call))
+        given, _ = tree.flatten((args, kwargs))
         leaves, treedef = tree.flatten(function(*args, **kwargs))
+        lost = _lost_change((args, kwargs), given, leaves)
         length = len(recorder.graph.nodes)
         results: list[Any] = []
         values: list[tuple[Value, dlarray]] = []
@@ -73,8 +75,19 @@ def record(
         recorder.refuse(*_unguarded(reads.unguarded))
     state = generator.joined(reads, recorder)
     made = Trace(graph, results, treedef, tally, call.key, recorder.guards, state, recorder.refusal, length)
+    made.lost_change = lost
     needed.update(recorder.needed)
     return made if recorder.replayable and not needed else None, made.assemble(arrays)
+
+
+def _lost_change(arguments: Any, given: list[Any], results: list[Any]) -> tuple[int, tree.TreeDef] | None:
+    """Return the place of an array that the function put into its arguments and did not return, among their leaves."""
+    now, treedef = tree.flatten(arguments)
+    kept = {id(leaf) for leaf in (*given, *results)}
+    for place, leaf in enumerate(now):
+        if id(leaf) not in kept and isinstance(leaf, (dlarray, np.ndarray, Number)):
+            return place, treedef
+    return None
 
 
 def _inputs(recorder: trace.Recorder, call: Call) -> list[Any]:

@@ -120,6 +120,9 @@ class Trace(Replayable):
         guards: Sequence[Guard] = (), state: State = NOTHING, refusal: trace.Refusal | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
+        self.lost_change: tuple[int, tree.TreeDef] | None = (
+            None  # an array that was put into an argument only
+        )
         super().__init__(results, treedef, key, state, len(graph.outputs) - 1 if guards else None)
         self.graph = graph
         self.guards = guards

@@ -1,6 +1,6 @@
 """adam_update_is_one_loop
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 2x3 float32
 input[1]: 2x3 float32
 input[2]: 2x3 float32

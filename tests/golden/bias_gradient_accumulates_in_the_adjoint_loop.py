@@ -1,6 +1,6 @@
 """bias_gradient_accumulates_in_the_adjoint_loop
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 4x3 float32
 input[1]: 3 float32
 input[2]: 4x3 float32

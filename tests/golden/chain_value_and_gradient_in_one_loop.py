@@ -1,6 +1,6 @@
 """chain_value_and_gradient_in_one_loop
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 6 float32
 output[0]: 6 float32
 output[1]: 6 float32

@@ -1,6 +1,6 @@
 """column_sum_keeps_the_inner_axis_innermost
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 3x4 float32
 output[0]: 4 float32
 """

@@ -1,6 +1,6 @@
 """cross_entropy_is_one_kernel
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 3x70 float32
 input[1]: 3x70 float32
 output[0]: scalar float32

@@ -1,6 +1,6 @@
 """product_goes_on_with_its_rows
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 9x3 float32
 input[1]: 3x64 float32
 input[2]: 64 float32

@@ -1,6 +1,6 @@
 """reshape_and_transpose_are_free
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 2x2x3 float32
 output[0]: 3x4 float32
 """

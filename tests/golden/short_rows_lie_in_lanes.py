@@ -1,6 +1,6 @@
 """short_rows_lie_in_lanes
 
-1 launches of 1 kernels; arena 64 bytes.
+1 launch of 1 kernel; arena 64 bytes.
 input[0]: 20x4 float32
 output[0]: 20x4 float32
 """

@@ -1,6 +1,6 @@
 """softmax_is_three_passes_of_one_kernel
 
-1 launches of 1 kernels; arena 320 bytes.
+1 launch of 1 kernel; arena 320 bytes.
 input[0]: 3x70 float32
 output[0]: 3x70 float32
 """

@@ -1,6 +1,6 @@
 """transposes_are_flags_of_blas
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 3x4 float32
 input[1]: 5x3 float32
 output[0]: 4x5 float32

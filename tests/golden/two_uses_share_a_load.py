@@ -1,6 +1,6 @@
 """two_uses_share_a_load
 
-1 launches of 1 kernels; arena 0 bytes.
+1 launch of 1 kernel; arena 0 bytes.
 input[0]: 5 float32
 output[0]: 5 float32
 """

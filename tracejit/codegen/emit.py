@@ -15,7 +15,7 @@ from tracejit.passes.launches import KernelLaunch, Section, Single
 from tracejit.passes.lower import Access
 from tracejit.passes.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
-from tracejit.words import printable
+from tracejit.words import count, printable
 
 Origins = dict[str, dict[str, Node]]
 
@@ -128,7 +128,8 @@ def module_source(
     """
     parts = [
         f'"""{_in_docstring(title)}\n\n'
-        f"{program.launches} launches of {len(program.kernels)} kernels; arena {program.arena_bytes} bytes.\n"
+        f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}; arena "
+        f"{program.arena_bytes} bytes.\n"
         + "".join(f"input[{i}]: {aval}\n" for i, aval in enumerate(program.inputs))
         + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
         + '"""\n'

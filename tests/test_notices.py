@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Warnings about what is hardly meant: changes of arguments that are lost, calls that are hardly ever replayed."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+
+@dataclass
+class Model:
+    w: Any
+    steps: int = 0
+
+
+def in_a_dict(p: Any, x: Any) -> Any:
+    loss = ((p["w"] * x) ** 2).sum()
+    p["w"] = p["w"] - 0.1 * tj.dlgradient(loss, p["w"])
+    return loss
+
+
+def in_a_list(p: Any, x: Any) -> Any:
+    p["old"].append(x.sum())
+    return x * 2
+
+
+def in_an_object(p: Any, x: Any) -> Any:
+    p["model"].w = p["model"].w * x
+    p["model"].steps += 1
+    return x * 2
+
+
+LOST: list[tuple[Callable[..., Any], Any, str]] = [
+    (in_a_dict, lambda: {"w": tj.dlarray(np.ones(3))}, "p['w']"),
+    (in_a_list, lambda: {"old": [], "w": 1}, "p['old'][0]"),
+    (in_an_object, lambda: {"model": Model(tj.dlarray(np.ones(3)))}, "p['model'].w"),
+]
+
+
+@pytest.mark.parametrize(("function", "given", "name"), LOST)
+def test_a_change_of_an_argument_that_is_lost(function: Any, given: Any, name: str) -> None:
+    step = tj.dlaccelerate(function)
+    with pytest.warns(tj.LostChangeWarning) as found:
+        for _ in range(4):
+            step(given(), np.ones(3))
+    assert [str(each.message) for each in found] == [
+        f"{function.__name__} sets {name} and does not return what it set. Containers in arguments are copies, "
+        "so that the change is lost; return what has changed."
+    ]
+    assert found[0].filename == __file__
+
+
+def test_a_change_that_is_returned_is_not_lost() -> None:
+    @tj.dlaccelerate
+    def step(p: Any, x: Any) -> Any:
+        p["w"] = p["w"] * x
+        p["name"] = "changed"
+        p.pop("unused", None)
+        x[0] = 1.0
+        return p, x.sum()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            step({"w": tj.dlarray(np.ones(3)), "unused": 1}, tj.dlarray(np.ones(3)))
+
+
+def turnover(function: Any, calls: int, given: Callable[[int], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for i in range(calls):
+            function(np.ones(3), given(i))
+    return [str(each.message) for each in found if each.category is tj.RetraceWarning]
+
+
+def test_numbers_of_numpy_that_change() -> None:
+    scaled = tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4)
+    (text,) = turnover(scaled, 30, lambda i: np.float64(0.5 * i + 0.25))
+    assert text.endswith(
+        "was np.float64(3.25), is np.float64(3.75). A number of NumPy's that changes from call to call costs a trace "
+        "each time: pass a Python number, such as float(rate). If so many signatures are meant, raise cache_size (4)."
+    )
+    assert (
+        "is recorded in most calls: 4 signatures of arguments were evicted, and 0 % of 8 calls were replayed."
+        in text
+    )
+    assert (
+        turnover(tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4), 30, lambda i: 0.5 * i + 0.25) == []
+    )
+
+
+def test_sizes_that_come_back_are_no_turnover() -> None:
+    summed = tj.dlaccelerate(lambda x, y: x.sum() + y.sum(), cache_size=4, confirm=0)
+    assert turnover(summed, 60, lambda i: np.ones(1 + i // 10)) == []
+    (text,) = turnover(
+        tj.dlaccelerate(lambda x, y: x.sum() + y.sum(), cache_size=4), 40, lambda i: np.ones(1 + i)
+    )
+    assert "y was 7 float64, is 8 float64" in text
