@@ -82,11 +82,11 @@ def test_numbers_of_numpy_that_change() -> None:
     scaled = tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4)
     (text,) = turnover(scaled, 30, lambda i: np.float64(0.5 * i + 0.25))
     assert text.endswith(
-        "was np.float64(3.25), is np.float64(3.75). A number of NumPy's that changes from call to call costs a trace "
+        "was np.float64(11.25), is np.float64(11.75). A number of NumPy's that changes from call to call costs a trace "
         "each time: pass a Python number, such as float(rate). If so many signatures are meant, raise cache_size (4)."
     )
     assert (
-        "is recorded in most calls: 4 signatures of arguments were evicted, and 0 % of 8 calls were replayed."
+        "is recorded in most calls: 20 signatures of arguments were evicted, and 0 % of 24 calls were repayed."
         in text
     )
     assert (
@@ -100,4 +100,4 @@ def test_sizes_that_come_back_are_no_turnover() -> None:
     (text,) = turnover(
         tj.dlaccelerate(lambda x, y: x.sum() + y.sum(), cache_size=4), 40, lambda i: np.ones(1 + i)
     )
-    assert "y was 7 float64, is 8 float64" in text
+    assert "y was 23 float64, is 24 float64" in text

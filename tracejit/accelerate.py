@@ -49,7 +49,10 @@ _CALL_PATHS = 4  # tried in turn before the key of a call is made
 _POLICY = 'set_policy("default") allows recordings.'
 _EVICTED_KEPT = 1000  # remembered so that explain() can tell
 _SHOWN = 20  # signatures in a notebook
-_RARE_HITS = 50.0  # percent of calls; with fewer, and a cache that was filled anew, users are told
+_RARE_HITS = (
+    50.0  # percent of calls; with fewer, and with as many evicted as are kept and as these, users are told
+)
+_MANY_EVICTED = 20
 _HISTORY = 50  # calls that were recorded, remembered so that view() can show them
 
 
@@ -502,7 +505,7 @@ class AcceleratedFunction(Options):
             self._tell(self._churns(call, *churning))
         if made.lost_change is not None:
             self._tell(self._loses(*made.lost_change))
-        if self._tally.evicted >= self._cache_size and self.hit_rate < _RARE_HITS:
+        if self._tally.evicted >= max(self._cache_size, _MANY_EVICTED) and self.hit_rate < _RARE_HITS:
             self._tell(self._turns_over(miss))
         return result
 
