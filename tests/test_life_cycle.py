@@ -286,6 +286,7 @@ class TestProcess:
 
 
 class TestThreads:
+    @pytest.mark.filterwarnings("ignore:.* is recorded in most calls")
     def test_many_keys_and_variants_at_once(self):
         fun = dlaccelerate(
             lambda x, k: (x * k if x.sum() > 0 else -x, dlgradient((x**2).sum() * k, x)), cache_size=3

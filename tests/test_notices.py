@@ -86,7 +86,7 @@ def test_numbers_of_numpy_that_change() -> None:
         "each time: pass a Python number, such as float(rate). If so many signatures are meant, raise cache_size (4)."
     )
     assert (
-        "is recorded in most calls: 20 signatures of arguments were evicted, and 0 % of 24 calls were repayed."
+        "is recorded in most calls: 20 signatures of arguments were evicted, and 0 % of 24 calls were replayed."
         in text
     )
     assert (

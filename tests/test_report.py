@@ -96,7 +96,9 @@ class TestExplain:
         both = f"{needs.format('p')} and float() at {line} needs n as a Python number."
         assert told(0.8, 2.0, 9.0).endswith(f"n was 8.0, is 9.0. {both}")
         told(np.float32(0.5), 1.0)
-        assert told(np.float32(0.25), 1.0).endswith("costs a trace each time: pass it as a dlarray.")
+        assert told(np.float32(0.25), 1.0).endswith(
+            "costs a trace each time: pass a Python number, such as float(p)."
+        )
 
     def test_many_guards(self):
         def fun(x):

@@ -531,10 +531,11 @@ class AcceleratedFunction(Options):
 
     def _turns_over(self, miss: Miss) -> Notice:
         """Return what is to be said of a cache in which traces do not stay until they are used again."""
+        larger = f" If so many signatures are meant, raise cache_size ({self._cache_size})."
         return Notice(
             f"{self._name} is recorded in most calls: {self._tally.evicted} signatures of arguments were evicted, and "
-            f"{self.hit_rate:.0f} % of {self._calls} calls were replayed. {self._explain_miss(miss)} If so many "
-            f"signatures are meant, raise cache_size ({self._cache_size}).",
+            f"{self.hit_rate:.0f} % of {self._calls} calls were replayed. "
+            f"{self._explain_miss(miss)}{'' if miss.evicted else larger}",
             RetraceWarning, trace.user_location(), "turnover",
         )  # fmt: skip
 
