@@ -16,8 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
+from tracejit.kernels.machine import call_kernel
 
 SIZES = (
     (128, 64, 64), (64, 128, 128), (64, 64, 64), (32, 4, 32), (32, 32, 32), (32, 32, 2), (128, 128, 10), (128, 10, 128),
@@ -96,25 +99,20 @@ def measure(m: int, k: int, n: int, dtype: str, repeats: int) -> dict[str, tuple
     return {name: (min(found), float(np.median(found))) for name, found in times.items()}
 
 
-_LOOPED = []
+def _loop(address: int, arguments: int, count: int) -> None:  # a function of words
+    for _ in range(count):
+        call_kernel(address, arguments)
 
 
-def looped() -> ctypes._CFuncPtr:  # type: ignore[name-defined]
+@cache
+def looped() -> Any:
     """Return a compiled function (address, arguments, count) that calls a kernel `count` times."""
-    if not _LOOPED:
-        import numba
-        from numba.core import types
-        from tracejit.kernels.machine import call
+    from tracejit.backend import objects, wordcode
 
-        def loop(address: int, arguments: int, count: int) -> None:
-            for _ in range(count):
-                call(address, arguments)
-
-        kind = types.void(types.intp, types.CPointer(types.intp), types.intp)
-        callback = numba.cfunc(kind)(loop)
-        signature = ctypes.CFUNCTYPE(None, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_ssize_t)
-        _LOOPED.extend([signature(callback.address), callback])
-    return _LOOPED[0]
+    lowered = wordcode.lower(_loop, "benchmark_loop")
+    code, needs = lowered.object_code()
+    address = objects.load(lowered.symbol, code, needs)
+    return ctypes.CFUNCTYPE(None, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_ssize_t)(address)
 
 
 def main() -> None:

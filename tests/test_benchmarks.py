@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The benchmarks run: a tiny workload of ours in this process, without Numba and without peers."""
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks import bench_captured, bench_random, internals, report
+from benchmarks import bench_captured, bench_products, bench_random, internals, report
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.nested import leaves, mapped
@@ -123,3 +124,10 @@ def test_an_unknown_name_is_an_error(capsys) -> None:
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "no workload is called nothing" in capsys.readouterr().err
+
+
+def test_products_are_called_by_a_compiled_loop() -> None:
+    seen = []
+    kernel = ctypes.CFUNCTYPE(None, ctypes.c_ssize_t)(seen.append)
+    bench_products.looped()(ctypes.cast(kernel, ctypes.c_void_p).value, 48, 5)
+    assert seen == [48] * 5
