@@ -3,8 +3,8 @@
 
 Note [patterns]
 To take the arguments of a call apart in Python, and to put the result together, takes longer than a small program
-runs: 0.1 us for each array. So both are done here, by tables that callpath.py writes for each trace. A pattern says
-what the arguments have to be, one container or leaf after the other, each of which has a number: the arguments
+runs: 0.1 us for each array. So both are done here, by tables that tracejit/patterns.py writes for each trace. A pattern
+says what the arguments have to be, one container or leaf after the other, each of which has a number: the arguments
 themselves are object 0, and what is in a container gets the numbers that the pattern says.
 
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...

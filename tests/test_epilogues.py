@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from pools import check_same_bits
 from races import check_races
 
 from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.backend import cpu
 from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import gemm
 from tracejit.codegen.alike import Emissions
@@ -229,16 +228,7 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch)
     graph = graph_of(layers, (256, 64), *[(64, 64)] * 6)
     program = pipeline.build(graph)
     assert program.rows[0].note == "matmul, tanh" and program.rows[0].parts > 1
-    arrays = arrays_of(graph)
-    found = []
-    for size in (0, 2, 4):
-        pool = Pool(size) if size else None
-        monkeypatch.setattr(cpu, "pool", lambda code, pool=pool: pool)
-        run = CpuExecutable(program)
-        found += [[part.tobytes() for part in run(arrays)] for _ in range(20)]
-        if pool is not None:
-            pool.stop()
-    assert all(each == found[0] for each in found)
+    check_same_bits(program, arrays_of(graph), 20, monkeypatch)
 
 
 def test_a_band_that_goes_on_with_rows_of_another_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import test_parts
 from graphs import Maker, random_case
+from pools import check_same_bits
 from races import check_races
 
 import tracejit as tj
 from tracejit import pipeline, trace
 from tracejit.aval import Aval
-from tracejit.backend import cpu
 from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.pool import Pool
 from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes import epilogues, pieces, plan, products
@@ -369,16 +368,8 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch)
     assert sum(row.length > 1 and row.part == 0 for row in program.rows) > 6
     rng = np.random.default_rng(3)
     arrays = [rng.standard_normal(v.shape).astype(F32) / 8 for v in graph.inputs]
-    found = []
-    for size in (0, 2, 4):
-        pool = Pool(size) if size else None
-        monkeypatch.setattr(cpu, "pool", lambda code, pool=pool: pool)
-        run = CpuExecutable(program)
-        found += [[part.tobytes() for part in run(arrays)] for _ in range(40)]
-        if pool is not None:
-            pool.stop()
-    assert all(each == found[0] for each in found)
-    for got, want in zip(run(arrays), evaluate(graph, arrays), strict=True):
+    results = check_same_bits(program, arrays, 40, monkeypatch)
+    for got, want in zip(results, evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-6)
 
 

@@ -40,8 +40,8 @@ def record(
     name = tally.name
     reads = CapturedState(function, call.leaves)
     with trace.Recorder(name, accelerating=True, state=reads) as recorder:
-        args, kwargs = tree.unflatten(call.treedef, _inputs(recorder, call))
-        given, _ = tree.flatten((args, kwargs))
+        given = _inputs(recorder, call)
+        args, kwargs = tree.unflatten(call.treedef, given)
         leaves, treedef = tree.flatten(function(*args, **kwargs))
         lost = _lost_change((args, kwargs), given, leaves)
         length = len(recorder.graph.nodes)
