@@ -10,8 +10,8 @@ import numpy as np
 import tracejit as tj
 from benchmarks.internals import Rows, fastest
 from benchmarks.report import environment, table
-from tracejit import trace
-from tracejit.captured import CapturedState
+from tracejit.capture.state import CapturedState
+from tracejit.record import recorder as trace
 
 SIZE = 8
 

@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tracejit.kernels.machine import call_kernel
+from tracejit.kernels.executor.machine import call_kernel
 
 SIZES = (
     (128, 64, 64), (64, 128, 128), (64, 64, 64), (32, 4, 32), (32, 32, 32), (32, 32, 2), (128, 128, 10), (128, 10, 128),
@@ -33,13 +33,13 @@ Call = tuple[int, Sequence[int]]  # the address of a kernel, and its arguments
 
 def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]], list[np.ndarray]]:
     """Return, by name, the kernels to launch for each way to multiply, and the arrays they work on."""
-    from tracejit.backend.compiled import compiled
-    from tracejit.backend.cpu import _symbol_address
     from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
-    from tracejit.passes.launches import KernelLaunch
-    from tracejit.passes.lower import Access
-    from tracejit.passes.products import WIDE_BYTES
+    from tracejit.compile.registry import compiled
+    from tracejit.passes.loops.launches import KernelLaunch
+    from tracejit.passes.loops.lower import Access
+    from tracejit.passes.loops.products import WIDE_BYTES
+    from tracejit.runtime.cpu import _symbol_address
 
     kind = np.dtype(dtype)
     rng = np.random.default_rng(0)
@@ -107,9 +107,9 @@ def _loop(address: int, arguments: int, count: int) -> None:  # a function of wo
 @cache
 def looped() -> Any:
     """Return a compiled function (address, arguments, count) that calls a kernel `count` times."""
-    from tracejit.backend import objects, wordcode
+    from tracejit.compile import machine_words, objects
 
-    lowered = wordcode.lower(_loop, "benchmark_loop")
+    lowered = machine_words.lower(_loop, "benchmark_loop")
     code, needs = lowered.object_code()
     address = objects.load(lowered.symbol, code, needs)
     return ctypes.CFUNCTYPE(None, ctypes.c_ssize_t, ctypes.c_void_p, ctypes.c_ssize_t)(address)

@@ -4,10 +4,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit import roofline, trace, tree
+from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.describe import roofline
 from tracejit.ir import Graph
-from tracejit.passes.simplify import simplify
+from tracejit.passes.graph.simplify import simplify
+from tracejit.record import recorder as trace
 
 
 @dataclass(frozen=True)

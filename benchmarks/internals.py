@@ -26,9 +26,10 @@ from benchmarks.run import ROOT
 from benchmarks.workload import Workload
 from benchmarks.workloads.elementwise import calls
 from benchmarks.workloads.recurrent import rnn
-from tracejit import pipeline, trace
+from tracejit import pipeline
 from tracejit.ir import Graph
-from tracejit.replay import Replay
+from tracejit.record import recorder as trace
+from tracejit.traces.replay import Replay
 
 COUNTS = (100, 1_000, 10_000, 100_000)
 OPS_PER_STEP = 18  # of the recurrent network whose loops are built: forward and adjoint, about

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import settings
 from interpreted import interpreted
 
-from tracejit import config, replay
-from tracejit.trace import Recorder
+from tracejit import config
+from tracejit.record.recorder import Recorder
+from tracejit.traces import replay
 
 settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
 settings.load_profile("fast")

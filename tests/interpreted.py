@@ -3,7 +3,7 @@
 
 from itertools import zip_longest
 
-from tracejit.backend import python
+from tracejit.runtime import python
 
 
 def interpreted(program, title, layouts=()):

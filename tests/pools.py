@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tracejit.backend import cpu
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.pool import Pool
 from tracejit.program import Program
+from tracejit.runtime import cpu
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.thread_pool import Pool
 
 
 def check_same_bits(

@@ -3,10 +3,11 @@
 
 import numpy as np
 
-from tracejit import trace, tree
-from tracejit.backend.python import PythonExecutable
+from tracejit import tree
 from tracejit.ir import verify
 from tracejit.pipeline import build
+from tracejit.record import recorder as trace
+from tracejit.runtime.python import PythonExecutable
 
 
 def program_of(fun, *args, rtol=1e-12):

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tracejit.ir import Value
-from tracejit.passes.launches import KernelLaunch, NestLaunch, Section, Single
-from tracejit.passes.lower import IN_PLACE, Access, Accumulate
-from tracejit.passes.plan import Place, Plan
+from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
+from tracejit.passes.loops.lower import IN_PLACE, Access, Accumulate
+from tracejit.passes.schedule.plan import Plan
+from tracejit.program import Place
 
 
 class Touch(NamedTuple):

@@ -35,11 +35,11 @@ from tracejit import (
     dlarray,
     dlfeval,
     dlgradient,
-    replay,
-    trace,
     tree,
 )
-from tracejit.backend import python
+from tracejit.record import recorder
+from tracejit.runtime import python
+from tracejit.traces import replay
 
 
 def dlaccelerate(function=None, **options):
@@ -976,7 +976,7 @@ class TestErrors:
         for _ in range(2):
             with pytest.raises(KeyError, match="no"):
                 fun(vector(1))
-            assert fun.occupancy == 0.0 and fun.stats.traces == 0 and trace.recorder() is None
+            assert fun.occupancy == 0.0 and fun.stats.traces == 0 and recorder.recorder() is None
         fail = False
         for _ in range(3):
             assert fun(vector(1)).item() == 2.0 and fun.occupancy == 2.0
@@ -1178,7 +1178,7 @@ class TestWithin:
         recorders = []
 
         def outer(x):
-            recorders.append(weakref.ref(trace.recorder()))
+            recorders.append(weakref.ref(recorder.recorder()))
             return fun(x) * np.ones(5)
 
         dlfeval(outer, vector(1))

@@ -19,11 +19,11 @@ import pytest
 import tracejit as tj
 from tracejit import cli, config
 from tracejit.cache import archive
-from tracejit.cache.entry import Entry, Key, encode
-from tracejit.cache.folder import Folder
-from tracejit.cache.programs import Programs
-from tracejit.cache.store import SUFFIX, Store
 from tracejit.errors import CacheError
+from tracejit.store.entry import Entry, Key, encode
+from tracejit.store.folder import Folder
+from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.programs import Programs
 
 
 def entry(number: int, **parts: str) -> Entry:
@@ -133,7 +133,7 @@ def test_damaged_entries_are_left_out_or_written_over(built: Path, tmp_path: Pat
 
 
 def test_kernels_of_other_machines_are_counted(go: Callable[[str], Path], tmp_path: Path) -> None:
-    from tracejit.backend.key import key_of
+    from tracejit.compile.key import key_of
 
     root = go("built")
     here = key_of("kernel", "")
@@ -157,7 +157,7 @@ def test_what_is_unpacked_is_used(tmp_path: Path) -> None:
     code = (
         "import sys, numpy as np, tracejit as tj; f = tj.dlaccelerate(lambda x: np.tanh(x) * 2, confirm=0); "
         "f(np.ones(3)); "
-        "f(np.ones(3)); from tracejit.backend.compiled import compiled; print(compiled.compiled, 'numba' in "
+        "f(np.ones(3)); from tracejit.compile.registry import compiled; print(compiled.compiled, 'numba' in "
         "sys.modules)"
     )
 

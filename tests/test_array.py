@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, DTypeError, TraceError, dlarray
-from tracejit.guards import conjunction
 from tracejit.ir import evaluate
+from tracejit.record.guards import conjunction
 
 if TYPE_CHECKING:
     from typing import assert_type

@@ -11,13 +11,13 @@ import pytest
 from test_warm_start import half, key_of_half, run_half
 
 from tracejit import config
-from tracejit.backend.compiled import Compiled
-from tracejit.backend.key import key_of
-from tracejit.cache.entry import Entry, decode, encode
-from tracejit.cache.store import SUFFIX, store
 from tracejit.codegen.nest import NAME, named
+from tracejit.compile.key import key_of
+from tracejit.compile.registry import Compiled
 from tracejit.errors import CacheWarning
 from tracejit.program import Kernel
+from tracejit.store.entry import Entry, decode, encode
+from tracejit.store.kernels import SUFFIX, store
 
 NOBODY = 4321
 
@@ -53,7 +53,7 @@ def entries(root: Path) -> tuple[Entry, Entry]:
 
 def is_compiled_anew(told: str = "") -> None:
     """Check that half is compiled, and that this is said where the whole folder is not used."""
-    from tracejit.cache import store as stores
+    from tracejit.store import kernels as stores
 
     stores._store.cache_clear()  # as in a new process
     table = Compiled()

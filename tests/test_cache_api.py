@@ -14,9 +14,9 @@ import pytest
 import tracejit as tj
 from tracejit import cli, config
 from tracejit.cache import inspect as verbs
-from tracejit.cache.entry import Entry, Key
-from tracejit.cache.store import Store
 from tracejit.errors import CacheError
+from tracejit.store.entry import Entry, Key
+from tracejit.store.kernels import Store
 
 
 @pytest.fixture
@@ -121,4 +121,4 @@ def test_importing_tracejit_does_not_load_what_looks_into_the_cache() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
     assert "tracejit.cache" in loaded
-    assert not {"tracejit.cache.inspect", "tracejit.cache.compared", "tracejit.cache.store"} & {*loaded}
+    assert not {"tracejit.cache.inspect", "tracejit.cache.compared", "tracejit.store.kernels"} & {*loaded}

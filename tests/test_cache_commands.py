@@ -15,10 +15,10 @@ import pytest
 
 from tracejit import cli, config
 from tracejit.cache import inspect
-from tracejit.cache.entry import Entry, Key
-from tracejit.cache.programs import SCHEMA, Programs
-from tracejit.cache.store import SUFFIX, Store
-from tracejit.words import size as in_words
+from tracejit.store.entry import Entry, Key
+from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.programs import SCHEMA, Programs
+from tracejit.util.text import size as in_words
 
 AT = time.mktime((2026, 5, 4, 3, 2, 1, 0, 0, -1))
 

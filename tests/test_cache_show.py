@@ -12,8 +12,8 @@ import pytest
 
 import tracejit
 from tracejit import cli, config
-from tracejit.cache.programs import Programs
-from tracejit.cache.store import SUFFIX
+from tracejit.store.kernels import SUFFIX
+from tracejit.store.programs import Programs
 
 TRAIN = """\
 import numpy as np
@@ -257,7 +257,7 @@ def test_a_kernel_that_the_program_does_not_have(capsys, root) -> None:
 
 
 def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path) -> None:
-    from tracejit.cache.entry import decode, encode
+    from tracejit.store.entry import decode, encode
 
     other = tmp_path / "cache"
     for folder in ("kernels", "programs"):

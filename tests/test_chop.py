@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from programs import program_of
 
 import tracejit as tj
-from tracejit.backend.python import PythonExecutable
 from tracejit.ir import evaluate
-from tracejit.passes import chop
+from tracejit.passes.fusion import chop
 from tracejit.pipeline import build
+from tracejit.runtime.python import PythonExecutable
 
 
 @settings(max_examples=60)

@@ -17,18 +17,18 @@ from test_structure import CALLS, names_needed
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend import compiler
-from tracejit.backend.compiled import compiled
-from tracejit.backend.compiler import namespace
-from tracejit.backend.cpu import CpuExecutable
 from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
+from tracejit.compile import numba_target
+from tracejit.compile.numba_target import namespace
+from tracejit.compile.registry import compiled
 from tracejit.errors import CodegenError, DTypeError
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Layout, Scalar
 from tracejit.pipeline import build
 from tracejit.program import Kernel, Program
+from tracejit.runtime.cpu import CpuExecutable
 
 ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.name not in ("cast", "where")]
 ROUNDED_RIGHT = (
@@ -215,7 +215,7 @@ def test_reductions_of_thousands(dtype: str) -> None:
 def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
     source = "def half(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"
     source += "    for i in range(args[0]):\n        y[i] = f32(0.5) * x[i]\n"
-    assembly = compiler.lower(Kernel("half", source)).assembly()
+    assembly = numba_target.lower(Kernel("half", source)).assembly()
     assert ("zmm" in assembly) == (target.vector_bytes() == 64)
 
 
@@ -223,7 +223,7 @@ def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
 def test_loops_with_a_call_for_huge_numbers_are_vectorised(name: str) -> None:
     source = "def circular(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"
     source += f"    for i in range(args[0]):\n        y[i] = {name}_f32(x[i])\n"
-    assembly = compiler.lower(Kernel("circular", source)).assembly()
+    assembly = numba_target.lower(Kernel("circular", source)).assembly()
     # The variant of the C library's function for a whole vector, which the loop calls.
     assert f"tracejit_{name}_float_{target.vector_bytes() // 4}" in assembly
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tracejit import cli
-from tracejit.cache.programs import Programs
 from tracejit.commands import grammar, shells
 from tracejit.commands.arguments import Parser
+from tracejit.store.programs import Programs
 
 COMMANDS = ["cache", "completion", "demo"]
 FUNCTIONS = ["f.<locals>.step", "evaluate", "step, forward"]

@@ -6,8 +6,8 @@ import pytest
 from programs import program_of
 
 import tracejit as tj
-from tracejit import trace
 from tracejit.errors import DimsError
+from tracejit.record import recorder as trace
 from tracejit.testing import check_gradients
 
 SIZES = {"B": 2, "T": 3, "C": 4, "S": 5, "U": 6}

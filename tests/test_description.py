@@ -12,14 +12,14 @@ from graphs import random_case
 from tracejit import dlaccelerate, dlarray, pipeline
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.description import Description, Operation, Pair, Result, Stages, describe
+from tracejit.describe.program import Description, Operation, Pair, Result, Stages, describe
 from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Layout, Pieces
-from tracejit.passes.apart import Apart
-from tracejit.passes.chop import LARGEST
-from tracejit.passes.plan import Place
-from tracejit.replay import Replay
+from tracejit.passes.fusion.chop import LARGEST
+from tracejit.passes.fusion.reasons import Apart
+from tracejit.program import Place
+from tracejit.traces.replay import Replay
 
 F32 = np.dtype(np.float32)
 
@@ -389,8 +389,8 @@ def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyP
 
 def test_a_sum_of_what_bands_summed_that_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands for the product: what adds it up is no operation of the graph."""
-    monkeypatch.setattr("tracejit.passes.parts.LEAST_NS", 100.0)
-    monkeypatch.setattr("tracejit.passes.parts.PART_NS", 50.0)
+    monkeypatch.setattr("tracejit.passes.loops.parts.LEAST_NS", 100.0)
+    monkeypatch.setattr("tracejit.passes.loops.parts.PART_NS", 50.0)
 
     def layers(b: Any) -> tuple[Value, ...]:
         x, w = inputs(b, (256, 20), (20, 20))

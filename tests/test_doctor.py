@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from tracejit import cli, config, doctor
-from tracejit.backend import compiled, compiler, pool
 from tracejit.cache.inspect import Info
+from tracejit.compile import numba_target, registry
 from tracejit.doctor import facts, findings, trial
 from tracejit.doctor.facts import Blas, CacheFolder, Cuda, Facts, Interpreter, Machine, Setting
 from tracejit.doctor.system import System
 from tracejit.doctor.trial import Compiling, Step, Threads, Trial
+from tracejit.runtime import thread_pool
 
 MIB = 1 << 20
 
@@ -296,8 +297,8 @@ class TestFacts:
         assert facts.machine(Faked()).governor is None and facts.machine(Faked()).processor
 
     def test_without_llvmlite(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "tracejit.backend.objects", None)
-        monkeypatch.delattr("tracejit.backend.objects", raising=False)
+        monkeypatch.setitem(sys.modules, "tracejit.compile.objects", None)
+        monkeypatch.delattr("tracejit.compile.objects", raising=False)
         found = facts.machine(Faked())
         assert (found.compiler_name, found.features) == (None, [])
 
@@ -458,7 +459,7 @@ class TestTrial:
         assert not logging.getLogger("tracejit").disabled
 
     def test_on_one_thread(self, monkeypatch):
-        monkeypatch.setattr(pool, "_pool", None)
+        monkeypatch.setattr(thread_pool, "_pool", None)
         monkeypatch.setattr(config.settings, "threads", 1)
         assert trial.attempt(but(HEALTHY, setting__threads=(1, "default"))).threads == Threads(1)
 
@@ -466,7 +467,7 @@ class TestTrial:
         def fail(*_):
             raise TypeError("compile_extra() missing 1 argument\nand more lines")
 
-        monkeypatch.setattr(compiler, "_lowered", fail)
+        monkeypatch.setattr(numba_target, "_lowered", fail)
         found = trial.attempt(HEALTHY)
         assert found == Trial(Compiling("TypeError: compile_extra() missing 1 argument"), None, None)
 
@@ -499,8 +500,8 @@ class TestTrial:
         assert trial.attempt(HEALTHY).step.difference == "0.0001"
 
     def test_kernels_that_are_not_kept(self, monkeypatch):
-        monkeypatch.setattr("tracejit.backend.key.key_of", lambda *_: None)
-        monkeypatch.setattr(compiled, "key_of", lambda *_: None)
+        monkeypatch.setattr("tracejit.compile.key.key_of", lambda *_: None)
+        monkeypatch.setattr(registry, "key_of", lambda *_: None)
         step = trial.attempt(HEALTHY).step
         assert (step.error, step.kept, step.load_ms) == (None, 0, 0.0)
 
@@ -508,8 +509,8 @@ class TestTrial:
         def fail(*_):
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(pool, "_pool", None)
-        monkeypatch.setattr(pool, "Pool", fail)
+        monkeypatch.setattr(thread_pool, "_pool", None)
+        monkeypatch.setattr(thread_pool, "Pool", fail)
         monkeypatch.setattr(config.settings, "threads", 2)
         found = trial.attempt(but(HEALTHY, setting__threads=(2, "default"))).threads
         assert found == Threads(2, "RuntimeError: can't start new thread")

@@ -10,14 +10,14 @@ from races import check_races
 
 from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import gemm
-from tracejit.codegen.alike import Emissions
 from tracejit.codegen.epilogue import emit_product
+from tracejit.codegen.memo import Emissions
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes import epilogues, sections
-from tracejit.passes.launches import KernelLaunch, Launch, NestLaunch, Section
+from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section
+from tracejit.passes.schedule import epilogues, sections
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.python import PythonExecutable
 
 Steps = Callable[..., Sequence[Value]]
 

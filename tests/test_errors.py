@@ -106,7 +106,7 @@ def test_errors_are_builtin_errors_as_well(make, error, builtin, text):
 
 class TestPlaces:
     def test_unknown(self):
-        from tracejit.trace import describe_location
+        from tracejit.record.recorder import describe_location
 
         assert describe_location(None) == "an unknown place" and describe_location(("a.py", 3)) == "a.py:3"
 

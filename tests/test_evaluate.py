@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit import ArgumentError, GradientError, TraceError, dlarray, dlfeval, dlgradient
-from tracejit.trace import Recorder
+from tracejit.record.recorder import Recorder
 
 
 def gradient_of(fun, *args):

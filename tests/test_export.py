@@ -22,13 +22,13 @@ import pytest
 
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
-from tracejit.artefact import machine
-from tracejit.backend import ahead, objects
-from tracejit.backend.ahead import LEVELS, runs_here
-from tracejit.backend.lowering import lower
-from tracejit.captured import CapturedState
+from tracejit.capture.state import CapturedState
 from tracejit.codegen import gemm, target
-from tracejit.passes import products
+from tracejit.compile import ahead, objects
+from tracejit.compile.ahead import LEVELS, runs_here
+from tracejit.compile.lower import lower
+from tracejit.export import machine
+from tracejit.passes.loops import products
 
 HERE = [level for level in LEVELS if runs_here(level)]
 
@@ -812,9 +812,9 @@ def test_the_same_export_has_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.artefact import writing
+    from tracejit.export import writer
 
-    monkeypatch.setattr(writing, "system", lambda: "aarch64 linux")
+    monkeypatch.setattr(writer, "system", lambda: "aarch64 linux")
     with pytest.raises(
         ExportError, match=r'object code for x86-64-v3 cannot be made on aarch64 linux; use cpus="host"\.$'
     ):
@@ -822,9 +822,9 @@ def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_sources_nothing_is_exported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.artefact import writing
+    from tracejit.export import writer
 
-    monkeypatch.setattr(writing, "executor_hash", lambda: None)
+    monkeypatch.setattr(writer, "executor_hash", lambda: None)
     with pytest.raises(
         ExportError,
         match=r"^export: the sources of tracejit's kernels are not there, .* Install tracejit with",

@@ -18,14 +18,15 @@ import pytest
 
 import tracejit as tj
 from tracejit import ExportError
-from tracejit.artefact import files, loaded
-from tracejit.artefact.code import ExportedCode, Object
-from tracejit.backend import elf, memory
-from tracejit.backend.program_data import decoded, encoded
+from tracejit.compile import elf
 from tracejit.errors import CodegenError
+from tracejit.export import files, loader
+from tracejit.export.code import ExportedCode, Object
+from tracejit.export.program_json import decoded, encoded
 from tracejit.ir import Graph
 from tracejit.ops import Layout
 from tracejit.pipeline import build
+from tracejit.runtime import object_layout
 
 TABLE = np.arange(6.0).reshape(2, 3)
 
@@ -756,7 +757,7 @@ def test_a_python_that_lays_out_arrays_otherwise(path: Path, monkeypatch: pytest
     def check() -> None:
         raise CodegenError("this build of Python lays out its objects in another way")
 
-    monkeypatch.setattr(memory, "check_layout", check)
+    monkeypatch.setattr(object_layout, "check_layout", check)
     refused(path, "^load: this build of Python lays out its objects in another way$")
 
 
@@ -764,5 +765,5 @@ def test_a_package_that_is_not_there(path: Path, monkeypatch: pytest.MonkeyPatch
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'scipy'")
 
-    monkeypatch.setattr(loaded, "_variants", missing)
+    monkeypatch.setattr(loader, "_variants", missing)
     refused(path, r"step.tj needs a package that is not there \(No module named 'scipy'\)\.$")

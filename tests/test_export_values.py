@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tracejit import tree
-from tracejit.artefact import values
-from tracejit.signature import ArrayPart, Key, NumberPart, ValuePart, read
-from tracejit.traces import ArrayLeaf, NumberLeaf
+from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart, read
+from tracejit.export import values
+from tracejit.traces.trace import ArrayLeaf, NumberLeaf
 
 
 class Pair(NamedTuple):

@@ -14,13 +14,13 @@ import pytest
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import gemm, lanes
 from tracejit.codegen.emit import module_source
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes import products
+from tracejit.passes.loops import products
 from tracejit.pipeline import build
 from tracejit.program import Number, Program
+from tracejit.runtime.python import PythonExecutable
 
 FOLDER = Path(__file__).parent / "golden"
 

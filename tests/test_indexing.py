@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracejit.kernels import gather
+from tracejit.kernels.loops import gather
 
 import tracejit as tj
-from tracejit import trace
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
@@ -16,6 +15,7 @@ from tracejit.functions import indexing
 from tracejit.functions.indexing import getitem, setitem
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
+from tracejit.record import recorder as trace
 from tracejit.testing import check_gradients
 
 RECORDS = ("take", "scatter_add", "put", "take_along_axis", "add_along_axis")

@@ -14,13 +14,13 @@ from programs import program_of
 from test_compiled import ELEMENTWISE, assert_ulps, defined, exact, graph_of, numbers
 
 import tracejit as tj
-from tracejit.backend.compiled import compiled
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import lanes
+from tracejit.compile.registry import compiled
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops.op import Layout
 from tracejit.pipeline import build
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.python import PythonExecutable
 
 
 @pytest.fixture(autouse=True)

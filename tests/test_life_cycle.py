@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient, locks, replay
+from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.traces import replay
+from tracejit.util import locks
 
 compiled = replay.executable
 

@@ -5,16 +5,16 @@ import string
 
 import numpy as np
 import pytest
-from tracejit.kernels import gemm
+from tracejit.kernels.loops import gemm
 
-from tracejit import trace
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
-from tracejit.evaluate import dlfeval, dlgradient
 from tracejit.functions import linear, reductions
+from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
+from tracejit.record import recorder as trace
 
 PRODUCTS = [
     ((3,), (3,)),

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import config, logs
-from tracejit.backend.compiled import Compiled, compiled
-from tracejit.cache.entry import Entry, Key
-from tracejit.cache.store import SUFFIX, Store, store
+from tracejit import config
+from tracejit.compile.registry import Compiled, compiled
 from tracejit.errors import CodegenError
-from tracejit.stats import defined_at
+from tracejit.store.entry import Entry, Key
+from tracejit.store.kernels import SUFFIX, Store, store
+from tracejit.traces.stats import defined_at
+from tracejit.util import logs
 
 
 def steps(x, p):
@@ -259,7 +260,7 @@ class TestKernels:
             monkeypatch.undo()
             raise CodegenError("object code of run cannot be loaded: there is no memset")
 
-        monkeypatch.setattr("tracejit.backend.compiled.load", fail)
+        monkeypatch.setattr("tracejit.compile.registry.load", fail)
         Compiled().function("run")
         assert lines()[0] == (
             "DEBUG", "load",

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, notebook, tanh
+from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, tanh
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph
+from tracejit.util import html
 
 NASTY = "</td><script>alert(1)</script>\"'&"
 
@@ -170,7 +171,7 @@ class TestFunctions:
 
 
 def test_texts_are_escaped() -> None:
-    found = Table(notebook.block(NASTY, NASTY, notebook.table([NASTY], [[NASTY], [NASTY]], 1, NASTY)))
+    found = Table(html.block(NASTY, NASTY, html.table([NASTY], [[NASTY], [NASTY]], 1, NASTY)))
     assert found.rows == [[NASTY], [NASTY]]
     assert found.rest == f"{NASTY} {NASTY}and 1 more {NASTY}"
     assert "script" not in found.tags

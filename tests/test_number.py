@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracejit as tj
-from tracejit import RetraceWarning, config, dlaccelerate, dlarray, dlfeval, dlgradient, replay, tree
-from tracejit.number import Number
+from tracejit import RetraceWarning, config, dlaccelerate, dlarray, dlfeval, dlgradient, tree
+from tracejit.record.number import Number
+from tracejit.traces import replay
 
 compiled = replay.executable
 

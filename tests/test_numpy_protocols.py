@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, dlarray, numpy_api
-from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit import ArgumentError, dlarray
+from tracejit.functions import creation, elementwise, indexing, linear, movement, numpy_api, reductions
 
 # What a NumPy function of the name does not do: a list here is a decision.
 NOT_BY_PROTOCOL = {"zeros", "ones", "full", "eye", "arange"}

@@ -11,13 +11,13 @@ import pytest
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend.python import PythonExecutable
 from tracejit.errors import DTypeError
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Layout, Sample, Scalar
 from tracejit.pipeline import build
 from tracejit.program import Program
+from tracejit.runtime.python import PythonExecutable
 
 DTYPES = ("float64", "float32", "int64", "int32", "uint8", "bool")
 STEP = 6e-6  # of central differences: about the cube root of the rounding error

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from tracejit.origin import can_be
+from tracejit.capture.provenance import can_be
 
 W = np.random.default_rng(0).normal(size=(40, 30))
 

@@ -17,16 +17,17 @@ from graphs import assert_same, random_case, strided
 
 from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.backend import cpu
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.pool import Pool
-from tracejit.backend.python import PythonExecutable
-from tracejit.description import describe
+from tracejit.describe.program import describe
 from tracejit.ir import Builder, Graph, evaluate
-from tracejit.passes import bands, parts, products, sections
-from tracejit.passes.lower import Access
+from tracejit.passes.loops import bands, parts, products
+from tracejit.passes.loops.lower import Access
+from tracejit.passes.schedule import sections
 from tracejit.pipeline import build
 from tracejit.program import Program, Row
+from tracejit.runtime import cpu
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.python import PythonExecutable
+from tracejit.runtime.thread_pool import Pool
 
 
 @pytest.fixture

@@ -13,20 +13,20 @@ from races import touches
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate, verify
 from tracejit.ops.op import Layout
-from tracejit.passes import pieces
-from tracejit.passes.accumulate import accumulate
-from tracejit.passes.chop import chop
-from tracejit.passes.fuse import Fused, Loop, fuse
-from tracejit.passes.launches import Section
-from tracejit.passes.plan import ALIGNMENT, Arena, plan
-from tracejit.passes.regroup import regroup
-from tracejit.passes.simplify import simplify
-from tracejit.passes.split import split
+from tracejit.passes.fusion.chop import chop
+from tracejit.passes.fusion.fuse import Fused, Loop, fuse
+from tracejit.passes.fusion.regroup import regroup
+from tracejit.passes.graph.simplify import simplify
+from tracejit.passes.graph.split import split
+from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.loops import pieces
+from tracejit.passes.loops.launches import Section
+from tracejit.passes.schedule.plan import Arena, plan
 from tracejit.pipeline import build
-from tracejit.program import Program
+from tracejit.program import ALIGNMENT, Program
+from tracejit.runtime.python import PythonExecutable
 
 ALL = ("float64", "float32", "int64", "int32", "uint8", "int8")
 F64 = np.dtype(np.float64)

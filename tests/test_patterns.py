@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tracejit.kernels import state
+from tracejit.kernels.executor import state
 
 import tracejit as tj
-from tracejit import patterns, tree
-from tracejit.backend import memory
+from tracejit import tree
+from tracejit.call import tables
+from tracejit.call.signature import Key, NumberPart, read
 from tracejit.errors import CodegenError
-from tracejit.signature import Key, NumberPart, read
-from tracejit.traces import ArrayLeaf, NumberLeaf, _kind_of_output
+from tracejit.runtime import object_layout
+from tracejit.traces.trace import ArrayLeaf, NumberLeaf, _kind_of_output
 
 Pair = namedtuple("Pair", "first second")
 
@@ -65,20 +66,20 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("args", KNOWN)
 def test_patterns_for(args: Any) -> None:
-    assert patterns.pattern(key_of(*args)) is not None
+    assert tables.pattern(key_of(*args)) is not None
 
 
 @pytest.mark.parametrize("args", UNKNOWN)
 def test_no_patterns_for(args: Any) -> None:
-    assert patterns.pattern(key_of(*args)) is None
+    assert tables.pattern(key_of(*args)) is None
 
 
 def test_numbers_that_vary() -> None:
     structure, _, orders = key_of(1.0, 2)
-    found = patterns.pattern(Key(structure, (NumberPart(float), NumberPart(int)), orders))
+    found = tables.pattern(Key(structure, (NumberPart(float), NumberPart(int)), orders))
     assert found is not None
     assert (found.inputs, found.numbers) == (2, {0, 1})
-    assert patterns.pattern(Key(structure, (NumberPart(float), NumberPart(complex)), orders)) is None
+    assert tables.pattern(Key(structure, (NumberPart(float), NumberPart(complex)), orders)) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_numbers_that_vary() -> None:
 )
 def test_recipes(result: Any, known: bool) -> None:
     leaves, treedef = tree.flatten(result, is_leaf=lambda leaf: isinstance(leaf, (ArrayLeaf, NumberLeaf)))
-    assert (patterns.recipe(leaves, treedef, _kind_of_output, tj.dlarray) is not None) is known
+    assert (tables.recipe(leaves, treedef, _kind_of_output, tj.dlarray) is not None) is known
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
@@ -462,12 +463,12 @@ def test_who_keeps_what_runs_programs() -> None:
 
 
 def test_a_python_whose_objects_begin_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory.check_layout.__wrapped__()
+    object_layout.check_layout.__wrapped__()
     for name, value in (("OBJECT_BYTES", 32), ("ARRAY_WEAK", 10)):
         with monkeypatch.context() as patch:
             patch.setattr(state, name, value)
             with pytest.raises(CodegenError, match=r"lays out its objects.*set TRACEJIT_BACKEND=python"):
-                memory.check_layout.__wrapped__()
+                object_layout.check_layout.__wrapped__()
 
 
 def test_many_threads_at_once() -> None:

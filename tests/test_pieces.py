@@ -14,17 +14,19 @@ from pools import check_same_bits
 from races import check_races
 
 import tracejit as tj
-from tracejit import pipeline, trace
+from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes import epilogues, pieces, plan, products
-from tracejit.passes.fuse import Loop
-from tracejit.passes.launches import NestLaunch, Section, Single
-from tracejit.passes.lower import Nest
-from tracejit.passes.pieces import Destination
-from tracejit.passes.products import Matrices, Product
+from tracejit.passes.fusion.fuse import Loop
+from tracejit.passes.loops import pieces, products
+from tracejit.passes.loops.launches import NestLaunch, Section, Single
+from tracejit.passes.loops.lower import Nest
+from tracejit.passes.loops.pieces import Destination
+from tracejit.passes.loops.products import Matrices, Product
+from tracejit.passes.schedule import epilogues, plan
+from tracejit.record import recorder as trace
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.python import PythonExecutable
 
 always_in_parts = test_parts.always_in_parts
 always_in_bands = test_parts.always_in_bands
@@ -212,7 +214,7 @@ def test_loops_keep_memory_of_their_own_where_they_would_run_otherwise(
 
 
 def test_a_kernel_can_tell_what_it_writes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.kernels import pointers
+    from tracejit.kernels.intrinsics import pointers
 
     assert pieces.MOST_WRITES == pointers._WRITE_SCOPES
     graph = graph_of(lambda b, x: b.concatenate(*[b.tanh(x)] * 5, axis=0), (4, 4))

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from tracejit.aval import Aval
-from tracejit.backend.compiled import compiled
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.backend.python import PythonExecutable
 from tracejit.codegen import gemm, target
+from tracejit.compile.registry import compiled
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
-from tracejit.passes import parts, products
+from tracejit.passes.loops import parts, products
 from tracejit.pipeline import build
 from tracejit.program import Kernel, Program
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.runtime.python import PythonExecutable
 
 RNG = np.random.default_rng(0)
 EDGES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 31, 32, 33, 40, 64, 65)

@@ -4,16 +4,17 @@
 import numpy as np
 import pytest
 
-from tracejit import dlaccelerate, dlarray, pipeline, roofline, tanh
+from tracejit import dlaccelerate, dlarray, pipeline, tanh
 from tracejit.aval import Aval
-from tracejit.backend.cpu import CpuExecutable
-from tracejit.description import describe
+from tracejit.describe import roofline
+from tracejit.describe.profile import made_up, profile
+from tracejit.describe.program import describe
+from tracejit.describe.roofline import Cost, Rates, costs, rates
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops import Layout
-from tracejit.profile import made_up, profile
-from tracejit.replay import Replay
-from tracejit.roofline import Cost, Rates, costs, rates
+from tracejit.runtime.cpu import CpuExecutable
+from tracejit.traces.replay import Replay
 
 F32 = np.dtype(np.float32)
 

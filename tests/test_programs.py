@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tracejit import config, dlaccelerate, dlarray, dlgradient, tanh
-from tracejit.cache import programs
-from tracejit.cache.programs import Described, Programs
+from tracejit.store import programs
+from tracejit.store.programs import Described, Programs
 
 NAME = "0" * 64
 
@@ -265,7 +265,7 @@ def test_a_call_goes_on_if_its_program_cannot_be_described(
     def broken(*_: Any) -> None:
         raise StopIteration("no reason")
 
-    monkeypatch.setattr("tracejit.backend.inventory.describe", broken)
+    monkeypatch.setattr("tracejit.describe.inventory.describe", broken)
     with caplog.at_level("WARNING", "tracejit"):
         stepped(6)
     assert [record.getMessage() for record in caplog.records] == [

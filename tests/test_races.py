@@ -16,12 +16,15 @@ from graphs import random_case, strided
 from races import check_races
 
 import tracejit as tj
-from tracejit import pipeline, trace, tree
+from tracejit import pipeline, tree
 from tracejit.ir import Graph
-from tracejit.passes import epilogues, sections, tiles
-from tracejit.passes.launches import KernelLaunch, NestLaunch, Section, Single
-from tracejit.passes.lower import Access
-from tracejit.passes.plan import Place, Plan
+from tracejit.passes.loops import tiles
+from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
+from tracejit.passes.loops.lower import Access
+from tracejit.passes.schedule import epilogues, sections
+from tracejit.passes.schedule.plan import Plan
+from tracejit.program import Place
+from tracejit.record import recorder as trace
 
 always_in_parts = test_parts.always_in_parts
 always_in_bands = test_parts.always_in_bands

@@ -13,12 +13,12 @@ from scipy import stats
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, DTypeError
 from tracejit.aval import Aval
-from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS
 from tracejit.ops.random import philox
-from tracejit.passes import parts
+from tracejit.passes.loops import parts
 from tracejit.pipeline import build
+from tracejit.runtime.python import PythonExecutable
 
 # The lines "philox4x32 10" of tests/kat_vectors of Random123: counter, key, and what they give.
 KNOWN = (

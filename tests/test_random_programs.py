@@ -18,7 +18,8 @@ import pytest
 from interpreted import interpreted
 
 import tracejit as tj
-from tracejit import config, dlaccelerate, dlarray, dlgradient, replay
+from tracejit import config, dlaccelerate, dlarray, dlgradient
+from tracejit.traces import replay
 
 PROGRAMS = int(os.environ.get("TRACEJIT_PROGRAMS", "60"))
 FIRST = int(os.environ.get("TRACEJIT_PROGRAMS_FROM", "0"))

@@ -10,8 +10,8 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
-from tracejit.backend.cpu import compiled
-from tracejit.generator import Draws, apart
+from tracejit.functions.rng import Draws, apart
+from tracejit.runtime.cpu import compiled
 
 
 @pytest.fixture(params=["python", "cpu"])

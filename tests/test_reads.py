@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from tracejit.reads import reads_of
+from tracejit.capture.bytecode import reads_of
 
 
 def code_of(source, name="f"):

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from tracejit import cache, cli, config
-from tracejit.backend import compiler, trial
-from tracejit.backend.trial import Case, Memory, TrialError, Trials
-from tracejit.cache.entry import Entry, Key, decode, encode
-from tracejit.cache.programs import Programs
-from tracejit.cache.store import SUFFIX
+from tracejit.cache import trial
+from tracejit.cache.trial import Case, Memory, TrialError, Trials
+from tracejit.compile import numba_target
 from tracejit.program import Kernel
+from tracejit.store.entry import Entry, Key, decode, encode
+from tracejit.store.kernels import SUFFIX
+from tracejit.store.programs import Programs
 
 TRAIN = """\
 import numpy as np
@@ -104,7 +105,7 @@ def named(root: Path, stem: str) -> Entry:
 def plant(root: Path, entry: Entry, change: Callable[[str], str]) -> str:
     """Exchange the code of an entry for that of another source, as one who may write to the folder can."""
     assert change(entry.source) != entry.source
-    code, needs = compiler.lower(Kernel(entry.symbol, change(entry.source))).object_code()
+    code, needs = numba_target.lower(Kernel(entry.symbol, change(entry.source))).object_code()
     planted = entry._replace(code=code, needs=needs)
     name = entry.key.name + SUFFIX
     (root / "kernels" / name).write_bytes(encode(planted))
@@ -200,7 +201,7 @@ def test_a_source_that_was_exchanged(root) -> None:
 def test_a_source_that_cannot_be_compiled(root) -> None:
     entry = named(root, "cumsum_")
     source = entry.source.replace("cumsum(", "no_such_function(")
-    from tracejit.backend.key import key_of
+    from tracejit.compile.key import key_of
 
     key = key_of("kernel", source)
     assert key is not None

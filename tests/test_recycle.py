@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import recycle
+from tracejit.call import recycle
 
 LONG = 40
 
@@ -285,7 +285,7 @@ def test_many_threads(step: tj.AcceleratedFunction) -> None:
 
 def test_large_results_are_not_kept(step: tj.AcceleratedFunction, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recycle, "MOST_BYTES", 40)
-    monkeypatch.setattr("tracejit.traces.MOST_BYTES", 40)
+    monkeypatch.setattr("tracejit.traces.trace.MOST_BYTES", 40)
     for _ in range(3):
         y, _total = step(tj.dlarray(np.zeros(5)))
     gone = weakref.ref(inside(y))

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from tracejit.kernels import scan, search
+from tracejit.kernels.loops import scan, search
 
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
-from tracejit.evaluate import dlfeval, dlgradient
 from tracejit.functions import axes as axes_module
 from tracejit.functions import reductions
+from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold

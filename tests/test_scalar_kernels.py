@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from llvmlite.binding import get_host_cpu_features
 from numba import carray, types
-from tracejit.kernels import polynomials, scalar
+from tracejit.kernels.intrinsics import polynomials, scalar
 
 from tracejit.ops import elementwise
 from tracejit.ops.op import Scalar

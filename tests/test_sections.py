@@ -9,13 +9,14 @@ from pools import check_same_bits
 
 from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.backend.python import PythonExecutable
-from tracejit.codegen.alike import Emissions
+from tracejit.codegen.memo import Emissions
 from tracejit.codegen.nest import emit_nest
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes import bands, epilogues, sections
-from tracejit.passes.launches import NestLaunch, Section, Single
+from tracejit.passes.loops import bands
+from tracejit.passes.loops.launches import NestLaunch, Section, Single
+from tracejit.passes.schedule import epilogues, sections
 from tracejit.program import Program
+from tracejit.runtime.python import PythonExecutable
 
 F32 = np.dtype(np.float32)
 Steps = Callable[..., Sequence[Value]]

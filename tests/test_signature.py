@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import tracejit as tj
 from tracejit import ArgumentError, DTypeError, TraceJitError, dlaccelerate, dlarray
-from tracejit.signature import ArrayPart, layouts, read
+from tracejit.call.signature import ArrayPart, layouts, read
 
 pytestmark = pytest.mark.usefixtures("python_backend")
 

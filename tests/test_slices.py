@@ -13,12 +13,13 @@ from graphs import Maker, assert_same, random_case
 from test_pieces import agrees, graph_of, graph_of_gated_unit
 
 from tracejit import pipeline
-from tracejit.backend.python import PythonExecutable
 from tracejit.ir import Builder, Graph, Node, Value, evaluate, verify
 from tracejit.ops import Kind
-from tracejit.passes import epilogues, slices
-from tracejit.passes.simplify import simplify
-from tracejit.passes.slices import through_slices
+from tracejit.passes.graph import slices
+from tracejit.passes.graph.simplify import simplify
+from tracejit.passes.graph.slices import through_slices
+from tracejit.passes.schedule import epilogues
+from tracejit.runtime.python import PythonExecutable
 
 Make = Callable[..., Value | Sequence[Value]]
 

@@ -24,9 +24,9 @@ from tracejit import (
     dlarray,
     dlfeval,
     dlgradient,
-    replay,
     tree,
 )
+from tracejit.traces import replay
 
 compiled = replay.executable
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tracejit import autodiff
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, evaluate, verify
-from tracejit.passes.simplify import simplify
-from tracejit.passes.split import split
+from tracejit.passes.graph.simplify import simplify
+from tracejit.passes.graph.split import split
 
 
 def run(graph, arrays, cotangents, save=True):

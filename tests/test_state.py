@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import config, recording, state
+from tracejit import config
+from tracejit.record import state
+from tracejit.traces import record
 
 
 class Reads(state.State):
@@ -37,7 +39,7 @@ def test_an_array_that_is_read_is_an_input(backend, monkeypatch):
     monkeypatch.setattr(config.settings, "backend", backend)
     weights = np.array([1.0, 2.0])
     made = []
-    monkeypatch.setattr(recording, "CapturedState", lambda *_: made.append(Reads(weights)) or made[-1])
+    monkeypatch.setattr(record, "CapturedState", lambda *_: made.append(Reads(weights)) or made[-1])
     scaled = tj.dlaccelerate(lambda x: x * weights + weights, confirm=0)
     for n in range(5):
         weights[...] = n

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit.stats import REASONS
+from tracejit.traces.stats import REASONS
 
 pytestmark = pytest.mark.usefixtures("python_backend")
 

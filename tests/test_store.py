@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tracejit import config
-from tracejit.cache import entry, folder
-from tracejit.cache.entry import Entry, Key, decode, encode
-from tracejit.cache.folder import Folder, RefusedError
-from tracejit.cache.store import SUFFIX, Store, default_root, store
 from tracejit.errors import CacheError, CacheWarning
+from tracejit.store import entry, folder
+from tracejit.store.entry import Entry, Key, decode, encode
+from tracejit.store.folder import Folder, RefusedError
+from tracejit.store.kernels import SUFFIX, Store, default_root, store
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from tracejit.cache.entry import decode
-from tracejit.cache.store import SUFFIX, Store
+from tracejit.store.entry import decode
+from tracejit.store.kernels import SUFFIX, Store
 
 KERNELS = 20
 LIMIT_BYTES = 20_000  # some six of them

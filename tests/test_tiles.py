@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from programs import program_of
 
 import tracejit as tj
-from tracejit.backend.compiled import compiled
-from tracejit.backend.python import PythonExecutable
+from tracejit.compile.registry import compiled
 from tracejit.ir import evaluate
-from tracejit.passes import tiles
+from tracejit.passes.loops import tiles
 from tracejit.pipeline import build
+from tracejit.runtime.python import PythonExecutable
 
 
 def layer(x, bias):

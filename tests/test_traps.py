@@ -35,7 +35,8 @@ import pytest
 from interpreted import interpreted
 
 import tracejit as tj
-from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient, replay
+from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.traces import replay
 
 RATE = 2.0
 WEIGHTS = np.ones(3)

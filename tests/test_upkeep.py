@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import upkeep
+from tracejit.util import memory
 
 
 def test_only_long_recordings_give_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed = []
-    monkeypatch.setattr(upkeep, "_trim", lambda: trimmed.append)
+    monkeypatch.setattr(memory, "_trim", lambda: trimmed.append)
 
     def repeated(count: int) -> None:
         @tj.dlaccelerate(confirm=0)
@@ -31,19 +31,19 @@ def test_only_long_recordings_give_memory_back(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_a_function_that_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "_trim", lambda: None)
-    upkeep.give_back(10**9)
+    monkeypatch.setattr(memory, "_trim", lambda: None)
+    memory.give_back(10**9)
 
 
 def test_the_collector_is_on_again() -> None:
     assert gc.isenabled()
-    with pytest.raises(ZeroDivisionError), upkeep.collector_paused():
+    with pytest.raises(ZeroDivisionError), memory.collector_paused():
         assert not gc.isenabled()
         raise ZeroDivisionError
     assert gc.isenabled()
     gc.disable()
     try:
-        with upkeep.collector_paused():
+        with memory.collector_paused():
             pass
         assert not gc.isenabled()
     finally:

@@ -20,10 +20,10 @@ from graphs import random_case
 import tracejit as tj
 from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.cache import inspect
-from tracejit.cache.programs import Programs
-from tracejit.description import describe
+from tracejit.describe.program import describe
 from tracejit.errors import CacheError
 from tracejit.pipeline import stages
+from tracejit.store.programs import Programs
 from tracejit.view import data, live, stored
 from tracejit.view.page import as_json, file_name, render
 from tracejit.view.program import Built, Input, Measured, Row, program

@@ -14,16 +14,17 @@ import numpy as np
 import pytest
 
 from tracejit import config
-from tracejit.backend import compiler, inventory, key, objects
-from tracejit.backend.compiled import Compiled
-from tracejit.cache.entry import Key
-from tracejit.cache.store import Store, store
 from tracejit.codegen.nest import NAME, named
-from tracejit.description import describe
+from tracejit.compile import key, numba_target, objects
+from tracejit.compile.registry import Compiled
+from tracejit.describe import inventory
+from tracejit.describe.program import describe
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
 from tracejit.pipeline import stages
 from tracejit.program import Kernel, Row
+from tracejit.store.entry import Key
+from tracejit.store.kernels import Store, store
 
 STEP = """
 import json, sys
@@ -158,7 +159,7 @@ def test_what_was_compiled_for_something_else_is_not_taken(
 def test_the_hash_of_our_sources_changes_with_any_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key._own_sources()
     read = Path.read_bytes
-    for changed in ("scalar.py", "executor.py", "compiler.py", "wordcode.py"):
+    for changed in ("scalar.py", "executor.py", "numba_target.py", "machine_words.py"):
         monkeypatch.setattr(
             Path, "read_bytes", lambda path, changed=changed: read(path) + b" " * (path.name == changed)
         )
@@ -229,7 +230,7 @@ def test_errors_of_either_thread_reach_the_caller(kept: Store, monkeypatch: pyte
     def fail(lowered: object) -> None:
         raise CodegenError("no memory")
 
-    monkeypatch.setattr(compiler.Lowered, "object_code", fail)
+    monkeypatch.setattr(numba_target.Lowered, "object_code", fail)
     with pytest.raises(CodegenError, match="no memory"):
         table.prepare([half("one"), half("two")])
     monkeypatch.undo()

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tracejit import cache, cli, config
-from tracejit.backend.key import key_of
 from tracejit.cache.differences import of_keys, of_programs
-from tracejit.cache.entry import Entry, Key
-from tracejit.cache.programs import Programs
-from tracejit.cache.store import SUFFIX, Store
+from tracejit.compile.key import key_of
+from tracejit.store.entry import Entry, Key
+from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.programs import Programs
 
 PARTS = {
     "kind": "kernel", "source": "", "format": "1", "tracejit": "a" * 64, "numba": "0.61.0", "llvmlite": "0.44",
@@ -369,7 +369,7 @@ def test_the_words_know_every_part() -> None:
 
 def test_this_process_cannot_tell_what_its_code_depends_on(capsys, root, monkeypatch) -> None:
     keep(root, entry(MUL))
-    monkeypatch.setattr("tracejit.backend.key.key_of", lambda kind, text: None)
+    monkeypatch.setattr("tracejit.compile.key.key_of", lambda kind, text: None)
     process = cache.why(entry(MUL).key.name).process
     assert process is not None
     assert process.found == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tracejit.kernels.machine import (
+from tracejit.kernels.executor.machine import (
     add_word,
     call,
     exchange_word,
@@ -22,7 +22,7 @@ from tracejit.kernels.machine import (
     store_word,
 )
 
-from tracejit.backend import objects, wordcode
+from tracejit.compile import machine_words, objects
 from tracejit.errors import CodegenError
 
 SEVEN = 7
@@ -31,7 +31,7 @@ _ENGINES: list[Any] = []
 
 
 def compiled(function: Callable[..., Any], words: int) -> Callable[..., int]:
-    lowered = wordcode.lower(function, f"tested_{function.__name__}")
+    lowered = machine_words.lower(function, f"tested_{function.__name__}")
     engine = objects.new_engine()
     _ENGINES.append(engine)
     code, needs = lowered.object_code()
@@ -244,7 +244,7 @@ def asks_a_primitive_without_a_value(a: Any) -> Any:
 )
 def test_what_is_no_function_of_words(function: Callable[..., Any], at: str) -> None:
     with pytest.raises(CodegenError, match=f"{function.__name__} is no function of words: .*{at}"):
-        wordcode.lower(function, "tested")
+        machine_words.lower(function, "tested")
 
 
 def test_without_source() -> None:
@@ -253,7 +253,7 @@ def test_without_source() -> None:
     with pytest.raises(
         CodegenError, match=r"the source of somewhere\.made is not installed.*TRACEJIT_BACKEND=python"
     ):
-        wordcode.lower(names["made"], "tested")
+        machine_words.lower(names["made"], "tested")
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_source_that_changed(text: str, tmp_path: Path) -> None:
         CodegenError,
         match=r"the source of somewhere\.made changed since it was imported\. Start the process anew",
     ):
-        wordcode.lower(names["made"], "tested")
+        machine_words.lower(names["made"], "tested")
 
 
 def test_primitives_cannot_be_called() -> None:

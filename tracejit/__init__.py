@@ -2,10 +2,9 @@
 """Labelled arrays with derivatives, and acceleration of custom training loops."""
 
 from tracejit import cache, errors, testing, tree
-from tracejit.accelerate import AcceleratedFunction, clear_cache, dlaccelerate
+from tracejit.accelerate.function import AcceleratedFunction, clear_cache, dlaccelerate
+from tracejit.accelerate.policy import set_policy
 from tracejit.array import dlarray
-from tracejit.artefact.loaded import LoadedFunction, load
-from tracejit.artefact.writing import Exported, export
 from tracejit.errors import (
     ArgumentError,
     BoundsError,
@@ -26,7 +25,8 @@ from tracejit.errors import (
     TraceJitError,
     TraceJitWarning,
 )
-from tracejit.evaluate import dlfeval, dlgradient
+from tracejit.export.loader import LoadedFunction, load
+from tracejit.export.writer import Exported, export
 from tracejit.functions.activations import (
     gelu,
     leakyrelu,
@@ -114,6 +114,7 @@ from tracejit.functions.elementwise import (
     where,
 )
 from tracejit.functions.encoding import onehotdecode, onehotencode
+from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.indexing import (
     nonzero,
     scatter_add,
@@ -199,9 +200,8 @@ from tracejit.functions.reductions import (
     sum,
     var,
 )
-from tracejit.generator import Generator, RngState
+from tracejit.functions.rng import Generator, RngState
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
-from tracejit.policy import set_policy
 
 __all__ = [
     "AcceleratedFunction",
@@ -397,3 +397,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the folders that hold them."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -9,15 +9,16 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tracejit import notebook, numpy_api, trace
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
-from tracejit.functions import elementwise, indexing, linear, movement, reductions
-from tracejit.guards import Decides
+from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.ir import Value
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+from tracejit.util import html
 
 _new = object.__new__
-_apply: Callable[..., "dlarray"] = trace.apply
+_apply: Callable[..., "dlarray"] = recorder.apply
 
 
 @final
@@ -58,7 +59,7 @@ class dlarray:
     _value: Value | None
 
     def __init__(self, data: Any, format: str | None = None) -> None:
-        source = trace.as_array(data, "dlarray")
+        source = recorder.as_array(data, "dlarray")
         self._data = source._data
         self._format = (
             source._format if format is None else check_format("dlarray", format, source._data.ndim)
@@ -125,7 +126,7 @@ class dlarray:
         return (self[i] for i in range(len(self._data)))
 
     def __contains__(self, x: Any) -> bool:
-        return bool(trace.need_value((self == x).any(), "in", Decides.TRUTH))
+        return bool(recorder.need_value((self == x).any(), "in", Decides.TRUTH))
 
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"
@@ -141,7 +142,7 @@ class dlarray:
 
     def _repr_html_(self) -> str:
         header, _, rest = repr(self).partition("\n")
-        return notebook.block(header, "", *([notebook.values(self._data)] if rest else []))
+        return html.block(header, "", *([html.values(self._data)] if rest else []))
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -155,15 +156,15 @@ class dlarray:
         if self._data.size != 1:
             hint = "use any() or all()" if what == "bool()" else "reduce it or select an element first"
             raise DimsError(
-                f"{what}: {trace.describe(self)} has {self._data.size} elements, not one; {hint}."
+                f"{what}: {recorder.describe(self)} has {self._data.size} elements, not one; {hint}."
             )
-        return trace.need_value(self, what, decides).reshape(())
+        return recorder.need_value(self, what, decides).reshape(())
 
     def __bool__(self) -> bool:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        if self._value is not None and self._data.dtype.kind == "f" and trace.is_storing():
+        if self._value is not None and self._data.dtype.kind == "f" and recorder.is_storing():
             self._refuse_conversion("an element of an ndarray")
         return float(self._single("float()"))
 
@@ -173,7 +174,7 @@ class dlarray:
     def __index__(self) -> int:
         if self._data.dtype.kind not in "iu" or self._data.ndim:
             raise ArgumentError(
-                f"index: an integer scalar is needed, not {trace.describe(self)}; cast it, for example with "
+                f"index: an integer scalar is needed, not {recorder.describe(self)}; cast it, for example with "
                 "int(x)."
             )
         return int(self._single("index"))
@@ -188,26 +189,26 @@ class dlarray:
             DimsError: without an index, if there is more than one element.
         """
         if index:
-            if trace.steers(self):
+            if recorder.steers(self):
                 flat = len(index) == 1 and self._data.ndim > 1
                 return (movement.ravel(self) if flat else self)[index].item()
-            return trace.need_value(self, "item()").item(*index)
+            return recorder.need_value(self, "item()").item(*index)
         return self._single("item()").item()
 
     def tolist(self) -> Any:
         """Return the values as (nested lists of) Python numbers."""
-        return trace.need_value(self, "tolist()").tolist()
+        return recorder.need_value(self, "tolist()").tolist()
 
     def _refuse_conversion(self, target: str) -> None:
         raise TraceError(
-            f"conversion of a traced {trace.describe(self)} to {target} at "
-            f"{trace.describe_location(trace.user_location())} would lose its derivative without a word. Use stack "
-            "or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, if "
-            "its value is meant to be a constant, extractdata."
+            f"conversion of a traced {recorder.describe(self)} to {target} at "
+            f"{recorder.describe_location(recorder.user_location())} would lose its derivative without a word. "
+            "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, "
+            "if its value is meant to be a constant, extractdata."
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        data = trace.need_value(self, "conversion to an ndarray")
+        data = recorder.need_value(self, "conversion to an ndarray")
         if self._value is not None and data.dtype.kind == "f":
             self._refuse_conversion("an ndarray")
         if copy:
@@ -222,7 +223,7 @@ class dlarray:
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        data = trace.need_value(self, "__dlpack__()")
+        data = recorder.need_value(self, "__dlpack__()")
         # Whoever takes it may write to it, and a tape that holds it must not change.
         return (data if self._value is None else data.copy()).__dlpack__(**options)
 
@@ -232,7 +233,7 @@ class dlarray:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._value is not None:
             raise TraceError(
-                f"copy or pickle: {trace.describe(self)} is traced, and a trace cannot be taken along; use "
+                f"copy or pickle: {recorder.describe(self)} is traced, and a trace cannot be taken along; use "
                 "x.copy(), or extractdata(x) for its value."
             )
         return (dlarray, (self._data, self._format))
@@ -469,4 +470,4 @@ class dlarray:
         return indexing.take(self, indices, axis)
 
 
-trace.register_array_class(dlarray)
+recorder.register_array_class(dlarray)

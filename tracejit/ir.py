@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import notebook
 from tracejit.aval import Aval
 from tracejit.ops import OPS, Kind, Op
+from tracejit.util import html
 
 Where = tuple[str, int] | None  # the user's file and line
 _SHOWN = 60  # nodes of a graph in a notebook
@@ -101,8 +101,8 @@ class Graph:
             f"results: {', '.join(names[v] for v in self.outputs) or 'none'}",
         ]
         title = f"Graph of {len(self.nodes)} ops"
-        table = notebook.table(["value", "op", "size", "line"], rows, _SHOWN, "ops")
-        return notebook.block(title, "; ".join(lists), table if rows else "")
+        table = html.table(["value", "op", "size", "line"], rows, _SHOWN, "ops")
+        return html.block(title, "; ".join(lists), table if rows else "")
 
 
 class Builder:

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 from tracejit import config
 from tracejit.codegen.emit import Origins, emit
-from tracejit.description import Stages
+from tracejit.describe.program import Stages
 from tracejit.ir import Graph, verify
 from tracejit.ops.op import Layout
-from tracejit.passes.accumulate import accumulate
-from tracejit.passes.chop import chop
-from tracejit.passes.fuse import fuse
-from tracejit.passes.plan import plan
-from tracejit.passes.regroup import regroup
-from tracejit.passes.simplify import simplify
-from tracejit.passes.slices import through_slices
+from tracejit.passes.fusion.chop import chop
+from tracejit.passes.fusion.fuse import fuse
+from tracejit.passes.fusion.regroup import regroup
+from tracejit.passes.graph.simplify import simplify
+from tracejit.passes.graph.slices import through_slices
+from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.schedule.plan import plan
 from tracejit.program import Program
 
 

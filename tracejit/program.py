@@ -11,9 +11,18 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.errors import BoundsError
-from tracejit.guards import GuardFailed
 from tracejit.ir import Where
-from tracejit.passes.plan import Place
+from tracejit.record.guards import GuardFailed
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+class Place(NamedTuple):
+    """Memory: the `number`-th input, output or constant from its first byte on, or `offset` bytes into the arena."""
+
+    kind: str  # "input", "output", "constant" or "arena"
+    number: int
+    offset: int
 
 
 class Kernel(NamedTuple):

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit import autodiff, trace, tree
+from tracejit import autodiff, tree
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
-from tracejit.evaluate import dlfeval, dlgradient
+from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
+from tracejit.record import recorder as trace
 
 _DIRECTIONS = 2  # random directions for each argument
 _RTOL = {  # by whether the complex step applies, and whether float32 takes part

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracejit.errors import ArgumentError
-from tracejit.words import shown
+from tracejit.util.text import shown
 
 LEAF = "leaf"
 

@@ -40,9 +40,9 @@ def dir() -> str:
         >>> os.path.isabs(tj.cache.dir())
         True
     """
-    from tracejit.cache import store
+    from tracejit.store import kernels
 
-    return store.root()
+    return kernels.root()
 
 
 def info() -> "Info":

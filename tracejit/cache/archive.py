@@ -9,7 +9,7 @@ as they lie in the folder. The same cache gives the same bytes.
 Any program reads such a file, but what is unpacked is just what pack() writes: each header and each byte between
 members is compared with the one that belongs there. So there is no room for links, devices, other names, sparse or
 compressed members, and no bit can change unseen. All of it is checked before the first file is written; each file is
-then read, checked and put in place whole (tracejit.cache.folder), so who is killed on the way leaves a smaller cache.
+then read, checked and put in place whole (tracejit.store.folder), so who is killed on the way leaves a smaller cache.
 
 Hashes find damage. They do not tell who made an archive, and what is in it runs as code.
 """
@@ -30,13 +30,13 @@ from typing import IO, NamedTuple
 
 from tracejit import config
 from tracejit.cache.contents import reading, store
-from tracejit.cache.entry import Key, decode
-from tracejit.cache.folder import LARGEST, Folder, RefusedError
 from tracejit.cache.inspect import SHOWN
-from tracejit.cache.programs import PROGRAM, check
-from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
-from tracejit.words import count, size
+from tracejit.store.entry import Key, decode
+from tracejit.store.folder import LARGEST, Folder, RefusedError
+from tracejit.store.kernels import SUFFIX, root
+from tracejit.store.programs import PROGRAM, check
+from tracejit.util.text import count, size
 
 FORMAT = 1
 _KIND = "tracejit cache"
@@ -234,7 +234,7 @@ def _checked(name: str, content: bytes) -> Key | None:
 
 def _differences(key: Key) -> set[str]:
     """Return the parts of a key of a kernel that are others in this process."""
-    from tracejit.backend.key import key_of
+    from tracejit.compile.key import key_of
 
     here = key_of("kernel", "")
     mine = {} if here is None else dict(here.parts)

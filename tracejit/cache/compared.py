@@ -7,11 +7,11 @@ from typing import Any
 
 from tracejit.cache.contents import described, entry, fitting, heads, kernel_names, several
 from tracejit.cache.differences import Difference, of_kernels, of_keys, of_programs
-from tracejit.cache.entry import Entry
 from tracejit.cache.inspect import SHOWN
-from tracejit.cache.programs import Described, Head
 from tracejit.errors import CacheError
-from tracejit.words import count, printable
+from tracejit.store.entry import Entry
+from tracejit.store.programs import Described, Head
+from tracejit.util.text import count, printable
 
 _PLACES = ("in the entry", "in this process")
 
@@ -176,7 +176,7 @@ def _nearest_kernel(here: Entry) -> Why:
 
 def _process(kernels: Sequence[tuple[str, Entry | None]]) -> Process:
     """Return whether this process finds kernels, given their names and entries."""
-    from tracejit.backend.key import key_of  # imports llvmlite
+    from tracejit.compile.key import key_of  # imports llvmlite
 
     found = 0
     differences: dict[str, Difference] = {}

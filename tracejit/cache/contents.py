@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tracejit import config
-from tracejit.cache.entry import Entry, decode
-from tracejit.cache.folder import File, Folder, RefusedError
-from tracejit.cache.programs import Described, Head, Programs
-from tracejit.cache.store import SUFFIX, Store, root
 from tracejit.errors import CacheError
-from tracejit.upkeep import collector_paused
+from tracejit.store.entry import Entry, decode
+from tracejit.store.folder import File, Folder, RefusedError
+from tracejit.store.kernels import SUFFIX, Store, root
+from tracejit.store.programs import Described, Head, Programs
+from tracejit.util.memory import collector_paused
 
 T = TypeVar("T")
 

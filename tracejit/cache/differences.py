@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.cache.entry import Entry
+from tracejit.store.entry import Entry
 
 _PARTS = {  # of a kernel's key, in words
     "kind": "kind", "source": "source", "format": "format of entries", "tracejit": "tracejit's own kernels",
@@ -100,7 +100,7 @@ def _of_sources(what: str, here: Entry | None, there: Entry | None) -> Differenc
 def of_programs(
     here: Mapping[str, Any], there: Mapping[str, Any], entry: Callable[[str], Entry | None]
 ) -> list[Difference]:
-    """Return what differs between two programs (tracejit.backend.inventory).
+    """Return what differs between two programs (tracejit.describe.inventory).
 
     What follows from something else is not told: another shape of an input makes other numbers in each launch.
 

@@ -21,14 +21,14 @@ from tracejit.cache.contents import (
     reading,
     store,
 )
-from tracejit.cache.entry import Entry
-from tracejit.cache.folder import File, Folder, RefusedError
 from tracejit.cache.program_text import UNREADABLE, ProgramText
-from tracejit.cache.programs import PROGRAM, USES, Head
-from tracejit.cache.store import SUFFIX, root
 from tracejit.errors import CacheError
-from tracejit.upkeep import collector_paused
-from tracejit.words import count, differing_first, milliseconds, moment, size, table
+from tracejit.store.entry import Entry
+from tracejit.store.folder import File, Folder, RefusedError
+from tracejit.store.kernels import SUFFIX, root
+from tracejit.store.programs import PROGRAM, USES, Head
+from tracejit.util.memory import collector_paused
+from tracejit.util.text import count, differing_first, milliseconds, moment, size, table
 
 SHOWN = 12  # characters of a key that are shown
 _ROOM = 72  # characters for a signature
@@ -320,7 +320,7 @@ def verify(rebuild: bool = False) -> Verified:
     bad += [(name, f"a program: {reason}") for name, reason in reading(lambda: list(programs().bad()))]
     if not rebuild:
         return Verified(len(good), bad)
-    from tracejit.backend.rebuild import rebuilt  # imports Numba
+    from tracejit.cache.verify import rebuilt  # imports Numba
 
     compared = rebuilt(good)
     return Verified(len(good) - len(compared.bad), sorted(bad + compared.bad), compared)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program on disk (tracejit.backend.inventory) as text, in sections."""
+"""A program on disk (tracejit.describe.inventory) as text, in sections."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracejit.annotate import annotated, comment, short_names
-from tracejit.cache.entry import Entry
-from tracejit.words import milliseconds, printable, size, table
+from tracejit.store.entry import Entry
+from tracejit.util.annotate import annotated, comment, short_names
+from tracejit.util.text import milliseconds, printable, size, table
 
 _PARAMETER = 40  # characters of a parameter that are printed
 _OPERATIONS = 8  # of a launch, whose names are printed

@@ -7,15 +7,15 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.codegen import gemm
-from tracejit.codegen.alike import Emissions
+from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, named
 from tracejit.ir import Node, Where
-from tracejit.passes.launches import KernelLaunch, Section, Single
-from tracejit.passes.lower import Access
-from tracejit.passes.plan import Plan
+from tracejit.passes.loops.launches import KernelLaunch, Section, Single
+from tracejit.passes.loops.lower import Access
+from tracejit.passes.schedule.plan import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
-from tracejit.words import count, printable
+from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
 
@@ -123,7 +123,7 @@ def module_source(
 ) -> str:
     """Return a program as the text of a Python module: its kernels, then `function`, which launches them.
 
-    The text runs as it is in a namespace that defines the functions it names (tracejit.backend.python does so). `texts`
+    The text runs as it is in a namespace that defines the functions it names (tracejit.runtime.python does so). `texts`
     replaces those of kernels, by their names.
     """
     parts = [

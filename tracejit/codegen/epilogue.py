@@ -6,9 +6,9 @@ from collections.abc import Callable
 from tracejit.codegen import gemm
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import INDENT, Emitted, Emitter, Walk
-from tracejit.passes.epilogues import LONGEST_BYTES
-from tracejit.passes.launches import Epilogue, KernelLaunch
-from tracejit.passes.lower import Access
+from tracejit.passes.loops.launches import Epilogue, KernelLaunch
+from tracejit.passes.loops.lower import Access
+from tracejit.passes.schedule.epilogues import LONGEST_BYTES
 
 
 def emit_product(launch: KernelLaunch) -> Emitted:

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from tracejit.codegen.target import vector_bytes
 from tracejit.ir import Node
 from tracejit.ops.op import Scalar
-from tracejit.passes.lower import Accumulate, Compute, Line, Nest, Reload
+from tracejit.passes.loops.lower import Accumulate, Compute, Line, Nest, Reload
 
 SHORT = 64  # elements: the longest row that runs in lanes
 SHORT_IF_CHEAP = 8  # the same if nothing but arithmetic is done to its elements

@@ -5,10 +5,10 @@ import argparse
 from typing import Any
 
 from tracejit.cache import inspect
-from tracejit.cache.store import root
 from tracejit.commands import cache_archive, cache_list, cache_show, cache_verify, cache_why
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import FAILED, Result
+from tracejit.store.kernels import root
 
 
 def add(commands: Any) -> None:

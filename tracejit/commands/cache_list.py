@@ -7,10 +7,10 @@ import time
 from typing import Any
 
 from tracejit.cache import inspect
-from tracejit.cache.store import root
 from tracejit.commands.arguments import add_command, positive
 from tracejit.commands.output import DONE, FAILED, Result
-from tracejit.words import printable
+from tracejit.store.kernels import root
+from tracejit.util.text import printable
 
 PATTERN = "the name of a function, with * and ?, or the beginning of a key"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -5,12 +5,12 @@ import argparse
 from typing import Any
 
 from tracejit.cache import inspect
-from tracejit.cache.entry import Entry
 from tracejit.cache.program_text import UNREADABLE, ProgramText
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError, CodegenError
 from tracejit.program import Kernel
+from tracejit.store.entry import Entry
 
 _SECTIONS = (
     ("ops", "operations with their lines"),
@@ -106,7 +106,7 @@ def _compiled(entry: Entry, wanted: list[str]) -> dict[str, str]:
     """Return a kernel in other languages, for which it is compiled again."""
     if not {"asm", "llvm"} & set(wanted):
         return {}
-    from tracejit.backend.lowering import lower
+    from tracejit.compile.lower import lower
 
     try:
         lowered = lower(Kernel(entry.symbol, entry.source))

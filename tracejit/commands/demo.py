@@ -44,11 +44,11 @@ def _demo(arguments: argparse.Namespace) -> Result:
     if any(importlib.util.find_spec(module) is None for module in MODULES):
         raise CommandError("MissingPackage", INSTALL, named=False)
     # What the example imports takes longer than all other commands.
-    from tracejit.examples import digits
+    from tracejit.examples.digits import run
 
     out = arguments.out
     try:
-        report = digits.run(arguments.epochs, out)
+        report = run(arguments.epochs, out)
     except OSError as error:
         raise CommandError("OSError", f"cannot write to {out}: {error.strerror}") from error
     differ = "" if report.agrees else "accelerated and uncompiled steps gave different losses"

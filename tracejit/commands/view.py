@@ -10,7 +10,7 @@ from tracejit.cache import inspect
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError
-from tracejit.words import count, printable
+from tracejit.util.text import count, printable
 
 _MOST = 12  # programs on one page
 

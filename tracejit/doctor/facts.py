@@ -19,7 +19,7 @@ from tracejit.cache import inspect
 from tracejit.codegen.target import vector_bytes
 from tracejit.doctor.system import System
 from tracejit.errors import CacheError
-from tracejit.kernels.state import HAS_CONTROL_REGISTER
+from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER
 
 PACKAGES = ("tracejit", "numpy", "scipy", "numba", "llvmlite")
 VARIABLES = {  # of the environment, that a setting comes from, the first of them that is set
@@ -196,7 +196,7 @@ def machine(system: System) -> Machine:
     """Return what the machine is and gives to this process."""
     name, features = None, ""
     with suppress(ImportError):
-        from tracejit.backend import objects  # imports llvmlite
+        from tracejit.compile import objects  # imports llvmlite
 
         _, name, features = objects.host()
     known = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
@@ -252,7 +252,7 @@ def blas(system: System) -> list[Blas]:
     with suppress(ImportError):
         import scipy
 
-        from tracejit.backend.cpu import _cython_blas
+        from tracejit.runtime.cpu import _cython_blas
 
         _cython_blas()  # so that its library is loaded
         found.append(("SciPy", scipy))

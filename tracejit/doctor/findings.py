@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from tracejit.doctor.facts import VARIABLES, Facts
 from tracejit.doctor.trial import Trial
-from tracejit.words import count
+from tracejit.util.text import count
 
 BROKEN, SLOW, NOTE = "broken", "slow", "note"
 LEVELS = (BROKEN, SLOW, NOTE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tracejit.doctor.facts import Blas, CacheFolder, Cuda, Facts, Machine
 from tracejit.doctor.findings import BROKEN, NOTE, SLOW, Finding
 from tracejit.doctor.trial import Trial
-from tracejit.words import count, size
+from tracejit.util.text import count, size
 
 Rows = list[tuple[str, str]]
 

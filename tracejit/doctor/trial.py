@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import config, logs
-from tracejit.accelerate import dlaccelerate
+from tracejit import config
+from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
 from tracejit.codegen.nest import NAME, named
-from tracejit.compare import first_difference
 from tracejit.doctor.facts import Facts
-from tracejit.evaluate import dlfeval, dlgradient
 from tracejit.functions.elementwise import tanh
-from tracejit.kernels.state import ROW_WORDS
+from tracejit.functions.evaluate import dlfeval, dlgradient
+from tracejit.kernels.executor.state import ROW_WORDS
+from tracejit.traces.compare import first_difference
+from tracejit.util import logs
 
 TOLERANCE = 1e-4  # of what float32 gives, summed in another order
 _REPLAYS, _UNCOMPILED = 200, 20
@@ -126,10 +127,10 @@ def _kernel(body: str) -> Any:
 def _compile() -> Compiling:
     """Compile, load and run a kernel; nothing of the process is changed by that but what is imported."""
     started = time.perf_counter_ns()
-    from tracejit.backend import compiler, objects  # imports Numba
+    from tracejit.compile import numba_target, objects  # imports Numba
 
     imported = time.perf_counter_ns()
-    lowered = compiler.lower(_kernel("    o = write_f64(args[0], 0)\n    o[0] = f64(1.5)\n"))
+    lowered = numba_target.lower(_kernel("    o = write_f64(args[0], 0)\n    o[0] = f64(1.5)\n"))
     code, needs = lowered.object_code()
     address = objects.load(lowered.symbol, code, needs)
     compiled = time.perf_counter_ns()
@@ -171,9 +172,9 @@ def _step() -> Step:
 
 def _loaded_again(step: Any) -> tuple[int, int, int]:
     """Return how many kernels of a step another process would find on disk, of how many, and how long that takes."""
-    from tracejit.backend.compiled import Compiled
-    from tracejit.backend.key import key_of
-    from tracejit.cache.store import store
+    from tracejit.compile.key import key_of
+    from tracejit.compile.registry import Compiled
+    from tracejit.store.kernels import store
 
     kernels = [kernel for replay in step._last_trace.replays() for kernel in replay.program.kernels]
     if step.stats.compiled < len(kernels):  # this process had some
@@ -187,8 +188,8 @@ def _loaded_again(step: Any) -> tuple[int, int, int]:
 
 def _together(threads: int) -> Threads:
     """Let the threads of the pool do nothing, and then something, together."""
-    from tracejit.backend.compiled import compiled
-    from tracejit.backend.pool import pool
+    from tracejit.compile.registry import compiled
+    from tracejit.runtime.thread_pool import pool
 
     workers = pool()
     if workers is None:

@@ -4,16 +4,16 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from tracejit import trace
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import describe, floating, labelled, need_labels
 from tracejit.functions.movement import relabel
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
 
-_apply = trace.apply
+_apply = recorder.apply
 
 
 def relu(x: Any) -> "dlarray":

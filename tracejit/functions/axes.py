@@ -5,10 +5,10 @@ import operator
 from collections import Counter
 from typing import Any
 
-from tracejit import trace
 from tracejit.aval import LABELS, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.ops.reduce import reduced_format, reduced_shape
+from tracejit.record import recorder
 
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
@@ -114,5 +114,5 @@ def drop_axes(array: Any, axes: tuple[int, ...]) -> Any:
     if not axes:
         return array
     shape = reduced_shape(array._data.shape, axes, False)
-    flat = trace.apply("reshape", array, shape=shape)
-    return trace.wrap(flat._data, reduced_format(array._format, axes, False), flat._value)
+    flat = recorder.apply("reshape", array, shape=shape)
+    return recorder.wrap(flat._data, reduced_format(array._format, axes, False), flat._value)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import check_dtype, check_format
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -93,12 +93,12 @@ def full(
          [7. 7.]]
     """
     sizes = sizes_of("full", shape)
-    value = trace.as_array(fill_value, "full")
+    value = recorder.as_array(fill_value, "full")
     wanted = value.dtype if dtype is None and like is None else dtype_of("full", dtype, like)
     if value.dtype != wanted:
-        value = trace.apply("cast", value, dtype=wanted)
+        value = recorder.apply("cast", value, dtype=wanted)
     if value.shape != sizes:
-        value = trace.apply("broadcast_to", trace.wrap(value._data, None, value._value), shape=sizes)
+        value = recorder.apply("broadcast_to", recorder.wrap(value._data, None, value._value), shape=sizes)
     return with_format("full", value._data, format, like, value._value)
 
 
@@ -175,8 +175,8 @@ def arange(
         start, stop = 0, start
     wanted = None if dtype is None and like is None else dtype_of("arange", dtype, like)
     for name, number in (("start", start), ("stop", stop), ("step", step)):
-        if trace.is_array(number) and number._value is not None:
-            trace.need_value(number, f"arange, whose length {name} decides,")
+        if recorder.is_array(number) and number._value is not None:
+            recorder.need_value(number, f"arange, whose length {name} decides,")
     try:
         data: np.ndarray = np.arange(start, stop, step, dtype=wanted)
     except (TypeError, ValueError, ZeroDivisionError) as error:
@@ -204,7 +204,7 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
         2(B) dlarray float64
         [0. 0.]
     """
-    like = trace.as_array(x, "zeros_like")
+    like = recorder.as_array(x, "zeros_like")
     return zeros(like.shape if shape is None else shape, dtype, like=like)
 
 
@@ -225,7 +225,7 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
         2(B) dlarray float64
         [1. 1.]
     """
-    like = trace.as_array(x, "ones_like")
+    like = recorder.as_array(x, "ones_like")
     return ones(like.shape if shape is None else shape, dtype, like=like)
 
 
@@ -247,7 +247,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         2(B) dlarray float64
         [3. 3.]
     """
-    like = trace.as_array(x, "full_like")
+    like = recorder.as_array(x, "full_like")
     return full(like.shape if shape is None else shape, fill_value, dtype, like=like)
 
 
@@ -270,7 +270,7 @@ def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
     if dtype is None:
         if like is None:
             return np.dtype(np.float64)
-        return trace.as_array(like, where).dtype  # type: ignore[no-any-return]
+        return recorder.as_array(like, where).dtype  # type: ignore[no-any-return]
     try:
         wanted = np.dtype(dtype)
     except TypeError:
@@ -284,6 +284,6 @@ def with_format(where: str, data: np.ndarray, format: str | None, like: Any, val
     """Return an array with a format, or with that of `like` if the sizes are the same."""
     if format is not None:
         format = check_format(where, format, data.ndim)
-    elif trace.is_array(like) and like._data.shape == data.shape:
+    elif recorder.is_array(like) and like._data.shape == data.shape:
         format = like._format
-    return trace.wrap(data, format, value)  # type: ignore[no-any-return]
+    return recorder.wrap(data, format, value)  # type: ignore[no-any-return]

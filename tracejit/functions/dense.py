@@ -4,10 +4,10 @@
 import math
 from typing import TYPE_CHECKING, Any
 
-from tracejit import trace
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -63,16 +63,16 @@ def fullyconnect(x: Any, weights: Any, bias: Any = None, *, data_format: str | N
     plain = relabel(array, None)
     if channels == tuple(range(len(channels))):  # channels first: weights x
         flat = reshaped(plain, (count, rows), None)
-        y = trace.apply("matmul", matrix, flat)
+        y = recorder.apply("matmul", matrix, flat)
         if column is not None:
-            y = trace.apply("add", y, reshaped(column, (outputs, 1), None))
+            y = recorder.apply("add", y, reshaped(column, (outputs, 1), None))
         y = reshaped(y, (outputs, *(shape[axis] for axis in others)), None)
         at = 0
     else:  # channels last, if need be after a permutation: x weights'
         flat = reshaped(permuted(plain, others + channels), (rows, count), None)
-        y = trace.apply("matmul", flat, trace.apply("transpose", matrix, axes=(1, 0)))
+        y = recorder.apply("matmul", flat, recorder.apply("transpose", matrix, axes=(1, 0)))
         if column is not None:
-            y = trace.apply("add", y, column)
+            y = recorder.apply("add", y, column)
         y = reshaped(y, (*(shape[axis] for axis in others), outputs), None)
         at = len(others)
     order = list(range(at)) + list(range(at + 1, len(kept)))
@@ -85,7 +85,7 @@ def _sizes(array: Any) -> str:
 
 
 def _weights(weights: Any, format: str, x: Any, count: int) -> Any:
-    matrix = relabel(trace.as_array(weights, "fullyconnect"), None)
+    matrix = relabel(recorder.as_array(weights, "fullyconnect"), None)
     shape = matrix._data.shape
     if len(shape) != 2 or shape[1] != count:
         found = f"have {shape[1]} columns" if len(shape) == 2 else f"are of {describe(matrix)}"
@@ -100,7 +100,7 @@ def _weights(weights: Any, format: str, x: Any, count: int) -> Any:
 def _bias(bias: Any, outputs: int) -> Any:
     if bias is None:
         return None
-    vector = relabel(trace.as_array(bias, "fullyconnect"), None)
+    vector = relabel(recorder.as_array(bias, "fullyconnect"), None)
     if vector._data.size != outputs or max(vector._data.shape, default=1) != outputs:
         raise DimsError(
             f"fullyconnect: bias is of {describe(vector)}, but weights have {outputs} rows; bias must be "

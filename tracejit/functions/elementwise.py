@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import check_dtype
 from tracejit.errors import ArgumentError
 from tracejit.ops import OPS
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Unary = Callable[[Any], "dlarray"]
 Binary = Callable[[Any, Any], "dlarray"]
 
-_apply = trace.apply
+_apply = recorder.apply
 _BOOL = np.dtype(bool)
 
 _ONE = """Return {doc}.
@@ -144,7 +144,7 @@ def positive(x: Any) -> "dlarray":
     2 dlarray float64
     [ 1. -2.]
     """
-    return trace.as_array(x, "positive")  # type: ignore[no-any-return]
+    return recorder.as_array(x, "positive")  # type: ignore[no-any-return]
 
 
 def power(x: Any, y: Any) -> "dlarray":
@@ -166,7 +166,7 @@ def power(x: Any, y: Any) -> "dlarray":
         3 dlarray float64
         [1. 4. 9.]
     """
-    if type(y) in (int, float) and y == 2 and trace.is_array(x) and x._data.dtype.kind == "f":
+    if type(y) in (int, float) and y == 2 and recorder.is_array(x) and x._data.dtype.kind == "f":
         return _apply("square", x)  # type: ignore[no-any-return]
     return _apply("pow", x, y)  # type: ignore[no-any-return]
 
@@ -195,7 +195,7 @@ def where(condition: Any, x: Any, y: Any) -> "dlarray":
         2 dlarray float64
         [-0.1  2. ]
     """
-    condition = trace.as_array(condition, "where")
+    condition = recorder.as_array(condition, "where")
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
         condition = _apply("cast", condition, dtype=_BOOL)
@@ -222,7 +222,7 @@ def clip(x: Any, min: Any = None, max: Any = None) -> "dlarray":
         3 dlarray float64
         [-1.   0.5  1. ]
     """
-    result = trace.as_array(x, "clip")
+    result = recorder.as_array(x, "clip")
     if min is not None:
         result = _apply("maximum", result, min)
     if max is not None:
@@ -251,7 +251,7 @@ def round(x: Any, decimals: int = 0) -> "dlarray":
     """
     if not isinstance(decimals, (int, np.integer)):
         raise ArgumentError(f"round: decimals must be an integer, not {decimals!r}.")
-    array = trace.as_array(x, "round")
+    array = recorder.as_array(x, "round")
     if decimals == 0:
         return array if array.dtype.kind in "iu" else _apply("rint", array)  # type: ignore[no-any-return]
     if array.dtype.kind != "f":
@@ -288,7 +288,7 @@ def cast(x: Any, dtype: Any) -> "dlarray":
     except TypeError:
         raise ArgumentError(f"cast: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
     wanted = check_dtype("cast", wanted)
-    array = trace.as_array(x, "cast")
+    array = recorder.as_array(x, "cast")
     if array.dtype == wanted:
         return array  # type: ignore[no-any-return]
     return _apply("cast", array, dtype=wanted)  # type: ignore[no-any-return]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import LABELS, check_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe
 from tracejit.functions.movement import relabel, reshaped
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -55,14 +55,14 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
             f"onehotencode: dtype must be a NumPy dtype such as np.float32, not {dtype!r}."
         ) from None
     check_dtype("onehotencode", wanted)
-    values = None if trace.is_array(labels) else np.asarray(labels)
+    values = None if recorder.is_array(labels) else np.asarray(labels)
     if values is not None and values.dtype.kind in "US":
         names = _classes("onehotencode", np.unique(values) if class_names is None else class_names)
-        array, classes = trace.as_array(_numbered(values, names)), np.arange(len(names))
+        array, classes = recorder.as_array(_numbered(values, names)), np.arange(len(names))
     else:
-        array = trace.as_array(labels, "onehotencode")
+        array = recorder.as_array(labels, "onehotencode")
         if class_names is None:
-            class_names = np.unique(trace.need_value(array, "onehotencode without class_names"))
+            class_names = np.unique(recorder.need_value(array, "onehotencode without class_names"))
         classes = _classes("onehotencode", class_names)
         if classes.dtype.kind in "US":
             raise ArgumentError(
@@ -77,7 +77,7 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
     column = reshaped(relabel(array, None), shape, None)
     along = tuple(len(classes) if at == place else 1 for at in range(len(shape)))
     return relabel(  # type: ignore[no-any-return]
-        trace.apply("cast", trace.apply("equal", column, classes.reshape(along)), dtype=wanted), format
+        recorder.apply("cast", recorder.apply("equal", column, classes.reshape(along)), dtype=wanted), format
     )
 
 
@@ -106,7 +106,7 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
         1(B) dlarray int64
         [20]
     """
-    array = trace.as_array(y, "onehotdecode")
+    array = recorder.as_array(y, "onehotdecode")
     place = normalize_axis("onehotdecode", array, axis)
     classes = _classes("onehotdecode", class_names)
     if array._data.shape[place] != len(classes):
@@ -114,13 +114,13 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
             f"onehotdecode: y of {describe(array)} has size {array._data.shape[place]} along axis={axis!r}, "
             f"but there are {len(classes)} classes; these must be equal."
         )
-    found = trace.apply("argmax", array, axis=place, keepdims=False)
+    found = recorder.apply("argmax", array, axis=place, keepdims=False)
     if classes.dtype.kind in "US":
-        return classes[trace.need_value(found, "onehotdecode to strings")]
+        return classes[recorder.need_value(found, "onehotdecode to strings")]
     if isinstance(class_names, (int, np.integer)):
         return found
     flat = reshaped(relabel(found, None), (found._data.size,), None)
-    taken = trace.apply("take", classes, flat, axis=0)
+    taken = recorder.apply("take", classes, flat, axis=0)
     return reshaped(taken, found._data.shape, found._format)
 
 
@@ -129,8 +129,8 @@ def _classes(function: str, class_names: Any) -> np.ndarray:
     if isinstance(class_names, (int, np.integer)) and not isinstance(class_names, bool):
         classes = np.arange(class_names)
     else:
-        if trace.is_array(class_names):
-            class_names = trace.need_value(class_names, f"class_names of {function}")
+        if recorder.is_array(class_names):
+            class_names = recorder.need_value(class_names, f"class_names of {function}")
         classes = np.asarray(class_names)
     if classes.ndim != 1 or not classes.size or classes.dtype.kind not in "USbiuf":
         raise ArgumentError(

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import DimsError
 from tracejit.functions.movement import relabel
+from tracejit.record import recorder
 
 
 def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]:
@@ -20,7 +20,7 @@ def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]
         DimsError: if `x` is formatted and `data_format` is given as well, or it does not fit `x`.
         ArgumentError: if `x` is no array.
     """
-    array = trace.as_array(x, function)
+    array = recorder.as_array(x, function)
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
@@ -51,10 +51,10 @@ def describe(array: Any) -> str:
 
 def floating(function: str, x: Any) -> Any:
     """Return `x` as an array, in float64 if it holds integers or bools."""
-    array = trace.as_array(x, function)
+    array = recorder.as_array(x, function)
     return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
 
 
 def in_dtype(array: Any, dtype: np.dtype) -> Any:
     """Return `array` in another dtype; no op is recorded where it has that dtype."""
-    return array if array._data.dtype == dtype else trace.apply("cast", array, dtype=dtype)
+    return array if array._data.dtype == dtype else recorder.apply("cast", array, dtype=dtype)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -87,11 +87,11 @@ def getitem(x: Any, key: Any) -> "dlarray":
         >>> x[1].shape, x[:, [0, 0]].shape, x[x > 9].shape
         ((4,), (3, 2), (2,))
     """
-    array = trace.as_array(x, "getitem")
+    array = recorder.as_array(x, "getitem")
     parsed = _parsed("getitem", array, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
-        region = trace.apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
+        region = recorder.apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
     return reshaped(region, parsed.result, parsed.result_format)  # type: ignore[no-any-return]
 
 
@@ -122,7 +122,7 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         >>> tj.extractdata(x)
         array([1., 0., 0.])
     """
-    array = trace.as_array(x, "setitem")
+    array = recorder.as_array(x, "setitem")
     given = _as_value(array, value)
     mask = _only_mask(key)
     if mask is not None:
@@ -132,7 +132,7 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         if given._data.ndim <= len(rest):
             _check_mask("setitem", array._data.shape, array._format, mask, 0)
             mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
-            chosen = trace.apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
+            chosen = recorder.apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
             return relabel(chosen, array._format)  # type: ignore[no-any-return]
     parsed = _parsed("setitem", array, key)
     given = _fitted(array, given, parsed.result, parsed.result_format)
@@ -142,14 +142,14 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         if given._data.ndim:
             given = reshaped(given, parsed.taken_shape, None)
         region = _merged(slice_of(array, **steps), parsed)
-        region = trace.apply("put", region, parsed.index, given, axis=parsed.front)
+        region = recorder.apply("put", region, parsed.index, given, axis=parsed.front)
         region = reshaped(region, tuple(parsed.sliced_shape[axis] for axis in parsed.order), None)
         given = permuted(region, tuple(parsed.order.index(axis) for axis in range(len(parsed.order))))
         if parsed.sliced_shape == array._data.shape and all(step == 1 for step in parsed.steps):
             return relabel(given, array._format)  # type: ignore[no-any-return]
     if given._data.ndim:
         given = reshaped(given, whole, None)
-    return trace.apply("setslice", array, given, **steps)  # type: ignore[no-any-return]
+    return recorder.apply("setslice", array, given, **steps)  # type: ignore[no-any-return]
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:
@@ -295,7 +295,7 @@ def _entries(function: str, shape: tuple[int, ...], format: str | None, key: Any
 
 def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
-    if not trace.is_array(entry):
+    if not recorder.is_array(entry):
         if not isinstance(entry, (np.ndarray, np.generic, list, tuple, bool)):
             try:
                 return (_INT, operator.index(entry))
@@ -309,7 +309,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
             entry = entry.astype(_INT64)  # an empty list
         if entry.ndim == 0 and entry.dtype.kind in "iu":
             return (_INT, int(entry))
-        entry = trace.as_array(entry, function)
+        entry = recorder.as_array(entry, function)
     kind = entry._data.dtype.kind
     if kind in "iu":
         return (_PLACES, relabel(entry, None))
@@ -373,13 +373,13 @@ def _only_mask(key: Any) -> Any:
         if not (len(key) == 1 or (len(key) == 2 and key[1] is Ellipsis)):
             return None
         key = key[0]
-    if not trace.is_array(key):
+    if not recorder.is_array(key):
         if not isinstance(key, (np.ndarray, np.bool_, list, bool)):
             return None
         key = np.asarray(key)
         if key.dtype != bool:
             return None
-        key = trace.as_array(key)
+        key = recorder.as_array(key)
     return relabel(key, None) if key._data.dtype == bool else None
 
 
@@ -402,16 +402,16 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
                 f"{function}: index {index._data[outside][0]} is out of range for an axis of size {extent}; "
                 f"places are {-extent} to {extent - 1}."
             )
-    if trace.recorder() is None:
+    if recorder.recorder() is None:
         total: Any = 0
         for index, extent in zip(indices, extents, strict=True):
-            trace.check_open(index)
+            recorder.check_open(index)
             place = index._data.astype(_INT64, copy=False)
             total = total * extent + np.where(place < 0, place + extent, place)
-        return trace.as_array(total)
+        return recorder.as_array(total)
     # A replay sees other indices: one out of range must not name a place in another row, so all of the result
     # of such a one is sent out of range.
-    apply = trace.apply
+    apply = recorder.apply
     flat = inside = None
     for index, extent in zip(indices, extents, strict=True):
         place = index if index._data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
@@ -441,9 +441,9 @@ def _as_value(array: Any, value: Any) -> Any:
                     f"({info.min} to {info.max}); cast x first."
                 )
         with np.errstate(all="ignore"):
-            return trace.as_array(np.asarray(value).astype(dtype))
-    given = trace.as_array(value, "setitem")
-    return given if given._data.dtype == dtype else trace.apply("cast", given, dtype=dtype)
+            return recorder.as_array(np.asarray(value).astype(dtype))
+    given = recorder.as_array(value, "setitem")
+    return given if given._data.dtype == dtype else recorder.apply("cast", given, dtype=dtype)
 
 
 def _fitted(array: Any, given: Any, shape: tuple[int, ...], format: str | None) -> Any:
@@ -500,11 +500,11 @@ def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
         >>> tj.take(np.arange(12.0).reshape(3, 4), [0, 0, 2], axis=0).shape
         (3, 4)
     """
-    array = trace.as_array(x, "take")
+    array = recorder.as_array(x, "take")
     index = relabel(_indices("take", indices), None)
     if axis is None:
         array, axis = ravel(array), 0
-    return trace.apply(  # type: ignore[no-any-return]
+    return recorder.apply(  # type: ignore[no-any-return]
         "take", array, index, axis=normalize_axis("take", array, axis)
     )
 
@@ -533,7 +533,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
         array([[2.],
                [3.]])
     """
-    array = trace.as_array(x, "take_along_axis")
+    array = recorder.as_array(x, "take_along_axis")
     index = relabel(_indices("take_along_axis", indices), None)
     if axis is None:
         array, axis = ravel(array), 0
@@ -545,7 +545,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
             common = [b if a == 1 else a for a, b in pairs]
             array = expanded(array, (*common[:axis], have[axis], *common[axis + 1 :]))
             index = expanded(index, (*common[:axis], wanted[axis], *common[axis + 1 :]))
-    return trace.apply("take_along_axis", array, index, axis=axis)  # type: ignore[no-any-return]
+    return recorder.apply("take_along_axis", array, index, axis=axis)  # type: ignore[no-any-return]
 
 
 def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
@@ -572,7 +572,7 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
         >>> tj.scatter_add(np.zeros(4), [0, 2, 2], [1.0, 10.0, 100.0]).tolist()
         [1.0, 0.0, 110.0, 0.0]
     """
-    array = trace.as_array(x, "scatter_add")
+    array = recorder.as_array(x, "scatter_add")
     index = relabel(_indices("scatter_add", indices), None)
     axis = normalize_axis("scatter_add", array, axis)
     have = array._data.shape
@@ -581,13 +581,13 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
     if given._data.shape != shape:
         with suppress(DimsError):  # the op names the sizes
             given = expanded(given, shape)
-    return trace.apply("scatter_add", array, index, given, axis=axis)  # type: ignore[no-any-return]
+    return recorder.apply("scatter_add", array, index, given, axis=axis)  # type: ignore[no-any-return]
 
 
 def _indices(function: str, indices: Any) -> Any:
-    array = trace.as_array(indices, function)
+    array = recorder.as_array(indices, function)
     if not array._data.size and isinstance(indices, list):
-        return trace.as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
+        return recorder.as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
     return array
 
 
@@ -606,17 +606,17 @@ def nonzero(x: Any) -> tuple["dlarray", ...]:
         >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]
         [array([1, 2])]
     """
-    return tuple(_true_places(trace.as_array(x, "nonzero"), "the number of places of nonzero"))
+    return tuple(_true_places(recorder.as_array(x, "nonzero"), "the number of places of nonzero"))
 
 
 def _true_places(array: Any, what: str) -> list[Any]:
     """Return the places where an array is not zero, one array for each axis; `what` names their number."""
-    if not trace.steers(array) or not array._data.ndim:
-        return [trace.as_array(places) for places in np.nonzero(trace.need_value(array, what))]
-    count = int(trace.need_value(count_nonzero(array), what))
-    place = trace.apply("true_places", relabel(array, None), count=count)
+    if not recorder.steers(array) or not array._data.ndim:
+        return [recorder.as_array(places) for places in np.nonzero(recorder.need_value(array, what))]
+    count = int(recorder.need_value(count_nonzero(array), what))
+    place = recorder.apply("true_places", relabel(array, None), count=count)
     places = []
     for extent in reversed(array._data.shape[1:]):
-        places.append(trace.apply("mod", place, extent))
-        place = trace.apply("floordiv", place, extent)
+        places.append(recorder.apply("mod", place, extent))
+        place = recorder.apply("floordiv", place, extent)
     return [place, *reversed(places)]

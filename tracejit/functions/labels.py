@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import LABELS, axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -21,7 +21,7 @@ def isdlarray(x: object) -> bool:
         >>> tj.isdlarray(tj.dlarray([1.0])), tj.isdlarray(1.0)
         (True, False)
     """
-    return trace.is_array(x)
+    return recorder.is_array(x)
 
 
 def dims(x: Any) -> str:
@@ -96,10 +96,10 @@ def stripdims(x: Any, format: str | None = None) -> "dlarray":
             )
         shape = tuple(1 if axis is None else array.shape[axis] for axis in axes)
         if order != tuple(range(len(order))):
-            array = trace.apply("transpose", array, axes=order)
+            array = recorder.apply("transpose", array, axes=order)
         if shape != array.shape:
-            array = trace.apply("reshape", array, shape=shape)
-    return trace.wrap(array._data, None, array._value)  # type: ignore[no-any-return]
+            array = recorder.apply("reshape", array, shape=shape)
+    return recorder.wrap(array._data, None, array._value)  # type: ignore[no-any-return]
 
 
 def extractdata(x: Any) -> np.ndarray:
@@ -122,11 +122,11 @@ def extractdata(x: Any) -> np.ndarray:
         scalar dlarray float64
         1.0
     """
-    return trace.need_value(_checked("extractdata", x), "extractdata").copy()
+    return recorder.need_value(_checked("extractdata", x), "extractdata").copy()
 
 
 def _checked(where: str, x: Any) -> Any:
-    if not trace.is_array(x):
+    if not recorder.is_array(x):
         raise ArgumentError(
             f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x)."
         )

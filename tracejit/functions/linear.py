@@ -14,7 +14,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
-from tracejit.trace import apply, as_array, wrap
+from tracejit.record.recorder import apply, as_array, wrap
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.activations import logsoftmax_over
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
 
-_apply = trace.apply
+_apply = recorder.apply
 
 _NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
 
@@ -328,7 +328,7 @@ def _at_least(y: Any, bound: float) -> Any:
 
 def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
     array, formatted = labelled(function, y, data_format)
-    other = trace.as_array(targets, function)
+    other = recorder.as_array(targets, function)
     format, other_format = array._format, other._format
     if format is None:
         format = other_format
@@ -367,7 +367,7 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
 
 def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
     """Return weights or a mask with as many axes as y has, sizes equal or 1, without labels."""
-    array = trace.as_array(x, pair.function)
+    array = recorder.as_array(x, pair.function)
     shape = array._data.shape
     have = array._format
     if format is not None:

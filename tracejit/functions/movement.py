@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -25,24 +25,24 @@ _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 def relabel(array: Any, format: str | None) -> Any:
     """Return `array` with another format; it stays the same variable on the trace."""
-    return array if array._format == format else trace.wrap(array._data, format or None, array._value)
+    return array if array._format == format else recorder.wrap(array._data, format or None, array._value)
 
 
 def reshaped(array: Any, shape: tuple[int, ...], format: str | None) -> Any:
     """Return `array` in another shape, labelled `format`; no op is recorded where the shape is the same."""
     if array._data.shape != shape:
-        array = trace.apply("reshape", array, shape=shape)
+        array = recorder.apply("reshape", array, shape=shape)
     return relabel(array, format)
 
 
 def permuted(array: Any, axes: tuple[int, ...]) -> Any:
     """Return `array` with its axes in another order; no op is recorded where the order is the same."""
-    return array if axes == tuple(range(len(axes))) else trace.apply("transpose", array, axes=axes)
+    return array if axes == tuple(range(len(axes))) else recorder.apply("transpose", array, axes=axes)
 
 
 def expanded(array: Any, shape: tuple[int, ...]) -> Any:
     """Return `array` broadcast to `shape`; no op is recorded where it has that shape."""
-    return array if array._data.shape == shape else trace.apply("broadcast_to", array, shape=shape)
+    return array if array._data.shape == shape else recorder.apply("broadcast_to", array, shape=shape)
 
 
 def bounds(key: slice, extent: int) -> tuple[int, int, int]:
@@ -69,7 +69,7 @@ def slice_of(array: Any, starts: tuple[int, ...], stops: tuple[int, ...], steps:
     """Return the slice of `array`; no op is recorded where it is all of it."""
     if stops == array._data.shape and not any(starts) and all(step == 1 for step in steps):
         return array
-    return trace.apply("slice", array, starts=starts, stops=stops, steps=steps)
+    return recorder.apply("slice", array, starts=starts, stops=stops, steps=steps)
 
 
 def _sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ def reshape(x: Any, shape: Any) -> "dlarray":
         >>> tj.reshape(tj.dlarray(np.zeros((4, 6)), "CB"), (3, -1)).shape
         (3, 8)
     """
-    array = trace.as_array(x, "reshape")
+    array = recorder.as_array(x, "reshape")
     sizes = _sizes("reshape", "shape", shape)
     if -1 in sizes:
         known = prod(size for size in sizes if size != -1)
@@ -131,7 +131,7 @@ def ravel(x: Any) -> "dlarray":
         >>> tj.ravel(np.zeros((2, 3))).shape
         (6,)
     """
-    array = trace.as_array(x, "ravel")
+    array = recorder.as_array(x, "ravel")
     return reshaped(array, (array._data.size,), None)  # type: ignore[no-any-return]
 
 
@@ -160,7 +160,7 @@ def transpose(x: Any, axes: Any = None) -> "dlarray":
         >>> tj.transpose(x, "BCSS").shape
         (16, 3, 28, 28)
     """
-    array = trace.as_array(x, "transpose")
+    array = recorder.as_array(x, "transpose")
     ndim = array._data.ndim
     if axes is None:
         return permuted(array, tuple(range(ndim))[::-1])  # type: ignore[no-any-return]
@@ -198,7 +198,7 @@ def swapaxes(x: Any, axis1: Any, axis2: Any) -> "dlarray":
         >>> tj.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
         (4, 3, 2)
     """
-    array = trace.as_array(x, "swapaxes")
+    array = recorder.as_array(x, "swapaxes")
     first, second = normalize_axis("swapaxes", array, axis1), normalize_axis("swapaxes", array, axis2)
     axes = list(range(array._data.ndim))
     axes[first], axes[second] = second, first
@@ -221,7 +221,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> "dlarray":
         >>> tj.moveaxis(tj.dlarray(np.zeros((28, 28, 3, 16)), "SSCB"), "B", 0).shape
         (16, 28, 28, 3)
     """
-    array = trace.as_array(x, "moveaxis")
+    array = recorder.as_array(x, "moveaxis")
     listed = [list(part) if isinstance(part, (tuple, list)) else [part] for part in (source, destination)]
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
@@ -255,7 +255,7 @@ def broadcast_to(x: Any, shape: Any) -> "dlarray":
         >>> tj.broadcast_to(np.ones((3, 1)), (2, 3, 4)).shape
         (2, 3, 4)
     """
-    array = trace.as_array(x, "broadcast_to")
+    array = recorder.as_array(x, "broadcast_to")
     return expanded(array, _sizes("broadcast_to", "shape", shape))  # type: ignore[no-any-return]
 
 
@@ -274,7 +274,7 @@ def squeeze(x: Any, axis: Any = None) -> "dlarray":
         >>> tj.dims(tj.squeeze(tj.dlarray(np.zeros((1, 5)), "CB"), "C"))
         'B'
     """
-    array = trace.as_array(x, "squeeze")
+    array = recorder.as_array(x, "squeeze")
     shape, format = array._data.shape, array._format
     if axis is None:
         dropped = tuple(i for i, extent in enumerate(shape) if extent == 1)
@@ -307,7 +307,7 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> "dlarray":
         >>> tj.dims(tj.expand_dims(tj.dlarray(np.zeros((3, 5)), "CB"), 0, "T"))
         'TCB'
     """
-    array = trace.as_array(x, "expand_dims")
+    array = recorder.as_array(x, "expand_dims")
     places = _sizes("expand_dims", "axis", axis)
     ndim = array._data.ndim + len(places)
     new = sorted(place % ndim for place in places if -ndim <= place < ndim)
@@ -339,7 +339,7 @@ def _listed(function: str, arrays: Any) -> list[Any]:
         arrays = list(arrays) if hasattr(arrays, "__iter__") else []
     if not arrays:
         raise ArgumentError(f"{function}: arrays must be a list or tuple of at least one array.")
-    return [trace.as_array(array, function) for array in arrays]
+    return [recorder.as_array(array, function) for array in arrays]
 
 
 def concatenate(arrays: Any, axis: Any = 0) -> "dlarray":
@@ -370,7 +370,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> "dlarray":
         normalize_axis("concatenate", parts[0], axis)
         return parts[0]  # type: ignore[no-any-return]
     leader = next((part for part in parts if part._format is not None), parts[0])
-    return trace.apply(  # type: ignore[no-any-return]
+    return recorder.apply(  # type: ignore[no-any-return]
         "concatenate", *parts, axis=normalize_axis("concatenate", leader, axis)
     )
 
@@ -454,7 +454,7 @@ def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarray"]:
         >>> [part.shape for part in tj.split(np.zeros(6), [1, 4])]
         [(1,), (3,), (2,)]
     """
-    array = trace.as_array(x, "split")
+    array = recorder.as_array(x, "split")
     axis = normalize_axis("split", array, axis)
     extent = array._data.shape[axis]
     if np.ndim(indices_or_sections) == 0:
@@ -483,7 +483,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarra
         >>> [part.shape for part in tj.array_split(np.zeros(5), 2)]
         [(3,), (2,)]
     """
-    array = trace.as_array(x, "array_split")
+    array = recorder.as_array(x, "array_split")
     return _cut("array_split", array, indices_or_sections, normalize_axis("array_split", array, axis))
 
 
@@ -512,7 +512,7 @@ def flip(x: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.flip([1.0, 2.0, 3.0]))
         array([3., 2., 1.])
     """
-    array = trace.as_array(x, "flip")
+    array = recorder.as_array(x, "flip")
     return sliced(  # type: ignore[no-any-return]
         array, dict.fromkeys(normalize_axes("flip", array, axis), slice(None, None, -1))
     )
@@ -534,7 +534,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.roll([1.0, 2.0, 3.0], 1))
         array([3., 1., 2.])
     """
-    array = trace.as_array(x, "roll")
+    array = recorder.as_array(x, "roll")
     shifts = _sizes("roll", "shift", shift)
     if axis is None:
         flat = _rolled(ravel(array), sum(shifts), 0)
@@ -560,7 +560,7 @@ def _rolled(array: Any, shift: int, axis: int) -> Any:
         return array
     cut = extent - shift
     parts = sliced(array, {axis: slice(cut, None)}), sliced(array, {axis: slice(0, cut)})
-    return trace.apply("concatenate", *parts, axis=axis)
+    return recorder.apply("concatenate", *parts, axis=axis)
 
 
 def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> "dlarray":
@@ -587,7 +587,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         >>> tj.extractdata(tj.pad([1.0, 2.0], (1, 2)))
         array([0., 1., 2., 0., 0.])
     """
-    array = trace.as_array(x, "pad")
+    array = recorder.as_array(x, "pad")
     if mode not in _PAD_MODES:
         raise ArgumentError(f"pad: mode={mode!r} is not supported; use one of {', '.join(_PAD_MODES)}.")
     shape, format = array._data.shape, array._format
@@ -614,7 +614,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
                     'no value to repeat; use mode="constant".'
                 )
             places: Any = np.pad(np.arange(shape[axis]), (before, after), mode)  # type: ignore[call-overload]
-            array = trace.apply("take", array, places, axis=axis)
+            array = recorder.apply("take", array, places, axis=axis)
     return array  # type: ignore[no-any-return]
 
 
@@ -622,7 +622,7 @@ def _pairs(argument: str, value: Any, array: Any) -> np.ndarray:
     """Return a (before, after) pair for each axis from the forms that NumPy's pad takes."""
     ndim = array._data.ndim
     try:
-        if trace.is_array(value):
+        if recorder.is_array(value):
             raise ValueError
         pairs = np.asarray(value)
         if pairs.dtype.kind not in "biuf":
@@ -641,13 +641,13 @@ def _constant_border(array: Any, widths: np.ndarray, values: np.ndarray) -> Any:
     pairs = tuple((before, after) for before, after in widths.tolist())
     first = values.flat[0]
     if (values == first).all():
-        return trace.apply("pad", array, widths=pairs, value=first.item())
+        return recorder.apply("pad", array, widths=pairs, value=first.item())
     for axis in range(len(pairs)):
         for side in (0, 1):
             part = [(0, 0)] * len(pairs)
             part[axis] = (pairs[axis][0], 0) if side == 0 else (0, pairs[axis][1])
             if any(part[axis]):
-                array = trace.apply("pad", array, widths=tuple(part), value=values[axis, side].item())
+                array = recorder.apply("pad", array, widths=tuple(part), value=values[axis, side].item())
     return array
 
 
@@ -672,7 +672,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.repeat([1.0, 2.0], 2))
         array([1., 1., 2., 2.])
     """
-    array = trace.as_array(x, "repeat")
+    array = recorder.as_array(x, "repeat")
     if axis is None:
         array, axis = ravel(array), 0
     axis = normalize_axis("repeat", array, axis)
@@ -685,7 +685,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> "dlarray":
         )
     if len(counts) != 1:
         places = np.repeat(np.arange(shape[axis]), counts)
-        return trace.apply("take", array, places, axis=axis)  # type: ignore[no-any-return]
+        return recorder.apply("take", array, places, axis=axis)  # type: ignore[no-any-return]
     before, after = shape[: axis + 1], shape[axis + 1 :]
     each = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
     return reshaped(  # type: ignore[no-any-return]
@@ -711,7 +711,7 @@ def tile(x: Any, reps: Any) -> "dlarray":
         >>> tj.extractdata(tj.tile([1.0, 2.0], 2))
         array([1., 2., 1., 2.])
     """
-    array = trace.as_array(x, "tile")
+    array = recorder.as_array(x, "tile")
     counts = _sizes("tile", "reps", reps)
     if min(counts, default=0) < 0:
         raise DimsError(f"tile: reps={reps!r:.80} must be made of integers >= 0.")
@@ -740,7 +740,7 @@ def atleast_1d(x: Any) -> "dlarray":
         >>> tj.atleast_1d(3.0).shape
         (1,)
     """
-    array = trace.as_array(x, "atleast_1d")
+    array = recorder.as_array(x, "atleast_1d")
     return array if array._data.ndim else expand_dims(array, 0)
 
 
@@ -755,7 +755,7 @@ def atleast_2d(x: Any) -> "dlarray":
         >>> tj.atleast_2d(np.zeros(3)).shape
         (1, 3)
     """
-    array = trace.as_array(x, "atleast_2d")
+    array = recorder.as_array(x, "atleast_2d")
     missing = 2 - array._data.ndim
     return array if missing <= 0 else expand_dims(array, tuple(range(missing)))
 
@@ -771,6 +771,6 @@ def atleast_3d(x: Any) -> "dlarray":
         >>> tj.atleast_3d(np.zeros(3)).shape
         (1, 3, 1)
     """
-    array = trace.as_array(x, "atleast_3d")
+    array = recorder.as_array(x, "atleast_3d")
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(array._data.ndim)
     return array if new is None else expand_dims(array, new)

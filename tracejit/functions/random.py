@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import generator as generators
-from tracejit import trace
 from tracejit.aval import check_format
 from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.functions import rng as generators
 from tracejit.functions.creation import dtype_of, sizes_of, with_format
 from tracejit.functions.formats import floating, in_dtype
-from tracejit.generator import Generator, RngState, seed_of
+from tracejit.functions.rng import Generator, RngState, seed_of
 from tracejit.ops.random import blocks
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
 
-_apply = trace.apply
+_apply = recorder.apply
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _RESOLUTION = 2**53  # different numbers that a uniform float64 can be
 
@@ -234,7 +234,7 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> "dla
         [[1.25, 1.25, 1.25], [1.25, 1.25, 1.25]]
     """
     array = floating("dropout", x)
-    if trace.is_array(p):
+    if recorder.is_array(p):
         scale = in_dtype(_apply("div", 1.0, _apply("sub", 1.0, p)), array.dtype)
         p = in_dtype(p, _FLOAT32)
     elif isinstance(p, (int, float, np.number)) and 0 <= p < 1:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracejit import trace
 from tracejit.aval import check_dtype, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
+from tracejit.record import recorder
 
 if TYPE_CHECKING:
     from tracejit.array import dlarray
@@ -25,12 +25,12 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    array = trace.as_array(x, op)
-    return trace.apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
+    array = recorder.as_array(x, op)
+    return recorder.apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
 
 
 def _cast(array: Any, dtype: np.dtype) -> Any:
-    return array if array._data.dtype == dtype else trace.apply("cast", array, dtype=dtype)
+    return array if array._data.dtype == dtype else recorder.apply("cast", array, dtype=dtype)
 
 
 def _as_float(array: Any) -> Any:
@@ -42,7 +42,7 @@ def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
     if dtype is None:
         return _reduce(op, x, axis, keepdims)
     wanted = check_dtype(op, np.dtype(dtype))
-    return _cast(_reduce(op, _cast(trace.as_array(x, op), wanted), axis, keepdims), wanted)
+    return _cast(_reduce(op, _cast(recorder.as_array(x, op), wanted), axis, keepdims), wanted)
 
 
 def _count(array: Any, axes: tuple[int, ...]) -> int:
@@ -118,11 +118,11 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     >>> float(tj.mean([1.0, 2.0, 6.0]))
     3.0
     """
-    array = trace.as_array(x, "mean")
+    array = recorder.as_array(x, "mean")
     array = _as_float(array) if dtype is None else _cast(array, check_dtype("mean", np.dtype(dtype)))
     axes = normalize_axes("mean", array, axis)
-    total = trace.apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
-    return trace.apply("div", total, _count(array, axes))  # type: ignore[no-any-return]
+    total = recorder.apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
+    return recorder.apply("div", total, _count(array, axes))  # type: ignore[no-any-return]
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
@@ -189,26 +189,30 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> float(tj.ptp([3.0, 1.0, 2.0]))
     2.0
     """
-    array = trace.as_array(x, "ptp")
+    array = recorder.as_array(x, "ptp")
     axes = normalize_axes("ptp", array, axis)
-    return trace.apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))  # type: ignore[no-any-return]
+    return recorder.apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))  # type: ignore[no-any-return]
 
 
 def _search(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    array = trace.as_array(x, op)
+    array = recorder.as_array(x, op)
     if axis is not None:
-        return trace.apply(op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims))
+        return recorder.apply(
+            op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims)
+        )
     shape = array._data.shape
     if array._data.size == 0:
         raise DimsError(
             f"{op}: an array of {describe_shape(shape, array._format)} holds no elements and so no extremum; "
             "pass an array that holds some."
         )
-    place = trace.apply(op, trace.apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False)
+    place = recorder.apply(
+        op, recorder.apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False
+    )
     if not keepdims:
         return place
-    place = trace.apply("reshape", place, shape=(1,) * len(shape))
-    return trace.wrap(place._data, array._format, place._value)
+    place = recorder.apply("reshape", place, shape=(1,) * len(shape))
+    return recorder.wrap(place._data, array._format, place._value)
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
@@ -313,10 +317,10 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray"
     >>> int(tj.count_nonzero([0.0, 2.0, 3.0]))
     2
     """
-    array = trace.as_array(x, "count_nonzero")
+    array = recorder.as_array(x, "count_nonzero")
     axes = normalize_axes("count_nonzero", array, axis)
-    hits = trace.apply("not_equal", array, np.zeros((), array._data.dtype))
-    return trace.apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))  # type: ignore[no-any-return]
+    hits = recorder.apply("not_equal", array, np.zeros((), array._data.dtype))
+    return recorder.apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))  # type: ignore[no-any-return]
 
 
 def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
@@ -340,31 +344,31 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
     3 dlarray float64
     [1. 3. 6.]
     """
-    array = trace.as_array(x, "cumsum")
+    array = recorder.as_array(x, "cumsum")
     wanted = None if dtype is None else check_dtype("cumsum", np.dtype(dtype))
     if wanted is not None:
         array = _cast(array, wanted)
     if axis is None:
-        array, axis = trace.apply("reshape", array, shape=(array._data.size,)), 0
-    result = trace.apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
+        array, axis = recorder.apply("reshape", array, shape=(array._data.size,)), 0
+    result = recorder.apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
     return result if wanted is None else _cast(result, wanted)  # type: ignore[no-any-return]
 
 
 def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> Any:
-    array = _as_float(trace.as_array(x, function))
+    array = _as_float(recorder.as_array(x, function))
     axes = normalize_axes(function, array, axis)
     count = _count(array, axes)
-    middle = trace.apply("div", trace.apply("sum", array, axes=axes, keepdims=True), count)
-    squares = trace.apply("square", trace.apply("sub", array, middle))
-    total = trace.apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
-    return trace.apply("div", total, builtins.max(count - ddof, 0))
+    middle = recorder.apply("div", recorder.apply("sum", array, axes=axes, keepdims=True), count)
+    squares = recorder.apply("square", recorder.apply("sub", array, middle))
+    total = recorder.apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
+    return recorder.apply("div", total, builtins.max(count - ddof, 0))
 
 
 def _root(square: Any) -> Any:
     """Return the square root of sums of squares, with the derivative 0 at 0 (Note [roots at zero])."""
-    zero = trace.apply("equal", square, 0)
-    root = trace.apply("sqrt", trace.apply("where", zero, 1, square))
-    return trace.apply("where", zero, 0, root)
+    zero = recorder.apply("equal", square, 0)
+    root = recorder.apply("sqrt", recorder.apply("where", zero, 1, square))
+    return recorder.apply("where", zero, 0, root)
 
 
 # Note [roots at zero]
@@ -442,18 +446,18 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> round(float(tj.logsumexp([1000.0, 1000.0])), 4)
     1000.6931
     """
-    array = _as_float(trace.as_array(x, "logsumexp"))
+    array = _as_float(recorder.as_array(x, "logsumexp"))
     axes = normalize_axes("logsumexp", array, axis)
     shift: Any = 0
     if _count(array, axes):
         # The result does not depend on the shift, so that no derivative is taken through it.
-        largest = trace.apply("stop_gradient", trace.apply("max", array, axes=axes, keepdims=True))
-        shift = trace.apply("where", trace.apply("isfinite", largest), largest, 0)
-    powers = trace.apply("exp", trace.apply("sub", array, shift))
-    total = trace.apply("sum", powers, axes=axes, keepdims=True)
-    empty = trace.apply("equal", total, 0)
-    logarithm = trace.apply("log", trace.apply("where", empty, 1, total))
-    result = trace.apply("where", empty, -math.inf, trace.apply("add", logarithm, shift))
+        largest = recorder.apply("stop_gradient", recorder.apply("max", array, axes=axes, keepdims=True))
+        shift = recorder.apply("where", recorder.apply("isfinite", largest), largest, 0)
+    powers = recorder.apply("exp", recorder.apply("sub", array, shift))
+    total = recorder.apply("sum", powers, axes=axes, keepdims=True)
+    empty = recorder.apply("equal", total, 0)
+    logarithm = recorder.apply("log", recorder.apply("where", empty, 1, total))
+    result = recorder.apply("where", empty, -math.inf, recorder.apply("add", logarithm, shift))
     return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
 
 
@@ -483,16 +487,16 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "
     >>> float(tj.norm([3.0, 4.0]))
     5.0
     """
-    array = _as_float(trace.as_array(x, "norm"))
+    array = _as_float(recorder.as_array(x, "norm"))
     axes = normalize_axes("norm", array, axis)
     keepdims = builtins.bool(keepdims)
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
-        squares = trace.apply("square", array)
-        return _root(trace.apply("sum", squares, axes=axes, keepdims=keepdims))  # type: ignore[no-any-return]
-    magnitudes = trace.apply("abs", array)
+        squares = recorder.apply("square", array)
+        return _root(recorder.apply("sum", squares, axes=axes, keepdims=keepdims))  # type: ignore[no-any-return]
+    magnitudes = recorder.apply("abs", array)
     if kind == "sum":
-        return trace.apply("sum", magnitudes, axes=axes, keepdims=keepdims)  # type: ignore[no-any-return]
+        return recorder.apply("sum", magnitudes, axes=axes, keepdims=keepdims)  # type: ignore[no-any-return]
     if kind == "largest":
         return _largest(magnitudes, axes, keepdims)  # type: ignore[no-any-return]
     # A pair is (rows, columns) as given: "(1, 0)" means the transposed matrix.
@@ -500,7 +504,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "
     if isinstance(axis, (tuple, list)) and axis[0] % array._data.ndim == columns:
         rows, columns = columns, rows
     inner, outer = (rows, columns) if kind == "columns" else (columns, rows)
-    sums = trace.apply("sum", magnitudes, axes=(inner,), keepdims=True)
+    sums = recorder.apply("sum", magnitudes, axes=(inner,), keepdims=True)
     result = _largest(sums, (outer,), True)
     return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
 
@@ -508,8 +512,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "
 def _largest(magnitudes: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the maximum of numbers >= 0, which is 0 where there are none."""
     if _count(magnitudes, axes):
-        return trace.apply("max", magnitudes, axes=axes, keepdims=keepdims)
-    return trace.apply("sum", magnitudes, axes=axes, keepdims=keepdims)
+        return recorder.apply("max", magnitudes, axes=axes, keepdims=keepdims)
+    return recorder.apply("sum", magnitudes, axes=axes, keepdims=keepdims)
 
 
 def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str:

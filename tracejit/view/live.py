@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.explain import describe, leaf_names
-from tracejit.profile import Profile
-from tracejit.replay import Replay
-from tracejit.report import Explanation, KeyReport
-from tracejit.roofline import Rates, rates
-from tracejit.signature import ArrayPart, Key, NumberPart
-from tracejit.traces import Trace
-from tracejit.variants import Entry
+from tracejit.call.explain import describe, leaf_names
+from tracejit.call.signature import ArrayPart, Key, NumberPart
+from tracejit.describe.profile import Profile
+from tracejit.describe.roofline import Rates, rates
+from tracejit.traces.replay import Replay
+from tracejit.traces.report import Explanation, KeyReport
+from tracejit.traces.trace import Trace
+from tracejit.traces.variants import Entry
+from tracejit.util.text import size
 from tracejit.view import data
 from tracejit.view.about import about
 from tracejit.view.program import Built, Input, Measured, Row, program
 from tracejit.view.sources import Sources
-from tracejit.words import size
 
 _MOST_PROGRAMS = 12  # that a page shows
 _OUTCOMES = {

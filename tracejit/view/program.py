@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tracejit.aval import describe_shape
-from tracejit.description import Description, Operation
+from tracejit.describe.program import Description, Operation
+from tracejit.describe.roofline import Rates, costs
 from tracejit.ir import Where
-from tracejit.roofline import Rates, costs
 from tracejit.view import data
 from tracejit.view.repeats import repeats
 

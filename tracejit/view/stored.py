@@ -8,15 +8,15 @@ from typing import Any
 
 from tracejit.cache.inspect import Shown
 from tracejit.cache.program_text import UNREADABLE
-from tracejit.description import Buffer, Description, Launched, Operation, Pair, Result
+from tracejit.describe.program import Buffer, Description, Launched, Operation, Pair, Result
 from tracejit.errors import CacheError
-from tracejit.passes.plan import Place
+from tracejit.program import Place
+from tracejit.util.text import differing_first, size
 from tracejit.view import data
 from tracejit.view.about import about
 from tracejit.view.page import as_json
 from tracejit.view.program import Built, Input, Measured, Row, program
 from tracejit.view.sources import Sources
-from tracejit.words import differing_first, size
 
 _LABEL = re.compile(r"\([A-Z]\)")
 _UNTIMED = (

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls in words: the names of arguments, and why a call was a hit or a miss."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.call.signature import Key, NumberPart, ValuePart, differences
+from tracejit.ir import Where
+from tracejit.record.recorder import describe_location
+from tracejit.util.text import differing_first
+
+_MOST_ARGUMENTS = 12  # described one by one
+
+
+def leaf_names(function: Callable[..., Any], structure: Any) -> list[str]:
+    """Return the name of each leaf of ``(args, kwargs)``, in terms of the function's parameters."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for path in tree.paths(tree.TreeDef(structure, [], 0), ""):
+        kind, _, rest = path[1:].partition("]")
+        position, _, deeper = rest[1:].partition("]")
+        if kind == "1":
+            names.append(position.strip("'") + deeper)
+            continue
+        at = int(position)
+        if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
+            names.append(parameters[at].name + deeper)
+        else:
+            names.append(f"argument {at + 1}{deeper}")
+    return names
+
+
+def describe(function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
+    """Return the arguments of a key in words; of many, those come first in which `known` keys differ from it."""
+    names = leaf_names(function, key.structure)
+    parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
+    if len(parts) > _MOST_ARGUMENTS:
+        order = differing_first([key.parts, *[k.parts for k in known if k.structure == key.structure]])
+        more = len(parts) - _MOST_ARGUMENTS + 1
+        parts = [*[parts[i] for i in order[: _MOST_ARGUMENTS - 1]], f"and {more} more"]
+    return ", ".join(parts) or "no arguments"
+
+
+def who_needs(name: str, what: str, where: Where) -> str:
+    """Return in words what needs a number argument itself."""
+    return f"{what} at {describe_location(where)} needs {name} as a Python number"
+
+
+def why_missed(
+    function: Callable[..., Any], key: Key, known: Sequence[Key], needed: Mapping[int, tuple[str, Where]]
+) -> str:
+    """Return why no trace was found for a key.
+
+    Args:
+        function: what was called.
+        key: of the call.
+        known: the keys of the traces that there were, oldest first.
+        needed: what needs numbers themselves, and where, by the number of the leaf.
+    """
+    if not known:
+        return "because there was none yet."
+    compared = [(old, differences(old, key)) for old in reversed(known)]
+    alike = [(old, places) for old, places in compared if places]
+    if any(places == [] for _, places in compared):
+        return "because the keys of a dict have another order, which a function that runs over it would see."
+    if not alike:
+        mine, latest = (tree.TreeDef(k.structure, [], 0) for k in (key, known[-1]))
+        place = tree.difference(latest, mine, "(args, kwargs)")
+        return f"because the containers are others: compared with the latest trace, {place}."
+    old, places = min(alike, key=lambda pair: len(pair[1]))
+    names = leaf_names(function, key.structure)
+    reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
+    notes = ""
+    if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
+        plain = all(getattr(k.parts[i], "kind", None) in (int, float) for k in (old, key) for i in places)
+        asked = [who_needs(names[i], *needed[i]) for i in places if i in needed]
+        if asked:
+            notes += f" Each value has a trace of its own, because {' and '.join(asked)}."
+        if not plain:
+            notes += (
+                " A number of NumPy's that changes from call to call costs a trace each time: pass a Python number, "
+                f"such as float({names[places[0]]})."
+            )
+        elif len(asked) < len(places):
+            notes += " A number that takes a third value becomes an input of the trace, if it is only computed with."
+    return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{notes}"
+
+
+def who_needs_what_varies(
+    function: Callable[..., Any], key: Key, needed: Mapping[int, tuple[str, Where]]
+) -> str:
+    """Return in words what needs the numbers of a key that vary themselves."""
+    names = leaf_names(function, key.structure)
+    varying = [i for i, part in enumerate(key.parts) if type(part) is NumberPart]
+    return " and ".join([who_needs(names[i], *needed[i]) for i in varying if i in needed])
+
+
+def _is_number(part: Any) -> bool:
+    return (
+        type(part) is ValuePart and part.kind is not bool and issubclass(part.kind, (int, float, np.number))
+    )

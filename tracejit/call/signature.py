@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What selects a cached trace: the signature of a call's arguments.
+
+An array counts by size, format, dtype and memory layout, never by its values; containers by their structure,
+dicts with the order of their keys; everything else by type and value, NaN equal to NaN.
+"""
+
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import dlarray
+from tracejit.aval import describe_shape
+from tracejit.errors import ArgumentError, TraceJitError
+from tracejit.functions.rng import Generator
+from tracejit.ops import Layout
+from tracejit.record import recorder
+from tracejit.util.text import shown
+
+_CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
+_ATOMS = frozenset((int, bool, str, bytes))
+_INEXACT = (float, complex, np.inexact)
+
+
+# What has no value but itself and does not change, or is read anew at each call.
+_KNOWN_BY_IDENTITY = (
+    types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.EllipsisType, types.NotImplementedType,
+    functools.partial, np.ufunc, type, Generator,
+)  # fmt: skip
+
+
+class ArrayPart(NamedTuple):
+    """The part of a key for an array; strides in elements, None when contiguous in C order."""
+
+    shape: tuple[int, ...]
+    format: str | None
+    dtype: np.dtype
+    strides: tuple[int, ...] | None
+
+    def __str__(self) -> str:
+        layout = "" if self.strides is None else f" with strides {self.strides}"
+        return f"{describe_shape(self.shape, self.format)} {self.dtype}{layout}"
+
+
+class ValuePart(NamedTuple):
+    """The part of a key for anything else."""
+
+    kind: type
+    value: Any
+
+    def __str__(self) -> str:
+        return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
+
+
+class NumberPart(NamedTuple):
+    """The part of a key for a number that varies, and is an input of the trace."""
+
+    kind: type
+
+    def __str__(self) -> str:
+        return f"{'an' if self.kind is int else 'a'} {self.kind.__name__} that varies"
+
+
+class Key(NamedTuple):
+    """The key of a call: the containers, what stands in them, and the order of the keys of dicts.
+
+    A function can run over a dict, so that its keys' order decides what it does (None: they are sorted).
+    """
+
+    structure: Any
+    parts: tuple[ArrayPart | ValuePart | NumberPart, ...]
+    orders: tuple[Any, ...] = ()
+
+
+class Call(NamedTuple):
+    """A call's arguments taken apart."""
+
+    key: Key
+    leaves: list[Any]  # as given, but arrays are dlarrays
+    arrays: list[dlarray]
+    treedef: tree.TreeDef
+
+
+def bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Return arguments as a signature orders them.
+
+    Raises:
+        TypeError: if they do not fit it, with the function's name as Python has it.
+    """
+    try:
+        found = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        text = str(error)
+        raise TypeError(f"{name}() {'got ' if text.startswith('multiple') else ''}{text}") from None
+    return found.args, found.kwargs
+
+
+def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:
+    """Return the arguments of a call taken apart; `path_of` names a leaf for error messages.
+
+    Raises:
+        ArgumentError: if a leaf is neither an array nor hashable.
+    """
+    leaves, treedef = tree.flatten(args)
+    parts: list[ArrayPart | ValuePart] = []
+    arrays: list[dlarray] = []
+    for i, leaf in enumerate(leaves):
+        kind = type(leaf)
+        if kind is not dlarray:
+            if kind is float:
+                parts.append(ValuePart(float, _float_key(leaf)))
+                continue
+            if kind in _ATOMS:
+                parts.append(ValuePart(kind, leaf))
+                continue
+            if kind is not np.ndarray and not hasattr(kind, "__dlpack__"):
+                parts.append(_value_part(function, leaf, i, treedef, path_of))
+                continue
+            leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
+        data = leaf._data
+        strides = None
+        if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
+            strides = _strides(data)
+            if strides is None:
+                leaf = leaves[i] = dlarray._wrap(_packed(data), leaf._format, leaf._value)
+                data = leaf._data
+        parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
+        arrays.append(leaf)
+    return Call(Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef)
+
+
+def _array(
+    function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
+) -> dlarray:
+    try:
+        return recorder.as_array(leaf, function)  # type: ignore[no-any-return]
+    except TraceJitError:  # once more, with the argument's name
+        return recorder.as_array(leaf, f"{function}: {path_of(number, treedef)}")  # type: ignore[no-any-return]
+
+
+def _float_key(number: float) -> tuple[str, float]:
+    # NaN equals NaN, and -0.0 differs from 0.0: the shortest text that reads back as the number.
+    return (repr(number), 0.0 if math.isnan(number) else number)
+
+
+def _value_part(
+    function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
+) -> ValuePart:
+    if isinstance(leaf, _INEXACT):
+        return ValuePart(type(leaf), (repr(leaf), 0.0))
+    try:
+        hash(leaf)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
+            "container (dict, list, tuple, named tuple, dataclass) nor hashable, so no trace can be found "
+            "by it. Pass its arrays and numbers instead."
+        ) from None
+    kind = type(leaf)
+    hashed_by: Any = kind.__hash__
+    if hashed_by is object.__hash__ and not isinstance(leaf, _KNOWN_BY_IDENTITY) and kind is not object:
+        raise ArgumentError(
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, which is equal to itself only, whatever "
+            "its attributes hold; a trace would keep what they held. Pass its arrays and numbers instead: in a "
+            "dict, a named tuple or a dataclass."
+        )
+    return ValuePart(kind, leaf)
+
+
+def array_part(data: np.ndarray, format: str | None = None) -> ArrayPart:
+    """Return the part of a key for an array that need not be copied, or as if it had been."""
+    contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
+    return ArrayPart(data.shape, format, data.dtype, None if contiguous else _strides(data))
+
+
+def packed(data: np.ndarray) -> np.ndarray:
+    """Return an array that can be walked: the data themselves, or a copy."""
+    if data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None:
+        return data
+    return _packed(data)
+
+
+def _strides(data: np.ndarray) -> tuple[int, ...] | None:
+    """Return strides in elements, or None if the data has to be copied to be walked."""
+    itemsize = data.itemsize
+    if not data.flags.aligned or any(stride % itemsize for stride in data.strides) or data.size == 0:
+        return None
+    return tuple([stride // itemsize for stride in data.strides])
+
+
+def _packed(data: np.ndarray) -> np.ndarray:
+    packed = np.empty(data.shape, data.dtype)
+    packed[...] = data
+    return packed
+
+
+def layouts(key: Key) -> list[Layout | None]:
+    """Return where the elements of each array of a key lie, numbers that vary included: None for contiguous ones."""
+    found: list[Layout | None] = []
+    for part in key.parts:
+        if isinstance(part, NumberPart):
+            found.append(None)
+        elif isinstance(part, ArrayPart):
+            found.append(None if part.strides is None else Layout(0, part.shape, part.strides))
+    return found
+
+
+def differences(old: Key, new: Key) -> list[int] | None:
+    """Return the numbers of the parts that differ, or None if the containers differ in structure."""
+    if old.structure != new.structure:
+        return None
+    return [i for i, (before, after) in enumerate(zip(old.parts, new.parts, strict=True)) if before != after]

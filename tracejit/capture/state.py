@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Captured state: the arrays that a recording read around its arguments, as inputs, and all else it read, as guards."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.call import signature
+from tracejit.capture.guards import Guard, Loose, Met, Walk
+from tracejit.capture.snapshot import Heap
+from tracejit.ir import Builder, Value, Where
+from tracejit.ops import Layout
+from tracejit.record import monitor, recorder
+from tracejit.record.state import State
+
+
+class CapturedState(State):
+    """The captured arrays and the guards of one recording of a function.
+
+    Args:
+        function: what is recorded.
+        arguments: leaves of its arguments, of which functions and the like read more than their key says.
+
+    Attributes:
+        results: ids of data that the function returned, to be set before the recording ends.
+        given_back: what else it returned, which is constant.
+    """
+
+    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
+        self._function: Any = function
+        self._arguments = arguments
+        self._heap: Heap | None = None
+        self._watch: Any = None
+        self._met: list[Met] = []
+        self._by_data: dict[int, Met] = {}
+        self._by_value: dict[int, Value] = {}  # by id of the value on the tape around
+        self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
+        self._builder: Builder | None = None
+        self._guards: list[Guard] = []
+        self._loose: dict[int, Loose] = {}
+        self._numbers: list[Any] = []  # that were operands
+        self._sources: dict[str, str] = {}
+        self._names: dict[str, Any] = {}
+        self.of_outer: dict[Value, Any] = {}
+        self.results: set[int] = set()
+        self.given_back: list[Any] = []
+        self.changed: tuple[str, Where] | None = None
+        self.unguarded: tuple[str, Where] | None = None
+        self.drew: tuple[str, Where] | None = None
+
+    def open(self) -> None:
+        """Begin to watch what runs in this thread."""
+        self._heap = Heap(self._function, self._arguments)
+        self._watch = monitor.watching(self._heap.started)
+        self._watch.__enter__()
+
+    def value(self, builder: Builder, data: np.ndarray) -> Value | None:
+        """Return the input that stands for an untraced array, which may turn out to be a constant."""
+        self._builder = builder
+        met = self._by_data.get(id(data))
+        if met is None or not met.is_same:
+            copy = data.copy()  # the user may write to it while the recording goes on
+            value = builder.input(Aval(data.shape, None, data.dtype), copy)
+            met = self._by_data[id(data)] = Met(data, value, copy)
+            self._met.append(met)
+        met.places.add(recorder.user_place())
+        return met.value
+
+    def outer(self, builder: Builder, array: Any) -> Value:
+        """Return the input that stands for an array of the evaluation around the recording."""
+        value: Value | None = self._by_value.get(id(array._value))
+        if value is None:
+            data = array._data
+            value = builder.input(Aval(data.shape, None, data.dtype), data)
+            self._by_value[id(array._value)] = value
+            self.of_outer[value] = array
+            self._met.append(Met(data, value, data, array))
+        return value
+
+    def number(self, number: Any) -> None:
+        """Note a number that is a constant of the trace."""
+        self._numbers.append(number)
+
+    def taken(self, data: np.ndarray) -> None:
+        """Note that the elements of an untraced dlarray left it: into Python, or an ndarray."""
+        if id(data) not in self._taken:
+            self._taken[id(data)] = (data, data.tobytes())
+
+    def abandon(self) -> None:
+        """Stop watching a function that raised an error."""
+        self._stop()
+        self._forget()
+
+    def close(self) -> None:
+        """Stop watching, and make of what was met inputs and guards."""
+        heap = self._stop()
+        if heap is None:
+            return
+        heap.ended()
+        walk = Walk(heap, self._met, partial(self._computed, heap), self._taken, self.results)
+        for one in self._met:
+            if not one.is_input:
+                assert self._builder is not None
+                _make_constant(self._builder, one.value)
+        self.names = tuple([one.name for one in walk.inputs])
+        self.layouts = tuple([_layout(one.data) for one in walk.inputs])
+        self.drew = heap.drew()
+        self.changed, self.unguarded, self._guards = walk.changed, walk.unguarded, walk.guards
+        self.fetches = True
+        self._names, self._loose = walk.names, walk.loose
+        if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
+            self.inlined = (walk.lines("return MISS"), walk.names, walk.arrays)
+            self._sources = {
+                "fetch": walk.source(), "_checked": walk.source(checked=True), "_failed": walk.failing(),
+                "_within": walk.source(checked=True, within=True),
+            }  # fmt: skip
+        self._forget()
+
+    def _computed(self, heap: Heap) -> list[np.ndarray]:
+        """Return the constants of the trace that entered it as numbers, but for those that stand in the user's code."""
+        literals = heap.literals(self._arguments)
+        return [
+            np.asarray(value)
+            for value in (*self._numbers, *self.given_back)
+            if isinstance(value, (np.ndarray, np.generic, str))
+            or (type(value) is float and value not in literals)
+        ]
+
+    def _stop(self) -> Heap | None:
+        heap, self._heap = self._heap, None
+        if heap is not None:
+            self._watch.__exit__(None, None, None)
+            self._watch = None
+        return heap
+
+    def _forget(self) -> None:
+        """Let go of all that belongs to the recording."""
+        self._function, self._arguments, self._builder = None, (), None
+        self._met, self._numbers, self.given_back = [], [], []
+        self._by_data, self._by_value, self._taken = {}, {}, {}
+        self.of_outer = {}
+
+    def _compiled(self, name: str) -> Callable[[], Any]:
+        """Return one of the functions that walk, made when it is first called."""
+        function: Callable[[], Any] | None = self.__dict__.get(f"{name}()")
+        if function is None:
+            names = dict(self._names)
+            exec(compile(self._sources[name], f"<tracejit guards {name}>", "exec"), names)
+            function = self.__dict__[f"{name}()"] = names["fetch"]
+        return function
+
+    def source(self) -> str:
+        """Return the source of fetch()."""
+        return self._sources["fetch"]
+
+    def fetch(self) -> tuple[np.ndarray, ...] | None:
+        """Return the arrays of now, or None if a guard does not hold; sizes are left to the executor."""
+        return self._compiled("fetch")()  # type: ignore[no-any-return]
+
+    def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
+        """Return what fetch() does, with sizes, dtypes and layouts compared too."""
+        return self._compiled("_checked")()  # type: ignore[no-any-return]
+
+    def fetch_within(self) -> tuple[Any, ...] | None:
+        """Return what fetch_checked() does, but dlarrays as they are, which may be on the tape around the call."""
+        return self._compiled("_within")()  # type: ignore[no-any-return]
+
+    def applies(self) -> bool:
+        """Return whether all guards hold; an array may be on the tape of the evaluation around a call."""
+        return self.failed() is None
+
+    def failed(self) -> Guard | None:
+        """Return the first guard that does not hold now, or None if all do."""
+        number = self._compiled("_failed")()
+        return self._guards[number] if number >= 0 else None
+
+    def loosen(self, is_same: Callable[[], bool]) -> bool:
+        """Compare loose arrays no longer that have changed while a new recording is the same: see State."""
+        changed: list[Loose] = []
+        number = self._compiled("_failed")()
+        while number in self._loose:
+            changed.append(self._loose[number])
+            changed[-1].is_asked = False
+            number = self._compiled("_failed")()
+        is_unused = bool(changed) and number < 0 and is_same()
+        moved = is_unused and Counter(loose.before for loose in changed) == Counter(
+            loose.after for loose in changed
+        )
+        for loose in changed:
+            loose.is_asked = True
+            if is_unused:
+                loose.is_unused(moved)
+        return is_unused
+
+    def guards(self) -> list[Guard]:
+        """Return what is compared and fetched at each call."""
+        return [
+            guard
+            for number, guard in enumerate(self._guards)
+            if guard.is_told and (number not in self._loose or self._loose[number].is_compared)
+        ]
+
+
+def _layout(data: np.ndarray) -> Layout | None:
+    part = signature.array_part(data)
+    return None if part.strides is None else Layout(0, part.shape, part.strides)
+
+
+def _make_constant(builder: Builder, value: Value) -> None:
+    graph = builder.graph
+    graph.inputs = [other for other in graph.inputs if other is not value]
+    value.is_constant = True
+    graph.constants.append(value)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Object code ahead of time: for this machine, or for all CPUs of a level."""
+
+import time
+from typing import NamedTuple
+
+from tracejit.compile.key import key_of
+from tracejit.compile.lower import lower
+from tracejit.compile.objects import Cpu, host
+from tracejit.program import Kernel
+from tracejit.store.entry import Entry, Key
+from tracejit.store.kernels import store
+
+FUNCTIONS = ("run", "enter", "run_parts", "work")
+"""The executor, its entry for Python, and the functions of its threads."""
+
+
+class Level(NamedTuple):
+    """A level of the x86-64 architecture: the size of its vectors, and the features it adds to the one before."""
+
+    vector_bytes: int
+    features: tuple[str, ...]
+
+
+LEVELS = {
+    "x86-64": Level(16, ("sse2",)),
+    "x86-64-v2": Level(16, ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")),
+    "x86-64-v3": Level(32, ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
+    "x86-64-v4": Level(64, ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+}
+
+
+def runs_here(level: str) -> bool:
+    """Return whether the CPU of this process has all that a level asks for."""
+    if not host()[0].startswith("x86_64"):
+        return False
+    features = set(host()[2].split(","))
+    names = list(LEVELS)
+    needed = [name for each in names[: names.index(level) + 1] for name in LEVELS[each].features]
+    return all(f"+{name}" in features for name in needed)
+
+
+def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> Entry:
+    """Return the object code of a kernel or of one of FUNCTIONS, from the disk or compiled now.
+
+    Args:
+        wanted: the kernel, or the name of the function.
+        cpu: what it is for; the CPU of this process if it is not given.
+    """
+    name, source = (wanted, "") if isinstance(wanted, str) else wanted
+    key = key_of("function", name, cpu) if not source else key_of("kernel", source, cpu)
+    cache = store()
+    found = None if cache is None or key is None else cache.load(key)
+    if found is not None:
+        return found
+    started = time.perf_counter_ns()
+    lowered = lower(wanted)
+    code, needs = lowered.object_code(cpu)
+    entry = Entry(key or Key(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
+    if cache is not None and key is not None:
+        cache.save(entry)
+    return entry

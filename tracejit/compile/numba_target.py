@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Kernels to object code, by Numba and LLVM. Importing this imports Numba.
+
+Note [a target of our own]
+Numba's target for the CPU knows all of Python and NumPy that it can compile, and makes functions that Python can
+call. To load the first takes 0.2 s, and the second is optimised and compiled for nothing: a kernel uses integers,
+floating-point numbers, loops, the functions of tracejit.kernels, and is called by the executor. So kernels are
+compiled for a target of our own: Numba's rules for numbers, the passes that such functions need, LLVM's
+optimisations once, and object code in which one C function, named by the hash of its source, is all that can be seen.
+"""
+
+import linecache
+from functools import cache
+from typing import Any
+
+from llvmlite import ir
+from numba.core import codegen, compiler, cpu, dispatcher, funcdesc, imputils, lowering, types, typing
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
+from numba.core.descriptors import TargetDescriptor
+from numba.core.target_extension import (
+    CPU,
+    dispatcher_registry,
+    jit_registry,
+    target_override,
+    target_registry,
+)
+from numba.core.typed_passes import (
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.typing import signature, templates
+from numba.core.untyped_passes import (
+    FixupArgs,
+    ReconstructSSA,
+    TranslateByteCode,
+)
+
+from tracejit.codegen.names import DTYPES
+from tracejit.compile.llvm import Lowered
+from tracejit.compile.objects import data_layout, host, host_machine
+from tracejit.errors import CodegenError
+from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, vectors
+from tracejit.kernels.loops import functions as loop_functions
+from tracejit.program import Kernel
+
+_KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
+_TARGET = "tracejit"
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(LoweringPass):
+    """Numba's representation of a function to LLVM's."""
+
+    _name = "tracejit_lowering"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        context = state.targetctx
+        library = context.codegen().create_library(state.func_id.func_qualname)
+        described = funcdesc.PythonFunctionDescriptor.from_specialized_function(
+            state.func_ir, state.typemap, state.return_type, state.calltypes, mangler=context.mangler,
+            inline=False, noalias=False, abi_tags=[],
+        )  # fmt: skip
+        with context.push_code_library(library):
+            lowering.Lower(context, library, described, state.func_ir).lower()
+        context.insert_user_function(described, described, [library])
+        state.library = library
+        state.cr = compiler.compile_result(
+            typing_context=state.typingctx, target_context=context, entry_point=described, library=library,
+            signature=signature(state.return_type, *state.args), fndesc=described, objectmode=False,
+        )  # fmt: skip
+        return True
+
+
+_PASSES = (
+    TranslateByteCode, FixupArgs, ReconstructSSA,
+    NopythonTypeInference, PreLowerStripPhis, _Lowering,
+)  # fmt: skip
+
+
+class _Target(CPU):
+    """What Numba calls a target: here, the CPU without Python around it."""
+
+
+class _Typing(typing.BaseContext):
+    def init(self) -> None:
+        self._resolved: dict[Any, Any] = {}
+        for suffix, dtype in DTYPES.items():
+            if suffix in pointers.DTYPES and dtype.kind != "b":
+                self.insert_global(dtype.type, types.NumberClass(pointers.DTYPES[suffix]))
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        # Numba asks for each call of each function, several times; answers do not change.
+        key = func, args, tuple(kws.items())
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = super().resolve_function_type(func, args, kws)
+        return found
+
+    def resolve_value_type(self, val: Any) -> Any:
+        # For a class that is no number, such as range, Numba would import its own containers first.
+        known = self._lookup_global(val) if isinstance(val, type) else None
+        return super().resolve_value_type(val) if known is None else known
+
+
+class _Library(codegen.CodeLibrary):
+    """The LLVM source of one function and of those that it calls; LLVM itself is not called here."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        super().__init__(owner, name)
+        self.modules: dict[Any, None] = {}  # each once; the function's own is the last one
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        self.modules[ir_module] = None
+
+    def add_linking_library(self, library: Any) -> None:
+        self.modules.update(library.modules)
+
+    def finalize(self) -> None:
+        """Nothing: optimising is left to object_code()."""
+
+    def get_function(self, name: str) -> Any:
+        raise NotImplementedError
+
+    get_llvm_str = get_asm_str = get_function
+
+
+class _Codegen(codegen.CPUCodegen):
+    _library_class = _Library
+
+    def _init(self, llvm_module: Any) -> None:
+        self._target_data = host_machine().target_data
+        self._data_layout = data_layout()
+
+    _customize_tm_features = _customize_tm_options = _add_module = None
+
+    def _create_empty_module(self, name: str) -> Any:
+        module = ir.Module(name)
+        module.triple = host()[0]
+        module.data_layout = self._data_layout or ""
+        return module
+
+
+class _Context(cpu.CPUContext):
+    _known = 0
+
+    def init(self) -> None:
+        self.is32bit = False
+        self._sizes: dict[str, int] = {}
+        self._internal_codegen = _Codegen("tracejit")
+
+    def load_additional_registries(self) -> None:
+        from numba.cpython import builtins, mathimpl, numbers, rangeobj, tupleobj  # noqa: F401 (they register)
+
+        # Intrinsics register with this one if it is there, and else with whichever is first.
+        self.install_registry(imputils.builtin_registry)
+        self.install_registry(mathimpl.registry)  # abs
+
+    def refresh(self) -> None:
+        # Numba refreshes for each call of an intrinsic; looking through its registries takes a millisecond.
+        known = sum(map(len, vars(imputils.builtin_registry).values()))
+        known += sum(map(len, vars(templates.builtin_registry).values()))
+        if known != self._known:
+            super().refresh()
+            self._known = known
+
+    def get_abi_sizeof(self, ty: Any) -> int:
+        # LLVM is asked by having it parse a module.
+        text = str(ty)
+        if text not in self._sizes:
+            self._sizes[text] = super().get_abi_sizeof(ty)
+        return self._sizes[text]
+
+    def post_lowering(self, module: Any, library: Any) -> None:
+        """Nothing: Numba's run-time is not linked to."""
+
+
+class _Descriptor(TargetDescriptor):
+    options = cpu.CPUTargetOptions
+
+    def __init__(self) -> None:
+        super().__init__(_TARGET)
+        self._typing = _Typing()
+        self._context = _Context(self._typing, _TARGET)
+
+    @property
+    def typing_context(self) -> Any:
+        return self._typing
+
+    @property
+    def target_context(self) -> Any:
+        return self._context
+
+
+class _Pipeline(compiler.CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        manager = PassManager(_TARGET)
+        for step in _PASSES:
+            manager.add_pass(step, step.__name__)
+        manager.finalize()
+        return [manager]
+
+
+def _register() -> Any:
+    target_registry[_TARGET] = _Target
+    descriptor = _Descriptor()
+
+    class Dispatcher(dispatcher.Dispatcher):
+        targetdescr = descriptor
+
+        def add_overload(self, result: Any) -> None:
+            self.overloads[tuple(result.signature.args)] = result
+
+    dispatcher_registry[_Target] = Dispatcher
+    # Numba has some functions in Python, such as min.
+    jit_registry[_Target] = lambda **options: _callable
+    return descriptor
+
+
+def _callable(function: Any) -> Any:
+    """Return a function that kernels may call."""
+    return dispatcher_registry[_Target](
+        function, targetoptions={"error_model": "numpy"}, pipeline_class=_Pipeline
+    )
+
+
+_descriptor = _register()
+
+
+@cache
+def namespace() -> dict[str, Any]:
+    """Return the names that emitted source may use, as Numba compiles them."""
+    names: dict[str, Any] = {}
+    for suffix, dtype in DTYPES.items():
+        names[suffix] = bool if dtype.kind == "b" else dtype.type
+    names.update(pointers.FUNCTIONS)
+    names.update(scalar.FUNCTIONS)
+    names.update(vectors.FUNCTIONS)
+    names.update(lanes.FUNCTIONS)
+    for name, function in {**loop_functions(), **blas.FUNCTIONS}.items():
+        names[name] = _callable(function)
+    return names
+
+
+def lower(kernel: Kernel) -> Lowered:
+    """Return a kernel as LLVM's source.
+
+    Raises:
+        CodegenError: if Numba refuses the source.
+    """
+    names = dict(namespace())
+    file = f"<tracejit kernel {kernel.name}>"
+    linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
+    exec(compile(kernel.text, file, "exec"), names)
+    try:
+        return _lowered(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
+    except Exception as error:
+        raise CodegenError(
+            f"the emitted kernel {kernel.name} could not be compiled; this is a defect of tracejit. "
+            f"Please report it with this source:\n{kernel.text}"
+        ) from error
+
+
+def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> Lowered:
+    flags = compiler.Flags()
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.error_model = "numpy"
+    with global_compiler_lock, target_override(_TARGET):
+        compiled = compiler.compile_extra(
+            _descriptor.typing_context, _descriptor.target_context, function, arguments, result, flags, {},
+            pipeline_class=_Pipeline,
+        )  # fmt: skip
+    modules = [*compiled.library.modules]
+    _add_entry(modules[-1], compiled.fndesc, symbol)
+    values = [value for module in modules for value in module.global_values]
+    if len(modules) == 1:
+        for value in values:
+            # LLVM's own lists (llvm.compiler.used) have a linkage of their own, without which they mean nothing.
+            if value.name != symbol and not value.name.startswith("llvm.") and not _is_declared(value):
+                value.linkage = "internal"
+    declares = {value.name for value in values if _is_declared(value) and not value.name.startswith("llvm.")}
+    return Lowered(symbol, tuple(map(str, modules)), frozenset(declares))
+
+
+def _is_declared(value: Any) -> bool:
+    """Return whether a function or variable of a module is defined elsewhere."""
+    return value.is_declaration if isinstance(value, ir.Function) else value.initializer is None
+
+
+def _add_entry(module: Any, described: Any, symbol: str) -> None:
+    """Add the C function `symbol`, which calls the compiled one and drops its status: kernels raise nothing."""
+    context = _descriptor.target_context
+    convention = context.call_conv
+    result, arguments = described.restype, described.argtypes
+    returned = ir.VoidType() if result == types.none else context.get_value_type(result)
+    kind = ir.FunctionType(returned, [context.get_value_type(argument) for argument in arguments])
+    entry = ir.Function(module, kind, symbol)
+    set.add(entry.attributes, pointers.WIDEST)  # the code is inlined, the attributes of its function are not
+    builder = ir.IRBuilder(entry.append_basic_block())
+    callee = module.get_global(described.llvm_func_name)
+    _, value = convention.call_function(builder, callee, result, arguments, entry.args)
+    if result == types.none:
+        builder.ret_void()
+    else:
+        builder.ret(value)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program as data for who looks into the cache: its operations, table, memory, and source lines.
+
+Note [inventory]
+What is written down is JSON, and the same in each process. The first call in a process pays for it, so it is bounded:
+of a long loop unrolled the first rows are there, and the first row of each kernel; ``left_out`` counts the others.
+
+    function, defined, signature    what was accelerated: its name, [file, line], and [name, text] of each argument
+    target                          what kernels are compiled for
+    inputs, outputs                 of the program, in words
+    ops         number, name, inputs, params, outputs ([value, shape, dtype]), where ([file, line]), rows
+    kernels     name, entry (the key of the entry on disk), lines ([line of the source, number of an op])
+    rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, and
+                part: its number, that of all, and the row's place in it
+    pairs       made, read (numbers of rows), value, why: the second reads what the first made, and why they are two
+    memory      kind, number, offset, bytes, value, op (that writes it), first, last (rows)
+    row_count, arena_bytes, constant_bytes, left_out
+"""
+
+import re
+import time
+from typing import Any, Protocol
+
+from tracejit import config
+from tracejit.aval import dtype_name
+from tracejit.compile.key import key_of
+from tracejit.describe.program import Buffer, Description, Operation, Stages, describe
+from tracejit.ir import Where
+from tracejit.program import Argument, Kernel, Number, Pointer, Program, Symbol
+from tracejit.store.kernels import root
+from tracejit.store.programs import Programs
+
+_MOST = 200  # rows, operations, pairs and buffers
+_LONGEST = 200  # characters of an argument or parameter
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+class Called(Protocol):
+    """The call that a program was built for."""
+
+    @property
+    def defined(self) -> Where:
+        """Where the function is defined."""
+
+    @property
+    def signature(self) -> list[tuple[str, str]]:
+        """The arguments: the name of each, and what it is."""
+
+
+class Inventory:
+    """What is written down in the cache of a program.
+
+    Args:
+        stages: the program, and what it was made of.
+        title: of what; a function's name.
+        called: the call that it was built for.
+    """
+
+    def __init__(self, stages: Stages, title: str, called: Called | None = None) -> None:
+        self._data = described(stages.program, describe(stages, _MOST), title, called)
+
+    def keep(self, build_ns: int, compile_ns: int) -> None:
+        """Write down that this process uses the program.
+
+        Args:
+            build_ns: time spent on building it.
+            compile_ns: time spent on compiling its kernels, 0 if all were at hand.
+        """
+        use = {"at": round(time.time(), 3), "build_ns": build_ns, "compile_ns": compile_ns}
+        Programs(root(), config.settings.cache == "shared").keep(self._data, use)
+
+
+def described(
+    program: Program, description: Description, title: str, called: Called | None = None
+) -> dict[str, Any]:
+    """Return a program as data that JSON can hold (Note [inventory])."""
+    kernels = program.kernels
+    numbers = {kernel: i for i, kernel in enumerate(kernels)}
+    places = program.places
+    return {
+        "function": title,
+        "defined": None if called is None or called.defined is None else list(called.defined),
+        "signature": [] if called is None else [[name, _text(text)] for name, text in called.signature],
+        "target": "cpu",
+        "inputs": [str(aval) for aval in program.inputs],
+        "outputs": [str(aval) for aval in program.outputs],
+        "ops": list(map(_operation, description.ops)),
+        "kernels": [
+            {
+                "name": kernel.name,
+                "entry": _entry(kernel),
+                "lines": [list(pair) for pair in description.lines.get(kernel.name, {}).items()],
+            }
+            for kernel in kernels
+        ],
+        "rows": [
+            {
+                "number": each.number,
+                "kernel": numbers[row.kernel],
+                "arguments": list(map(_argument, row.arguments)),
+                "operations": row.note,
+                "ops": list(each.ops),
+                "purpose": each.purpose,
+                "where": [list(where) for where in row.where if where],
+                "part": [row.part, row.parts, places[each.number]],
+            }
+            for each, row in [(each, program.rows[each.number]) for each in description.rows]
+        ],
+        "pairs": [pair._asdict() for pair in description.pairs],
+        "memory": list(map(_buffer, description.buffers)),
+        "row_count": len(program.rows),
+        "arena_bytes": program.arena_bytes,
+        "constant_bytes": sum(constant.nbytes for constant in program.constants),
+        "left_out": description.left_out,
+    }
+
+
+def _operation(op: Operation) -> dict[str, Any]:
+    return {
+        "number": op.number,
+        "name": op.name,
+        "inputs": list(op.inputs),
+        "params": {name: _text(text) for name, text in op.params.items()},
+        "outputs": [[each.value, list(each.shape), each.dtype] for each in op.outputs],
+        "where": None if op.where is None else list(op.where),
+        "rows": list(op.rows),
+    }
+
+
+def _buffer(buffer: Buffer) -> dict[str, Any]:
+    return {
+        **buffer.place._asdict(), "bytes": buffer.bytes, "value": buffer.value, "op": buffer.op,
+        "first": buffer.first, "last": buffer.last,
+    }  # fmt: skip
+
+
+def _text(text: str) -> str:
+    """Return the text of a value, without what differs between processes."""
+    text = _ADDRESS.sub("", text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _entry(kernel: Kernel) -> str:
+    """Return the name of a kernel's entry, "" if it has none."""
+    key = key_of("kernel", kernel.text)
+    return "" if key is None else key.name
+
+
+def _argument(argument: Argument) -> Any:
+    if isinstance(argument, Pointer):
+        place = argument.place
+        return [place.kind, place.number, place.offset + argument.offset_bytes, dtype_name(argument.dtype)]
+    if isinstance(argument, Number):
+        return [dtype_name(argument.dtype), repr(argument.value.item())]
+    if isinstance(argument, Symbol):
+        return ["symbol", argument.name]
+    return argument

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program as data that JSON can hold, and back.
+
+Note [programs as data]
+What is read back is what was written, to the bit. It is also checked: each kernel, place and size that a row names
+exists, and each address lies in the memory that it belongs to. How far a kernel walks from there, its code decides; so
+a program is as trusted as the code that it comes with.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
+from tracejit.codegen.nest import NAME, named
+from tracejit.errors import CodegenError, TraceJitError
+from tracejit.ops import Layout
+from tracejit.program import ALIGNMENT, Argument, Kernel, Number, Place, Pointer, Program, Row, Symbol
+
+MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
+_MOST_AXES = 64
+_WORD = 1 << 63
+_SYMBOLS = ("sgemm", "dgemm")
+_DTYPES = {str(dtype): dtype for dtype in SUPPORTED_DTYPES}
+_FAULT = Aval((), None, np.dtype(np.int64))
+
+
+def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
+    """Return a program as data.
+
+    Args:
+        program: what was built.
+        constants: names under which its constants are kept.
+    """
+    kernels = program.kernels
+    numbers = {kernel: i for i, kernel in enumerate(kernels)}
+    return {
+        "inputs": [_aval(aval) for aval in program.inputs],
+        "outputs": [_aval(aval) for aval in program.outputs],
+        "constants": list(constants),
+        "arena_bytes": program.arena_bytes,
+        "checked": list(program.checked),
+        "guard": program.guard,
+        "kernels": [{"name": kernel.name, "text": kernel.text} for kernel in kernels],
+        "rows": [
+            {
+                "kernel": numbers[row.kernel],
+                "arguments": [_argument(argument) for argument in row.arguments],
+                "operations": row.note,
+                "where": [list(where) for where in row.where if where],
+                "part": [row.part, row.parts, row.length],
+            }
+            for row in program.rows
+        ],
+    }
+
+
+def _aval(aval: Aval) -> list[Any]:
+    return [list(aval.shape), aval.format, str(aval.dtype)]
+
+
+def _argument(argument: Argument) -> Any:
+    if isinstance(argument, Pointer):
+        place = argument.place
+        return [place.kind, place.number, place.offset, argument.offset_bytes, str(argument.dtype)]
+    if isinstance(argument, Number):
+        return ["number", str(argument.dtype), np.asarray(argument.value, argument.dtype).tobytes().hex()]
+    if isinstance(argument, Symbol):
+        return ["symbol", argument.name]
+    return argument
+
+
+def decoded(data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[Layout | None] = ()) -> Program:
+    """Return the program in `data`.
+
+    Args:
+        data: what encoded() returned.
+        constants: arrays by the names of constants.
+        layouts: where the elements of each input lie, None or absent for contiguous ones.
+
+    Raises:
+        CodegenError: if something in it does not fit.
+    """
+    try:
+        return _Reader(data, constants, layouts).program()
+    except CodegenError:
+        raise
+    except (
+        TraceJitError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise CodegenError(
+            f"a program is not what was written ({type(error).__name__}: {error!s:.80})"
+        ) from error
+
+
+def _wrong(what: str) -> CodegenError:
+    return CodegenError(f"a program is not what was written: {what}")
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise _wrong(what)
+
+
+def whole(value: Any, least: int, most: int, what: str) -> int:
+    """Return an integer from `least` to `most`.
+
+    Raises:
+        CodegenError: if it is something else; `what` names it.
+    """
+    if type(value) is not int or not least <= value <= most:
+        raise _wrong(f"{what} is {value!r:.40}")
+    return value
+
+
+def aval_of(data: Any, what: str) -> Aval:
+    """Return size, format and dtype in `data`.
+
+    Raises:
+        CodegenError: if they are not; `what` names them.
+    """
+    shape, format, dtype = data
+    _check(isinstance(shape, list) and len(shape) <= _MOST_AXES, f"the shape of {what} is {shape!r:.40}")
+    sizes = tuple([whole(size, 0, MOST_BYTES, f"a size of {what}") for size in shape])
+    found = Aval(sizes, check_format(what, format, len(sizes)), dtype_of(dtype, what))
+    _check(found.size * found.dtype.itemsize <= MOST_BYTES, f"{what} has {found.size} elements")
+    return found
+
+
+def dtype_of(name: Any, what: str) -> np.dtype:
+    """Return the supported dtype of a name.
+
+    Raises:
+        CodegenError: if there is none; `what` names what it is of.
+    """
+    found = _DTYPES.get(name)
+    if found is None:
+        raise _wrong(f"the dtype of {what} is {name!r:.40}")
+    return found
+
+
+class _Reader:
+    def __init__(
+        self, data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[Layout | None]
+    ) -> None:
+        self.data = data
+        self.inputs = [aval_of(each, f"input {i}") for i, each in enumerate(data["inputs"])]
+        self.outputs = [aval_of(each, f"output {i}") for i, each in enumerate(data["outputs"])]
+        self.constants = [constants[name] for name in data["constants"]]
+        self.arena_bytes = whole(data["arena_bytes"], 0, MOST_BYTES, "the size of the arena")
+        self.checked = tuple([_text(name, "a checked operation") for name in data["checked"]])
+        self.kernels = [self.kernel(each) for each in data["kernels"]]
+        _check(len(set(self.kernels)) == len(self.kernels), "two kernels are the same")
+        _check(len(layouts) <= len(self.inputs), f"it has {len(self.inputs)} inputs, not {len(layouts)}")
+        self.places: dict[str, list[tuple[int, int, np.dtype]]] = {
+            "input": [
+                (*_reach(aval, layouts[i] if i < len(layouts) else None), aval.dtype)
+                for i, aval in enumerate(self.inputs)
+            ],
+            "output": [
+                (*_reach(aval), aval.dtype) for aval in (*self.outputs, *([_FAULT] if self.checked else []))
+            ],
+            "constant": [(0, array.nbytes, array.dtype) for array in self.constants],
+            "arena": [(0, self.arena_bytes, np.dtype(np.uint8))],
+        }
+
+    def program(self) -> Program:
+        guard = self.data["guard"]
+        if guard is not None:
+            whole(guard, 0, len(self.outputs) - 1, "the number of the guard")
+            aval = self.outputs[guard]
+            _check(aval.shape == () and aval.dtype.kind == "b", f"the guard is {aval}")
+        rows = [self.row(each, i) for i, each in enumerate(self.data["rows"])]
+        first = end = 0
+        for i, row in enumerate(rows):  # parts follow each other, each with all of its rows
+            if i == end:
+                first, end = i, i + row.parts * row.length
+            parts, length = rows[first].parts, rows[first].length
+            follows = (row.part, row.parts, row.length) == ((i - first) // length, parts, length)
+            _check(follows, f"row {i} is part {row.part} of {row.parts}")
+        _check(end == len(rows), "the last launch lacks parts")
+        return Program(rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard)
+
+    def kernel(self, data: Any) -> Kernel:
+        name, text = _text(data["name"], "the name of a kernel"), _text(data["text"], "the text of a kernel")
+        _check(is_kernel(name, text), f"the text of kernel {name:.40} is another")
+        return Kernel(name, text)
+
+    def row(self, data: Any, number: int) -> Row:
+        kernel = self.kernels[whole(data["kernel"], 0, len(self.kernels) - 1, f"the kernel of row {number}")]
+        part, parts, length = data["part"]
+        whole(parts, 1, _WORD - 1, f"the parts of row {number}")
+        whole(length, 1, _WORD - 1, f"the rows of a part of row {number}")
+        return Row(
+            kernel,
+            tuple([self.argument(each, number) for each in data["arguments"]]),
+            _text(data["operations"], f"what row {number} does"),
+            tuple([(_text(file, "a file"), whole(line, 0, _WORD, "a line")) for file, line in data["where"]]),
+            whole(part, 0, parts - 1, f"the part of row {number}"),
+            parts,
+            length,
+        )
+
+    def argument(self, data: Any, row: int) -> Argument:
+        # What a failure is called is made up when there is one: there are many arguments.
+        if type(data) is int:
+            if not -_WORD <= data < _WORD:
+                raise _wrong(f"a number of row {row} is {data!r:.40}")
+            return data
+        kind = data[0] if isinstance(data, list) else "number"
+        if kind == "symbol":
+            _, name = data
+            if name not in _SYMBOLS:
+                raise _wrong(f"row {row} calls {name!r:.40}")
+            return Symbol(name)
+        if kind == "number":
+            if not isinstance(data, list):
+                raise _wrong(f"a number of row {row} is {data!r:.40}")
+            _, dtype_name, digits = data
+            dtype = dtype_of(dtype_name, f"a number of row {row}")
+            content = bytes.fromhex(digits)
+            if len(content) != dtype.itemsize:
+                raise _wrong(f"a number of row {row} has {len(content)} bytes")
+            return Number(np.frombuffer(content, dtype)[0], dtype)
+        return self.pointer(data, row)
+
+    def pointer(self, data: list[Any], row: int) -> Pointer:
+        what = f"a place of row {row}"
+        kind, number, start, offset, dtype_name = data
+        known = self.places.get(kind)
+        if known is None:
+            raise _wrong(f"{what} is {kind!r:.40}")
+        dtype = _DTYPES.get(dtype_name)
+        if dtype is None:
+            raise _wrong(f"the dtype of {what} is {dtype_name!r:.40}")
+        if type(number) is not int or not 0 <= number < len(known):
+            raise _wrong(f"the {kind} of row {row} is {number!r:.40}")
+        whole(start, 0, MOST_BYTES, what)
+        whole(offset, -MOST_BYTES, MOST_BYTES, what)
+        low, high, own = known[number]
+        if kind == "arena":
+            if start % ALIGNMENT:
+                raise _wrong(f"{what} begins at {start} of the arena")
+        elif start or dtype != own:
+            raise _wrong(f"{what} is {dtype} at {start} of {kind} {number}, which is {own}")
+        at = start + offset
+        # What has no elements may be pointed to, but the arena is never empty where something lies in it.
+        inside = low <= at < high or (low == high == at and kind != "arena")
+        if not inside or offset % dtype.itemsize:
+            raise _wrong(f"{what} is byte {at} of {low} to {high} ({kind})")
+        return Pointer(Place(kind, number, start), offset, dtype)
+
+
+def is_kernel(name: str, text: str) -> bool:
+    """Return whether a kernel's name is the hash of its text."""
+    return named(text.replace(name, NAME), name.rpartition("_")[0]).name == name
+
+
+def _reach(aval: Aval, layout: Layout | None = None) -> tuple[int, int]:
+    """Return the first byte of an array, counted from its first element, and the one after its last."""
+    if layout is None:
+        return 0, aval.size * aval.dtype.itemsize
+    steps = [(size - 1) * stride for size, stride in zip(layout.shape, layout.strides, strict=True)]
+    low, high = (sum(sign * max(0, sign * step) for step in steps) for sign in (-1, 1))
+    return low * aval.dtype.itemsize, (high + 1) * aval.dtype.itemsize
+
+
+def _text(value: Any, what: str) -> str:
+    _check(isinstance(value, str), f"{what} is {value!r:.40}")
+    return value  # type: ignore[no-any-return]

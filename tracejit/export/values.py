@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keys, containers and constants as data that JSON can hold, and back: what only its identity tells is refused."""
+
+import importlib
+import inspect
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.aval import SUPPORTED_DTYPES, check_format
+from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
+from tracejit.errors import ExportError
+from tracejit.export.program_json import MOST_BYTES, aval_of, whole
+from tracejit.traces.trace import ArrayLeaf, NumberLeaf
+from tracejit.tree import LEAF, Structure
+from tracejit.util.text import shown
+
+_CONTAINERS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
+_DICTS = ("dict", "OrderedDict")
+_KINDS: dict[str, type] = {
+    kind.__name__: kind for kind in (int, float, complex, bool, str, bytes, type(None))
+}
+_NUMPY: dict[str, type] = {
+    f"numpy.{kind.__name__}": kind
+    for kind in (*[dtype.type for dtype in SUPPORTED_DTYPES], np.float16, np.complex64, np.complex128)
+}
+_NO_DEFAULT = inspect.Parameter.empty
+
+
+class UnwritableError(Exception):
+    """A value cannot be written down; the message says what it is."""
+
+
+# Atoms: a value is a list of a kind and what tells it.
+
+
+def _kind_name(kind: type) -> str:
+    for known in (_KINDS, _NUMPY):
+        for name, value in known.items():
+            if value is kind:
+                return name
+    raise UnwritableError(
+        f"a {kind.__module__}.{kind.__qualname__}, which is known by what it is in this process only"
+    )
+
+
+def _kind_of(name: Any) -> type:
+    kind = _KINDS.get(name) or _NUMPY.get(name)
+    if kind is None:
+        raise ValueError(f"a value of kind {name!r:.40}")
+    return kind
+
+
+def encode_atom(value: Any) -> list[Any]:
+    """Return a value without parts as data.
+
+    Raises:
+        UnwritableError: if it is something that cannot be written down.
+    """
+    kind = type(value)
+    if isinstance(value, np.dtype):
+        return ["dtype", value.str]
+    if kind is tuple:
+        return ["tuple", [encode_atom(part) for part in value]]
+    name = _kind_name(value if kind is type else kind)
+    if kind is type:
+        return ["type", name]
+    if issubclass(kind, np.generic):
+        return [name, np.asarray(value).tobytes().hex()]
+    if kind is bytes:
+        return [name, value.hex()]
+    try:
+        return [name, value if kind in (str, bool) else repr(value)]
+    except ValueError:
+        raise UnwritableError(f"an {name} of more digits than Python writes") from None
+
+
+def decode_atom(data: Any) -> Any:
+    """Return the value that encode_atom() wrote."""
+    name, told = data
+    if name == "dtype":
+        return np.dtype(_text(told))
+    if name == "tuple":
+        return tuple([decode_atom(part) for part in told])
+    if name == "type":
+        return _kind_of(told)
+    kind = _kind_of(name)
+    if kind is type(None):
+        return None
+    if kind is bool or kind is str:
+        if type(told) is not kind:
+            raise ValueError(f"a {name} that is {told!r:.40}")
+        return told
+    if kind is bytes:
+        return bytes.fromhex(told)
+    if issubclass(kind, np.generic):
+        (value,) = np.frombuffer(bytes.fromhex(told), kind)
+        return value
+    parse: Any = kind
+    return parse(_text(told))
+
+
+# Containers.
+
+
+def encode_structure(structure: Structure) -> Any:
+    """Return the structure of a tree as data.
+
+    Raises:
+        UnwritableError: if a key or a class in it cannot be written down.
+    """
+    if structure is LEAF:
+        return LEAF
+    kind, names, children = structure
+    parts = [encode_structure(child) for child in children]
+    if kind is type(None):
+        return ["None"]
+    if kind in _CONTAINERS.values():
+        if kind.__name__ in _DICTS:
+            return [kind.__name__, [encode_atom(name) for name in names], parts]
+        return [kind.__name__, parts]
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if "<locals>" in name:
+        raise UnwritableError(
+            f"a {kind.__qualname__}, a class that is made in a function and has no name elsewhere"
+        )
+    return ["class", name, list(names), parts]
+
+
+def decode_structure(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> Structure:
+    """Return the structure that encode_structure() wrote.
+
+    Args:
+        data: the structure as data.
+        class_of: gives the named tuple or dataclass of a name and its fields.
+    """
+    if data == LEAF:
+        return LEAF
+    kind, *rest = data
+    if kind == "None":
+        return (type(None), None, ())
+    if kind == "class":
+        name, fields, parts = rest
+        names = tuple([_text(field) for field in fields])
+        children = tuple([decode_structure(part, class_of) for part in parts])
+        if len(names) != len(children):
+            raise ValueError(f"{len(names)} fields of {len(children)}")
+        return (class_of(_text(name), names), names, children)
+    container = _CONTAINERS[kind]
+    keys = None
+    if kind in _DICTS:
+        given, parts = rest
+        keys = tuple([decode_atom(key) for key in given])
+        if len(set(keys)) != len(keys) or len(keys) != len(parts):
+            raise ValueError(f"{len(keys)} keys of {len(parts)}")
+    else:
+        (parts,) = rest
+    return (container, keys, tuple([decode_structure(part, class_of) for part in parts]))
+
+
+class Classes:
+    """The named tuples and dataclasses of an exported folder, by name.
+
+    Args:
+        given: classes by the name of the class, or by module and name with a colon between.
+    """
+
+    def __init__(self, given: Mapping[str, type]) -> None:
+        self._given = given
+
+    def __call__(self, name: str, fields: tuple[str, ...]) -> type:
+        """Return the class of a name.
+
+        Raises:
+            ExportError: if there is none with these fields.
+        """
+        module, _, qualified = name.partition(":")
+        found: Any = self._given.get(name, self._given.get(qualified))
+        if found is None:
+            try:
+                found = sys.modules.get(module) or importlib.import_module(module)
+                for step in qualified.split("."):
+                    found = getattr(found, step)
+            except (ImportError, AttributeError, ValueError):
+                raise ExportError(
+                    f"load: the arguments or results have instances of {qualified} of the module {module}, which "
+                    f'is not there. Make it importable, or give the class: load(path, classes={{"{qualified}": ...}}).'
+                ) from None
+        names = tree._fields(found) if isinstance(found, type) else None
+        if names != fields:
+            raise ExportError(
+                f"load: {qualified} has the fields {', '.join(fields)} in what was exported, but "
+                f"{', '.join(names) if isinstance(names, tuple) else 'is no named tuple or dataclass'} here."
+            )
+        return found  # type: ignore[no-any-return]
+
+
+def encode_orders(orders: Sequence[Any]) -> list[Any]:
+    """Return the orders of the keys of dicts as data."""
+    return [None if order is None else [encode_atom(key) for key in order] for order in orders]
+
+
+def decode_orders(data: Any) -> list[Any]:
+    """Return what encode_orders() was given."""
+    return [None if order is None else tuple([decode_atom(key) for key in order]) for order in data]
+
+
+def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
+    """Check that each dict has an order, of its own keys."""
+    dicts: list[tuple[Any, ...]] = []
+
+    def walk(structure: Structure) -> None:
+        if structure is not LEAF:
+            kind, names, children = structure
+            if kind in (dict, OrderedDict):
+                dicts.append(names)
+            for child in children:
+                walk(child)
+
+    walk(structure)
+    if len(orders) != len(dicts):
+        raise ValueError(f"{len(orders)} orders of {len(dicts)} dicts")
+    for order, names in zip(orders, dicts, strict=True):
+        if order is not None and (len(order) != len(names) or set(order) != set(names)):
+            raise ValueError("the order of the keys of a dict has other keys")
+
+
+def _leaves(structure: Structure) -> int:
+    return 1 if structure is LEAF else sum(map(_leaves, structure[2]))
+
+
+# Keys.
+
+
+def encode_part(part: Any) -> list[Any]:
+    """Return the part of a key as data.
+
+    Raises:
+        UnwritableError: if the value cannot be written down.
+    """
+    if isinstance(part, ArrayPart):
+        strides = None if part.strides is None else list(part.strides)
+        return ["array", list(part.shape), part.format, str(part.dtype), strides]
+    if isinstance(part, NumberPart):
+        return ["number", part.kind.__name__]
+    if issubclass(part.kind, (float, complex, np.inexact)):
+        return ["inexact", _kind_name(part.kind), part.value[0]]
+    return ["value", encode_atom(part.value)]
+
+
+def decode_part(data: Any) -> Any:
+    """Return the part that encode_part() wrote."""
+    kind, *rest = data
+    if kind == "array":
+        *told, strides = rest
+        aval = aval_of(told, "an argument")
+        if strides is not None:
+            strides = tuple([whole(step, -MOST_BYTES, MOST_BYTES, "a stride") for step in strides])
+            if len(strides) != aval.ndim:
+                raise ValueError(f"{len(strides)} strides of {aval.ndim} axes")
+        return ArrayPart(aval.shape, aval.format, aval.dtype, strides)
+    if kind == "number":
+        (name,) = rest
+        return NumberPart({"int": int, "float": float}[name])
+    if kind == "inexact":
+        name, text = rest
+        number = float(_text(text)) if name == "float" else 0.0
+        # As a call's key has it: NaN equals NaN.
+        return ValuePart(_kind_of(name), (text, 0.0 if number != number else number))  # noqa: PLR0124
+    if kind == "value":
+        (value,) = rest
+        found = decode_atom(value)
+        return ValuePart(type(found), found)
+    raise ValueError(f"an argument of kind {kind!r:.40}")
+
+
+def encode_key(key: Key, name_of: Callable[[int], str]) -> dict[str, Any]:
+    """Return a key as data.
+
+    Args:
+        key: of a call.
+        name_of: gives the name of an argument.
+
+    Raises:
+        UnwritableError: if something in it cannot be written down; the message names it.
+    """
+    parts = []
+    for i, part in enumerate(key.parts):
+        try:
+            parts.append(encode_part(part))
+        except UnwritableError as error:
+            raise UnwritableError(f"{name_of(i)} is {error}") from None
+    try:
+        return {
+            "structure": encode_structure(key.structure),
+            "parts": parts,
+            "orders": encode_orders(key.orders),
+        }
+    except UnwritableError as error:
+        raise UnwritableError(f"the arguments hold {error}") from None
+
+
+def decode_key(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> Key:
+    """Return the key that encode_key() wrote."""
+    structure = decode_structure(data["structure"], class_of)
+    parts = tuple([decode_part(part) for part in data["parts"]])
+    orders = tuple(decode_orders(data["orders"]))
+    _check_orders(structure, orders)
+    if len(parts) != _leaves(structure):
+        raise ValueError(f"{len(parts)} parts of {_leaves(structure)}")
+    if structure is LEAF or structure[0] is not tuple or len(structure[2]) != 2:
+        raise ValueError("a key that is none of arguments")
+    return Key(structure, parts, orders)
+
+
+# Results.
+
+
+def encode_results(
+    results: Sequence[Any], treedef: tree.TreeDef, keep: Callable[[np.ndarray], str]
+) -> dict[str, Any]:
+    """Return what a result is put together from as data.
+
+    Args:
+        results: leaves, arrays and numbers that are computed or constants.
+        treedef: of the result.
+        keep: gives the name under which an array is kept.
+
+    Raises:
+        UnwritableError: if a constant or a class cannot be written down; the message names it.
+    """
+    leaves: list[Any] = []
+    for leaf, place in zip(results, tree.paths(treedef, "the result"), strict=True):
+        if type(leaf) is ArrayLeaf:
+            leaves.append(["array", leaf.format])
+        elif type(leaf) is NumberLeaf:
+            leaves.append(["number", leaf.kind.__name__, leaf.format])
+        elif type(leaf) is np.ndarray and leaf.dtype.kind in "fiubc":
+            leaves.append(["ndarray", keep(leaf)])
+        else:
+            try:
+                leaves.append(["constant", encode_atom(leaf)])
+            except UnwritableError as error:
+                raise UnwritableError(f"{place} is {error}") from None
+    try:
+        return {
+            "structure": encode_structure(treedef.structure),
+            "orders": encode_orders(treedef.orders),
+            "leaves": leaves,
+        }
+    except UnwritableError as error:
+        raise UnwritableError(f"the result holds {error}") from None
+
+
+def decode_results(
+    data: Any, arrays: Mapping[str, np.ndarray], class_of: Callable[[str, tuple[str, ...]], type]
+) -> tuple[list[Any], tree.TreeDef]:
+    """Return the leaves and the treedef that encode_results() wrote."""
+    structure = decode_structure(data["structure"], class_of)
+    orders = decode_orders(data["orders"])
+    _check_orders(structure, orders)
+    leaves: list[Any] = []
+    for kind, *rest in data["leaves"]:
+        if kind == "array":
+            (format,) = rest
+            leaves.append(ArrayLeaf(_format(format)))
+        elif kind == "number":
+            name, format = rest
+            leaves.append(NumberLeaf({"int": int, "float": float, "bool": bool}[name], _format(format)))
+        elif kind == "ndarray":
+            (name,) = rest
+            leaves.append(arrays[name])
+        elif kind == "constant":
+            (value,) = rest
+            leaves.append(decode_atom(value))
+        else:
+            raise ValueError(f"a result of kind {kind!r:.40}")
+    if len(leaves) != _leaves(structure):
+        raise ValueError(f"{len(leaves)} leaves of {_leaves(structure)}")
+    return leaves, tree.TreeDef(structure, orders, len(leaves))
+
+
+def _format(value: Any) -> str | None:
+    return None if value is None else check_format("load", value, len(_text(value)))
+
+
+# Parameters.
+
+
+class Default:
+    """Stands for a default of a parameter, whose value is a part of the exported program."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def encode_signature(signature: inspect.Signature | None) -> Any:
+    """Return the parameters of a function as data, defaults as text."""
+    if signature is None:
+        return None
+    return [
+        [each.name, each.kind.name, None if each.default is _NO_DEFAULT else f"{shown(each.default):.80}"]
+        for each in signature.parameters.values()
+    ]
+
+
+def decode_signature(data: Any) -> inspect.Signature | None:
+    """Return the parameters that encode_signature() wrote."""
+    if data is None:
+        return None
+    parameter = inspect.Parameter
+    kinds = {
+        kind.name: kind
+        for kind in (
+            parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD, parameter.VAR_POSITIONAL,
+            parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD,
+        )
+    }  # fmt: skip
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                _text(name), kinds[kind], default=_NO_DEFAULT if default is None else Default(_text(default))
+            )
+            for name, kind, default in data
+        ]
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} where text belongs")
+    return value

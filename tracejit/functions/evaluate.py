@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dlfeval and dlgradient: evaluation of a function on a trace, and gradients within it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit import autodiff, tree
+from tracejit.array import dlarray
+from tracejit.aval import describe_shape
+from tracejit.errors import ArgumentError, GradientError
+from tracejit.ir import Value
+from tracejit.record import monitor
+from tracejit.record import recorder as trace
+from tracejit.util.memory import collector_paused
+
+
+def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return ``fun(*args, **kwargs)``, evaluated so that dlgradient can be called inside.
+
+    All arrays in the arguments become traced: what is computed of them is recorded until `fun` returns.
+
+    Args:
+        fun: any function.
+        args: its arguments. dlarrays, ndarrays (as unformatted dlarrays) and anything with ``__dlpack__``
+            are traced, also within dicts, lists, tuples, named tuples and dataclasses; integer and bool
+            arrays are dlarrays inside but have no gradient. Anything else is passed on as it is.
+        kwargs: likewise.
+
+    Returns:
+        What `fun` returns, with untraced dlarrays. Inside another dlfeval, or an accelerated function,
+        the recording is part of that one and the arrays stay on its trace.
+
+    Raises:
+        ArgumentError: if `fun` cannot be called.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> def rosenbrock(x):
+        ...     y = 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2
+        ...     return y, tj.dlgradient(y, x)
+        >>> y, grad = tj.dlfeval(rosenbrock, tj.dlarray([-1.0, 2.0]))
+        >>> y.item(), grad.tolist()
+        (104.0, [396.0, 200.0])
+    """
+    if not callable(fun):
+        raise ArgumentError(
+            f"dlfeval: fun must be a function, not {type(fun).__name__}; pass the function and then its "
+            "arguments, dlfeval(fun, x), not dlfeval(fun(x))."
+        )
+    outer = trace.recorder()
+    if outer is None and getattr(fun, "evaluates_itself", False):
+        return fun(*args, **kwargs)
+    leaves, treedef = tree.flatten((args, kwargs))
+    if outer is not None:
+        args, kwargs = tree.unflatten(treedef, [_inner_input(leaf) for leaf in leaves])
+        return fun(*args, **kwargs)
+    with trace.Recorder(getattr(fun, "__qualname__", type(fun).__name__)) as recorder:
+        inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
+        args, kwargs = tree.unflatten(treedef, inputs)
+        results, treedef = tree.flatten(fun(*args, **kwargs))
+    return tree.unflatten(treedef, [_untraced(leaf) for leaf in results])
+
+
+def _is_array(leaf: Any) -> bool:
+    # Arrays of strings or objects are data of another sort, passed on as they are.
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind not in "OSUVMmT"
+    return hasattr(type(leaf), "__dlpack__")
+
+
+def _as_input(leaf: Any) -> dlarray:
+    array: dlarray = trace.as_array(leaf, "dlfeval")
+    trace.check_open(array)
+    return array
+
+
+def _inner_input(leaf: Any) -> Any:
+    """Return an argument of an evaluation inside another, as a variable of its own.
+
+    The gradient by it is then that by the argument alone, also where the function sees the same array in
+    another way (a closure, a second argument), and an array that is a constant of the outer trace has one.
+    """
+    if not _is_array(leaf):
+        return leaf
+    array = _as_input(leaf)
+    if array.dtype.kind == "f":
+        return trace.apply("cast", array, dtype=array.dtype)
+    return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
+
+
+def _untraced(leaf: Any) -> Any:
+    if type(leaf) is dlarray and leaf._value is not None:
+        return dlarray._wrap(leaf._data, leaf._format, None)
+    return leaf
+
+
+def dlgradient(
+    y: dlarray, *xs: Any, retain_data: bool = False, enable_higher_derivatives: bool = False
+) -> Any:
+    """Return the gradient of the scalar `y` by each of `xs`, as new traced arrays.
+
+    The adjoint is recorded like everything else, so that gradients can be differentiated again and
+    several gradients taken of one trace, whatever the two flags say.
+
+    Args:
+        y: traced floating-point scalar (one element), made in the function that dlfeval evaluates.
+        xs: traced floating-point dlarrays, or containers of them: arguments of that function or what was
+            computed of them.
+        retain_data: accepted for compatibility: a hint that further gradients follow.
+        enable_higher_derivatives: accepted for compatibility: a hint that derivatives of these follow.
+
+    Returns:
+        For one x, its gradient: the same containers, sizes, formats and dtypes. For several, a tuple of
+        those. Zeros where `y` does not depend on an x.
+
+    Raises:
+        GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is untraced or
+            not of floating point.
+        ArgumentError: if an x is not made of dlarrays.
+        TraceError: if `y` or an x is left over from an evaluation that has ended.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> def slope(params):
+        ...     loss = (params["w"] ** 2).sum() + params["b"]
+        ...     return tj.dlgradient(loss, params)
+        >>> grads = tj.dlfeval(slope, {"w": tj.dlarray([1.0, 2.0]), "b": tj.dlarray(0.5)})
+        >>> grads["w"].tolist(), grads["b"].item()
+        ([2.0, 4.0], 1.0)
+    """
+    recorder = trace.recorder()
+    if recorder is None:
+        raise GradientError(
+            "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates: "
+            "dlfeval(fun, x)."
+        )
+    target = _check_target(y, recorder)
+    if not xs:
+        raise ArgumentError("dlgradient: there is no x to differentiate by; pass dlgradient(y, x).")
+    leaves, treedef = tree.flatten(xs)
+
+    def place(number: int) -> str:
+        path = tree.paths(treedef, "xs")[number]
+        return path if len(xs) > 1 else "x" + path.removeprefix("xs[0]")
+
+    wrt = [_check_variable(x, number, place, recorder) for number, x in enumerate(leaves)]
+    builder = recorder.builder
+    builder.location = trace.user_location()
+    seed = builder.constant(np.ones(target.shape, target.dtype))
+    grads = []
+    with monitor.paused(), collector_paused():
+        gradients = autodiff.gradient(builder, [target], [seed], wrt)
+    for x, found in zip(leaves, gradients, strict=True):
+        value = builder.constant(np.zeros(x.shape, x.dtype)) if found is None else found
+        grads.append(dlarray._wrap(value.data, x.format, value))
+    result = tree.unflatten(treedef, grads)
+    return result[0] if len(xs) == 1 else result
+
+
+def _check_target(y: Any, recorder: trace.Recorder) -> Value:
+    if type(y) is not dlarray:
+        raise GradientError(f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray.")
+    trace.check_open(y)
+    if y.size != 1:
+        raise GradientError(
+            f"dlgradient: y is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum(y)."
+        )
+    if y.dtype.kind != "f":
+        raise GradientError(
+            f"dlgradient: y is {_describe(y)}, expected a floating-point scalar; comparisons, rounding and "
+            "integers have no derivative."
+        )
+    value = y._value
+    if value is None:
+        raise GradientError(
+            f"dlgradient: y is an untraced {_describe(y)}, expected a traced scalar; compute it inside the "
+            "function from the arguments of dlfeval, without extractdata or NumPy's own arrays in between."
+        )
+    if value.owner is not recorder:
+        raise GradientError(
+            f"dlgradient: y was recorded in {value.owner.name}, not in {recorder.name}; take the gradient "
+            "in the function that computes y."
+        )
+    return value
+
+
+def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: trace.Recorder) -> Value:
+    if type(x) is not dlarray:
+        raise ArgumentError(
+            f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out "
+            "of the containers to differentiate by."
+        )
+    trace.check_open(x)
+    if x.dtype.kind != "f":
+        raise GradientError(
+            f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
+            "have no gradient. Cast it before dlfeval, or leave it out."
+        )
+    value = x._value
+    if value is not None and value.owner is not recorder and recorder.accelerating:
+        value = recorder.value(x)  # of the evaluation around an accelerated function, which captured it
+    if value is None or value.owner is not recorder:
+        raise GradientError(
+            f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or "
+            "reached it around dlfeval (a closure or a global). Pass it as an argument of dlfeval."
+        )
+    return value
+
+
+def _describe(x: dlarray) -> str:
+    return f"{describe_shape(x.shape, x.format)} dlarray {x.dtype}"

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which function of ours answers which function of NumPy when one is called with dlarrays."""
+
+import inspect
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import ArgumentError
+from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+
+_ADVICE = "take its value with extractdata(x) first (no gradient goes through that)"
+
+# Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: elementwise.add,
+    np.subtract: elementwise.subtract,
+    np.multiply: elementwise.multiply,
+    np.divide: elementwise.divide,
+    np.floor_divide: elementwise.floor_divide,
+    np.remainder: elementwise.remainder,
+    np.power: elementwise.power,
+    np.positive: elementwise.positive,
+    np.negative: elementwise.negative,
+    np.absolute: elementwise.abs,
+    np.fabs: elementwise.abs,
+    np.square: elementwise.square,
+    np.reciprocal: elementwise.reciprocal,
+    np.sign: elementwise.sign,
+    np.maximum: elementwise.maximum,
+    np.minimum: elementwise.minimum,
+    np.floor: elementwise.floor,
+    np.ceil: elementwise.ceil,
+    np.trunc: elementwise.trunc,
+    np.rint: elementwise.rint,
+    np.exp: elementwise.exp,
+    np.expm1: elementwise.expm1,
+    np.exp2: elementwise.exp2,
+    np.log: elementwise.log,
+    np.log2: elementwise.log2,
+    np.log10: elementwise.log10,
+    np.log1p: elementwise.log1p,
+    np.sqrt: elementwise.sqrt,
+    np.cbrt: elementwise.cbrt,
+    np.sin: elementwise.sin,
+    np.cos: elementwise.cos,
+    np.tan: elementwise.tan,
+    np.arcsin: elementwise.arcsin,
+    np.arccos: elementwise.arccos,
+    np.arctan: elementwise.arctan,
+    np.arctan2: elementwise.arctan2,
+    np.sinh: elementwise.sinh,
+    np.cosh: elementwise.cosh,
+    np.tanh: elementwise.tanh,
+    np.arcsinh: elementwise.arcsinh,
+    np.arccosh: elementwise.arccosh,
+    np.arctanh: elementwise.arctanh,
+    np.equal: elementwise.equal,
+    np.not_equal: elementwise.not_equal,
+    np.less: elementwise.less,
+    np.less_equal: elementwise.less_equal,
+    np.greater: elementwise.greater,
+    np.greater_equal: elementwise.greater_equal,
+    np.logical_and: elementwise.logical_and,
+    np.logical_or: elementwise.logical_or,
+    np.logical_xor: elementwise.logical_xor,
+    np.logical_not: elementwise.logical_not,
+    np.bitwise_and: elementwise.bitwise_and,
+    np.bitwise_or: elementwise.bitwise_or,
+    np.bitwise_xor: elementwise.bitwise_xor,
+    np.invert: elementwise.invert,
+    np.isnan: elementwise.isnan,
+    np.isinf: elementwise.isinf,
+    np.isfinite: elementwise.isfinite,
+    np.matmul: linear.matmul,
+}
+
+_INSTEAD: dict[np.ufunc, str] = {
+    np.logaddexp: "use tj.softplus(x) for np.logaddexp(0, x), and tj.logsumexp(np.stack([x, y]), 0) for two arrays"
+}
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: reductions.sum,
+    np.multiply: reductions.prod,
+    np.maximum: reductions.max,
+    np.minimum: reductions.min,
+    np.logical_or: reductions.any,
+    np.logical_and: reductions.all,
+}
+
+
+def _value(x: Any, what: str) -> Any:
+    return recorder.need_value(x, what) if recorder.is_array(x) else x
+
+
+def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    pair = [recorder.as_array(a, "np.allclose") for a in (x, y)]
+    if any(map(recorder.steers, pair)):
+        a, b = pair
+        near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
+        return _all(near | (a == b) | _both_nan(a, b, equal_nan), "np.allclose")
+    return np.allclose(
+        _value(x, "np.allclose"), _value(y, "np.allclose"), rtol=rtol, atol=atol, equal_nan=equal_nan
+    )
+
+
+def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    pair = [recorder.as_array(a, "np.array_equal") for a in (x, y)]
+    if any(map(recorder.steers, pair)):
+        a, b = pair
+        return bool(a.shape == b.shape) and _all((a == b) | _both_nan(a, b, equal_nan), "np.array_equal")
+    return np.array_equal(_value(x, "np.array_equal"), _value(y, "np.array_equal"), equal_nan=equal_nan)
+
+
+def _both_nan(x: Any, y: Any, wanted: bool) -> Any:
+    return elementwise.isnan(x) & elementwise.isnan(y) if wanted else False
+
+
+def _all(condition: Any, what: str) -> bool:
+    """Return whether a traced condition holds everywhere, which is one outcome, not as many as there are values."""
+    return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
+
+
+def _clip(
+    x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = np._NoValue, max: Any = np._NoValue
+) -> Any:
+    return elementwise.clip(x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max)
+
+
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(*(x.dtype if recorder.is_array(x) else x for x in arrays_and_dtypes))
+
+
+def _ndim(x: Any) -> int:
+    return x.ndim  # type: ignore[no-any-return]
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    return x.shape  # type: ignore[no-any-return]
+
+
+def _size(x: Any, axis: Any = None) -> int:
+    return np.size(x._data, axis)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    # reductions
+    np.sum: reductions.sum,
+    np.prod: reductions.prod,
+    np.mean: reductions.mean,
+    np.var: reductions.var,
+    np.std: reductions.std,
+    np.max: reductions.max,
+    np.min: reductions.min,
+    np.ptp: reductions.ptp,
+    np.any: reductions.any,
+    np.all: reductions.all,
+    np.argmax: reductions.argmax,
+    np.argmin: reductions.argmin,
+    np.count_nonzero: reductions.count_nonzero,
+    np.cumsum: reductions.cumsum,
+    np.linalg.norm: reductions.norm,
+    # products
+    np.dot: linear.dot,
+    np.vdot: linear.vdot,
+    np.inner: linear.inner,
+    np.outer: linear.outer,
+    np.tensordot: linear.tensordot,
+    np.einsum: linear.einsum,
+    np.trace: linear.trace,
+    np.diag: linear.diag,
+    np.tril: linear.tril,
+    np.triu: linear.triu,
+    # movement
+    np.reshape: movement.reshape,
+    np.ravel: movement.ravel,
+    np.transpose: movement.transpose,
+    np.swapaxes: movement.swapaxes,
+    np.moveaxis: movement.moveaxis,
+    np.broadcast_to: movement.broadcast_to,
+    np.squeeze: movement.squeeze,
+    np.expand_dims: movement.expand_dims,
+    np.concatenate: movement.concatenate,
+    np.stack: movement.stack,
+    np.vstack: movement.vstack,
+    np.hstack: movement.hstack,
+    np.split: movement.split,
+    np.array_split: movement.array_split,
+    np.flip: movement.flip,
+    np.roll: movement.roll,
+    np.pad: movement.pad,
+    np.repeat: movement.repeat,
+    np.tile: movement.tile,
+    np.atleast_1d: movement.atleast_1d,
+    np.atleast_2d: movement.atleast_2d,
+    np.atleast_3d: movement.atleast_3d,
+    # selection
+    np.take: indexing.take,
+    np.take_along_axis: indexing.take_along_axis,
+    np.nonzero: indexing.nonzero,
+    np.where: elementwise.where,
+    np.clip: _clip,
+    np.round: elementwise.round,
+    # creation
+    np.zeros_like: creation.zeros_like,
+    np.ones_like: creation.ones_like,
+    np.full_like: creation.full_like,
+    # questions about arrays
+    np.allclose: _allclose,
+    np.array_equal: _array_equal,
+    np.result_type: _result_type,
+    np.ndim: _ndim,
+    np.shape: _shape,
+    np.size: _size,
+}
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Answer a ufunc that was called with a dlarray among its inputs or outputs.
+
+    Raises:
+        ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
+    """
+    name = f"np.{ufunc.__name__}"
+    if method == "reduce" and ufunc in REDUCTIONS:
+        axis = options.pop("axis", 0)
+        keepdims = options.pop("keepdims", False)
+        _refuse_options(f"{name}.reduce", options)
+        return REDUCTIONS[ufunc](*inputs, axis=axis, keepdims=keepdims)
+    if method != "__call__":
+        raise ArgumentError(f"{name}.{method}: not supported on dlarrays; {_ADVICE}.")
+    _refuse_options(name, options)
+    function = UFUNCS.get(ufunc)
+    if function is None:
+        raise ArgumentError(f"{name}: not supported on dlarrays; {_INSTEAD.get(ufunc, _ADVICE)}.")
+    return function(*inputs)
+
+
+def _refuse_options(name: str, options: dict[str, Any]) -> None:
+    for option, value in options.items():
+        if option == "out" and value is not None:
+            raise ArgumentError(
+                f"{name}: out= is not supported, as dlarrays are never written; assign the result instead "
+                "(y = y + x for an ndarray y, not y += x)."
+            )
+        if value is not None:
+            raise ArgumentError(
+                f"{name}: {option}= is not supported on dlarrays; use where(condition, x, y) to select, and "
+                "x.astype(dtype) to convert."
+            )
+
+
+def call_function(function: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+    """Answer a NumPy function that was called with a dlarray somewhere in its arguments.
+
+    Raises:
+        ArgumentError: for a function, or an argument of it, that dlarrays do not support.
+    """
+    ours = FUNCTIONS.get(function)
+    if ours is None:
+        raise ArgumentError(f"{_name(function)}: not supported on dlarrays; {_ADVICE}.")
+    names, numpy_signature = _translation(function, ours)
+    if numpy_signature is None:
+        for option in options:
+            if option not in names:
+                raise _unsupported(function, option, ours)
+        return ours(*args, **options)
+    given = numpy_signature.bind(*args, **options).arguments
+    translated = {}
+    for name, value in given.items():
+        parameter = numpy_signature.parameters[name]
+        if parameter.kind is parameter.VAR_KEYWORD:
+            for option in value:
+                if option not in names.values():
+                    raise _unsupported(function, option, ours)
+            translated.update(value)
+        elif name in names:
+            if value is not np._NoValue:
+                translated[names[name]] = value
+        elif not _is_default(value, parameter.default):
+            raise _unsupported(function, name, ours)
+    return ours(**translated)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or value is None or (type(value) is type(default) and bool(value == default))
+
+
+def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
+    known = ", ".join(inspect.signature(ours).parameters)
+    return ArgumentError(
+        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {known}."
+    )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__.replace('numpy', 'np', 1)}.{function.__qualname__}"
+
+
+@cache
+def _translation(
+    function: Callable[..., Any], ours: Callable[..., Any]
+) -> tuple[dict[str, str], inspect.Signature | None]:
+    """Return our name for each of NumPy's arguments that we take, and NumPy's signature.
+
+    Arguments correspond by name. One whose name we do not use (`a`, `arr`, `m`, `tup`) corresponds by
+    position, if NumPy does not use our name. For a function of any number of arrays there is no signature.
+    """
+    theirs = inspect.signature(function)
+    parameters = inspect.signature(ours).parameters
+    if any(p.kind is p.VAR_POSITIONAL for p in theirs.parameters.values()):
+        return {name: name for name in parameters}, None
+    positions = list(parameters)
+    names = {}
+    for i, name in enumerate(theirs.parameters):
+        if name in parameters:
+            names[name] = name
+        elif i < len(positions) and positions[i] not in theirs.parameters:
+            names[name] = positions[i]
+    for name in parameters:
+        names.setdefault(name, name)  # what reaches us through NumPy's **kwargs (np.pad)
+    return names, theirs

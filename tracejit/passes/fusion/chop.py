@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""chop: loops with many nodes become several, cut where it makes equal kernels of equal pieces.
+
+Note [cutting by content]
+An unrolled loop over scalars fuses into one chain of thousands of nodes. Cut every so many nodes, the
+pieces would all differ, because the cuts fall on other places of the loop's body each time, and every piece
+would be a kernel to compile. So the place of a cut depends on the nodes around it only: within the
+range of sizes allowed it is the last place where a checksum of what the neighbouring nodes do is the smallest. In a
+periodic chain these places come round with the period, so that the pieces repeat and share a kernel,
+however long the chain is. (Files are cut into blocks in this way to find blocks in common.)
+"""
+
+import zlib
+
+from tracejit.ir import Node, Value
+from tracejit.passes.fusion.fuse import Fused, Loop, Step
+
+SMALLEST, LARGEST = 24, 96  # nodes of a piece; compile time grows by about 4 ms for each op of a kernel
+_CONTEXT = 4  # nodes whose checksum decides
+_FAR = 32
+
+
+def chop(fused: Fused) -> None:
+    """Split loops of more than LARGEST nodes; the pieces run one after the other."""
+    steps: list[Step] = []
+    for step in fused.steps:
+        if isinstance(step, Loop) and len(step.nodes) > LARGEST:
+            steps += _pieces(step, fused)
+        else:
+            steps.append(step)
+    fused.steps = steps
+
+
+def _pieces(loop: Loop, fused: Fused) -> list[Loop]:
+    pieces: list[Loop] = []
+    for nodes in cut(loop.nodes):
+        piece = Loop(loop.domain, loop.depth)
+        piece.split = loop.split
+        piece.whole = loop
+        piece.nodes = nodes
+        for node in nodes:
+            out = node.output
+            piece.maps[out] = loop.maps[out]
+            if out in loop.reduced_from:
+                piece.reduced_from[out] = loop.reduced_from[out]
+            if out in loop.accumulates:
+                piece.accumulates.add(out)
+            fused.home[out] = piece
+        pieces.append(piece)
+    return pieces
+
+
+def cut(nodes: list[Node]) -> list[list[Node]]:
+    """Return nodes in pieces of SMALLEST to LARGEST (Note [cutting by content])."""
+    checksums = _checksums(nodes)
+    pieces: list[list[Node]] = []
+    start = 0
+    while len(nodes) - start > LARGEST:
+        last = min(start + LARGEST, len(nodes) - SMALLEST)
+        end = min(range(start + SMALLEST, last + 1), key=lambda i: (checksums[i], -i))
+        pieces.append(nodes[start:end])
+        start = end
+    pieces.append(nodes[start:])
+    return pieces
+
+
+def _checksums(nodes: list[Node]) -> list[int]:
+    """Return, for each node, a checksum of what it and the nodes before it do, the same in every process."""
+    positions: dict[Value, int] = {node.output: i for i, node in enumerate(nodes)}
+    texts: list[str] = []
+    for i, node in enumerate(nodes):
+        # How far back an operand was made, if that is near: an adjoint reads the forward values in reverse.
+        distances = [i - positions.get(v, -_FAR) for v in node.inputs]
+        distances = [distance if distance < _FAR else 0 for distance in distances]
+        texts.append(f"{node.op.name} {node.output.dtype} {distances}")
+    return [zlib.crc32(";".join(texts[max(i - _CONTEXT + 1, 0) : i + 1]).encode()) for i in range(len(nodes))]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a plan launches: loop nests, other kernels, and sections of tasks that may run at the same time."""
+
+from typing import NamedTuple
+
+from tracejit.ir import Node, Value
+from tracejit.ops.op import Cut
+from tracejit.passes.loops.lower import Access, Nest
+from tracejit.passes.loops.products import Product
+
+
+class NestLaunch(NamedTuple):
+    """A loop nest to run."""
+
+    nest: Nest
+
+    @property
+    def reads(self) -> list[Value]:
+        return [access.root for access in self.nest.reads]
+
+    @property
+    def writes(self) -> list[Value]:
+        return [access.root for access in self.nest.writes]
+
+    @property
+    def touched(self) -> list[Value]:
+        return [*self.reads, *self.writes]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.nest.nodes
+
+
+class Epilogue(NamedTuple):
+    """A loop nest over the rows of a product, whose result is the nest's read number `made`."""
+
+    nest: Nest
+    made: int
+
+
+class KernelLaunch(NamedTuple):
+    """A kernel that is not made of a loop nest, name(*numbers, *pointers), or a product that a nest goes on with."""
+
+    name: str
+    numbers: tuple[int, ...]
+    pointers: tuple[Access, ...]  # strides are not used: the kernel knows its layout
+    written: int  # how many of the pointers, the last ones, are written
+    node: Node | None
+    symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
+    whole: Product | Cut | None = None  # what it can be cut into parts by
+    epilogue: Epilogue | None = None  # its result is then not in memory
+
+    @property
+    def reads(self) -> list[Value]:
+        factors = [access.root for access in self.pointers[: len(self.pointers) - self.written]]
+        if self.epilogue is None:
+            return factors
+        nest, made = self.epilogue
+        return factors + [access.root for k, access in enumerate(nest.reads) if k != made]
+
+    @property
+    def writes(self) -> list[Value]:
+        if self.epilogue is not None:
+            return [access.root for access in self.epilogue.nest.writes]
+        return [access.root for access in self.pointers[len(self.pointers) - self.written :]]
+
+    @property
+    def touched(self) -> list[Value]:
+        return (
+            [access.root for access in self.pointers]
+            if self.epilogue is None
+            else [*self.reads, *self.writes]
+        )
+
+    @property
+    def nodes(self) -> list[Node]:
+        nodes = [] if self.node is None else [self.node]
+        return nodes if self.epilogue is None else [*nodes, *self.epilogue.nest.nodes]
+
+
+Single = NestLaunch | KernelLaunch
+
+
+class Section(NamedTuple):
+    """Tasks that may run at the same time, each of equally many launches, one after the other."""
+
+    tasks: list[list[Single]]
+
+    @property
+    def touched(self) -> list[Value]:
+        return [root for task in self.tasks for launch in task for root in launch.touched]
+
+
+Launch = Single | Section
+
+
+def product_launch(product: Product, who: str, node: Node | None) -> KernelLaunch:
+    """Return the launch of the kernel of ours, such as "panels", that multiplies matrices."""
+    count, m, n, k, x, y, out, add = product
+    y_strides = (y.row, y.batch) if who == "product" else (y.row, y.column, y.batch)
+    numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
+    return KernelLaunch(who, numbers, (x.access, y.access, out.access), 1, node, whole=product)

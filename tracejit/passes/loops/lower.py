@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""lower: a fused Loop becomes a Nest, which says what is computed at which level and pass of the loops.
+
+Note [passes]
+Full-level values that depend on a row-level reduction can be computed only after that reduction has
+seen the whole row: they belong to the next pass over the row. A value of an earlier pass that a later one needs is
+computed again when that is cheap, and stored and loaded again when it is not (the exp of a softmax). Unless it is
+needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache. What is
+cheap is decided for all that would be computed again together: the gradient of a layer normalisation, 20 operations and
+loads that two passes need, takes half of its time else.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops.op import Layout, Scalar, contiguous
+from tracejit.passes.fusion.fuse import Fused, Loop
+
+CHEAP = 3  # values of ops that cost more are stored rather than computed again
+CHEAP_TOGETHER = 5  # so are those for which operations and loads come to more
+
+
+class Access(NamedTuple):
+    """A strided walk through the memory of `root` along the domain's axes; strides in elements."""
+
+    root: Value
+    offset: int
+    strides: tuple[int, ...]
+    dtype: np.dtype
+
+    def moved(self, elements: int) -> "Access":
+        """Return the access that begins `elements` further on."""
+        # To make a tuple takes a third of what _replace takes, and bands are many.
+        return Access(self.root, self.offset + elements, self.strides, self.dtype) if elements else self
+
+
+class Literal(NamedTuple):
+    """A constant number as an operand."""
+
+    number: Any
+    dtype: np.dtype
+
+
+IN_PLACE = -1  # of an accumulation's start
+Operand = Any  # a key of a line's result (Value, or an int: the number of a read), or a Literal
+
+
+class Load(NamedTuple):
+    """result <- reads[read]"""
+
+    result: int
+    read: int
+
+
+class Reload(NamedTuple):
+    """result <- writes[write], which an earlier pass stored"""
+
+    result: Value
+    write: int
+
+
+class Compute(NamedTuple):
+    """result <- op of operands"""
+
+    result: Value
+    node: Node
+    operands: tuple[Operand, ...]
+
+
+class Store(NamedTuple):
+    """writes[write] <- value"""
+
+    write: int
+    value: Operand
+
+
+class Fold(NamedTuple):
+    """result <- result combined with value; result starts anew for each row"""
+
+    result: Value
+    node: Node
+    value: Operand
+
+
+class Accumulate(NamedTuple):
+    """writes[write] <- writes[write] combined with value.
+
+    The memory starts with reads[start], or the fold's init, or IN_PLACE with what it holds.
+    """
+
+    write: int
+    node: Node
+    value: Operand
+    start: int | None = None
+
+
+Line = Load | Reload | Compute | Store | Fold | Accumulate
+
+
+class Nest(NamedTuple):
+    """A loop nest over `extents`; row[p] runs in each row before the loops of full[p] (one more at the end).
+
+    Without a split there are no rows: only full[0].
+    """
+
+    extents: tuple[int, ...]
+    split: int | None
+    reads: list[Access]
+    writes: list[Access]
+    row: list[list[Line]]
+    full: list[list[Line]]
+    nodes: list[Node]
+
+
+def lower(loop: Loop, fused: Fused, stored: Iterable[Value]) -> Nest:
+    """Return the nest of a loop whose values `stored` are needed outside of it."""
+    return _Lowering(loop, fused, list(stored)).run()
+
+
+def copy_nest(source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> Nest:
+    """Return a nest that writes a layout of one array, or a number, to a layout of another of equal shape."""
+    root, layout = target
+    axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
+    extents = tuple([layout.shape[a] for a in axes])
+    write = Access(root, layout.offset, tuple([layout.strides[a] for a in axes]), root.dtype)
+    if isinstance(source, Literal):
+        return Nest(extents, None, [], [write], [[]], [[Store(0, source)]], [])
+    base, seen = source
+    read = Access(base, seen.offset, tuple([seen.strides[a] for a in axes]), base.dtype)
+    return Nest(extents, None, [read], [write], [[]], [[Load(0, 0), Store(0, 0)]], [])
+
+
+class _Lowering:
+    def __init__(self, loop: Loop, fused: Fused, stored: list[Value]) -> None:
+        self.loop = loop
+        self.fused = fused
+        self.rank = len(loop.domain)
+        self.is_row: dict[Value, bool] = {}
+        self.ready: dict[
+            Value, int
+        ] = {}  # the pass of a full value; the pass before which a row value is known
+        self.reads: list[Access] = []
+        self.read_numbers: dict[Access, int] = {}
+        self.writes: list[Access] = []
+        self.write_numbers: dict[Value, int] = {}
+        for value in stored:
+            self.write(value)
+
+    def run(self) -> Nest:
+        loop = self.loop
+        passes = self.assign_passes()
+        row: list[list[Line]] = [[] for _ in range(passes + 1)]
+        full: list[list[Line]] = [[] for _ in range(passes)]
+        reductions: list[list[Node]] = [[] for _ in range(passes)]
+        for node in loop.nodes:
+            out = node.output
+            if out in loop.reduced_from:
+                value = self.register(node.inputs[0])
+                if value is not None and self.is_row[value]:
+                    continue  # an accumulation of a row value
+                reductions[0 if value is None else self.ready[value]].append(node)
+        for number in range(passes):
+            self.fill_pass(number, full, reductions[number])
+        for number in range(passes + 1):
+            self.fill_row(number, row[number], full)
+        return Nest(loop.domain, loop.split, self.reads, self.writes, row, full, loop.nodes)
+
+    def register(self, value: Value) -> Value | None:
+        """Return the value of this loop that `value` is a rearrangement of, or None: it is read from memory."""
+        base = self.fused.sources[value][0]
+        return base if base in self.loop.maps and base not in self.loop.accumulates else None
+
+    def assign_passes(self) -> int:
+        loop, split = self.loop, self.loop.split
+        last = 0
+        for node in loop.nodes:
+            out = node.output
+            ready = 0
+            for value in node.inputs:
+                base = self.register(value)
+                if base is not None:
+                    ready = max(ready, self.ready[base])
+            if out in loop.reduced_from:
+                base = self.register(node.inputs[0])
+                row = base is not None and self.is_row[base]
+                last = max(last, ready if not row else 0)
+                self.is_row[out] = True
+                self.ready[out] = ready if row else ready + 1
+            else:
+                self.is_row[out] = False
+                if split is not None:
+                    used = len([d for d in loop.maps[out] if d >= 0])
+                    self.is_row[out] = used == split and used < self.rank
+                self.ready[out] = ready
+                if not self.is_row[out]:
+                    last = max(last, ready)
+        return last + 1
+
+    def access(self, value: Value, axes: tuple[int, ...]) -> Access:
+        """Return the access to memory of `value`, whose own axes lie at `axes` of the domain."""
+        root, layout = self.fused.views[value]
+        strides = [0] * self.rank
+        for own, stride in zip(axes, layout.strides, strict=True):
+            if own >= 0:
+                strides[own] = stride
+        return Access(root, layout.offset, tuple(strides), value.dtype)
+
+    def read(self, access: Access) -> int:
+        number = self.read_numbers.get(access)
+        if number is None:
+            number = self.read_numbers[access] = len(self.reads)
+            self.reads.append(access)
+        return number
+
+    def write(self, value: Value) -> int:
+        number = self.write_numbers.get(value)
+        if number is None:
+            number = self.write_numbers[value] = len(self.writes)
+            strides = [0] * self.rank
+            for own, stride in zip(self.loop.maps[value], contiguous(value.shape).strides, strict=True):
+                if own >= 0:
+                    strides[own] = stride
+            self.writes.append(Access(value, 0, tuple(strides), value.dtype))
+        return number
+
+    def keep_in_row(self, value: Value) -> int:
+        """Return the number of a write to memory of one row: the next row has no use for what is there."""
+        split = self.loop.split or 0
+        axes = sorted(d for d in self.loop.maps[value] if d >= split)
+        shape = tuple([self.loop.domain[d] for d in axes])
+        strides = [0] * self.rank
+        for d, stride in zip(axes, contiguous(shape).strides, strict=True):
+            strides[d] = stride
+        number = self.write_numbers[value] = len(self.writes)
+        self.writes.append(
+            Access(Value(Aval(shape, None, value.dtype), None), 0, tuple(strides), value.dtype)
+        )
+        return number
+
+    def operand(self, node: Node, position: int) -> Operand:
+        """Return the operand of a node: a value of this loop, the number of a read, or a literal."""
+        source = self.source(node, position)
+        return self.read(source) if isinstance(source, Access) else source
+
+    def source(self, node: Node, position: int) -> Value | Access | Literal:
+        """Return where an operand of a node comes from: a value of this loop, memory, or a literal."""
+        value = node.inputs[position]
+        loop, source = self.loop, self.fused.sources[value][0]
+        if source in loop.maps and source not in loop.accumulates:
+            return source
+        if source.node is None and source.data is not None and source.data.size == 1:
+            return Literal(source.data.reshape(())[()], source.dtype)
+        axes = loop.reduced_from.get(node.output)
+        if axes is None:
+            axes = loop.maps[node.output]
+            axes = axes[len(axes) - value.ndim :]
+        axes = tuple([-1 if extent == 1 else d for d, extent in zip(axes, value.shape, strict=True)])
+        return self.access(value, axes)
+
+    def start(self, node: Node) -> int | None:
+        """Return the number of the read of what a reduction adds to, or None."""
+        if len(node.inputs) == 1:
+            return None
+        total, own = node.inputs[1], self.loop.maps[node.output]
+        axes = tuple([-1 if extent == 1 else d for d, extent in zip(own, total.shape, strict=True)])
+        return self.read(self.access(total, axes))
+
+    def fill_pass(self, number: int, full: list[list[Line]], reductions: list[Node]) -> None:
+        known: set[Operand] = set()
+        lines = full[number]
+        for node in self.loop.nodes:
+            out = node.output
+            if out in self.loop.reduced_from or self.is_row[out] or self.ready[out] != number:
+                continue
+            if out in self.write_numbers:
+                self.need(out, number, full, known)
+                lines.append(Store(self.write_numbers[out], out))
+        for node in reductions:
+            value = self.operand(node, 0)
+            self.need(value, number, full, known)
+            if self.partial(node):
+                lines.append(Fold(node.output, node, value))
+            else:
+                lines.append(Accumulate(self.write(node.output), node, value, self.start(node)))
+
+    def need(self, operand: Operand, number: int, full: list[list[Line]], known: set[Operand]) -> None:
+        """Add what gives an operand to the lines of a pass, in which some are known."""
+        if isinstance(operand, Literal) or operand in known:
+            return
+        known.add(operand)
+        lines = full[number]
+        if isinstance(operand, int):
+            lines.append(Load(operand, operand))
+            return
+        value: Value = operand
+        if self.is_row[value]:
+            return
+        assert value.node is not None
+        if self.ready[value] < number and self.keep(value, number, full, known):
+            lines.append(Reload(value, self.write_numbers[value]))
+            return
+        operands = tuple([self.operand(value.node, i) for i in range(len(value.node.inputs))])
+        for part in operands:
+            self.need(part, number, full, known)
+        lines.append(Compute(value, value.node, operands))
+
+    def partial(self, node: Node) -> bool:
+        """Return whether a reduction folds in a register over all axes after the split."""
+        split = self.loop.split
+        if split is None:
+            return False
+        kept = {d for d in self.loop.maps[node.output] if d >= 0}
+        axes = {d for d in self.loop.reduced_from[node.output] if d >= 0}
+        return all(d in axes and d not in kept for d in range(split, self.rank))
+
+    def keep(self, value: Value, number: int, full: list[list[Line]], known: set[Operand]) -> bool:
+        """Return whether a value of an earlier pass is in memory, putting it there if it is dear."""
+        if value in self.write_numbers:
+            return True
+        if not self.is_dear(value, number, known):
+            return False
+        # It is computed in the pass where it becomes ready: by a line there already, or by its needs.
+        lines = full[self.ready[value]]
+        for i, line in enumerate(lines):
+            if isinstance(line, Compute) and line.result is value:
+                lines.insert(i + 1, Store(self.keep_in_row(value), value))
+                return True
+        return False
+
+    def is_dear(self, value: Value, number: int, known: set[Operand]) -> bool:
+        """Return whether to compute a value again takes longer than to store it and to load it again."""
+        seen: set[Value | Access] = set()
+        waiting, cost = [value], 0
+        while waiting:
+            each = waiting.pop()
+            assert each.node is not None
+            emit = each.node.op.emit
+            own = emit.cost if isinstance(emit, Scalar) else CHEAP + 1
+            cost += own
+            if own > CHEAP or cost > CHEAP_TOGETHER:
+                return True
+            for place in range(len(each.node.inputs)):
+                source = self.source(each.node, place)
+                if isinstance(source, Literal) or source in seen:
+                    continue
+                seen.add(source)
+                if isinstance(source, Access):
+                    cost += self.read_numbers.get(source) not in known
+                elif source in self.write_numbers and self.ready[source] < number:
+                    cost += 1
+                elif not self.is_row[source] and source not in known:
+                    waiting.append(source)
+        return cost > CHEAP_TOGETHER
+
+    def fill_row(self, number: int, lines: list[Line], full: list[list[Line]]) -> None:
+        """Add the row-level lines that become possible before pass `number`."""
+        if number > 0:
+            for line in full[number - 1]:
+                if isinstance(line, Fold):
+                    out = line.result
+                    if out in self.loop.accumulates:
+                        lines.append(Accumulate(self.write(out), line.node, out, self.start(line.node)))
+                    elif out in self.write_numbers:
+                        lines.append(Store(self.write_numbers[out], out))
+        if self.loop.split is None:
+            return
+        for node in self.loop.nodes:
+            out = node.output
+            if not self.is_row[out] or self.ready[out] != number:
+                continue
+            if out in self.loop.reduced_from:
+                value = self.register(node.inputs[0])
+                if value is not None and self.is_row[value]:
+                    lines.append(Accumulate(self.write(out), node, value, self.start(node)))
+                continue
+            operands = tuple([self.operand(node, i) for i in range(len(node.inputs))])
+            lines += [Load(part, part) for part in operands if isinstance(part, int)]
+            lines.append(Compute(out, node, operands))
+            if out in self.write_numbers:
+                lines.append(Store(self.write_numbers[out], out))

@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""parts: a launch that takes long becomes several on parts of its rows, which threads may run at the same time.
+
+Note [parts]
+A kernel is a function of sizes and addresses, so a part of a launch is a launch of the same kernel with fewer rows
+and addresses further on: nothing is compiled for it. Into how many parts a launch is cut depends on its sizes only,
+never on the machine or its threads, because a sum of partial sums is rounded otherwise than one sum; so a result is
+the same on one thread and on many. Every part that accumulates does so in memory of its own, and one more launch
+combines these; memory that holds one row at a time is also each part's own.
+
+What a launch takes is estimated from its loads, stores and the costs of its ops. To hand parts to a thread that is
+awake takes 0.5 us, but what the other CPU reads has to come from this one's cache, and what it writes has to go back.
+A product (128, 64) (64, 128), float32, whose factors one CPU writes takes 14 us there, and 16 on two; (256, 128)
+(128, 128) takes 53, and 48. Elementwise work begins to pay at about the same time.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops.op import Fold as FoldEmit
+from tracejit.ops.op import Scalar
+from tracejit.passes.loops.lower import (
+    IN_PLACE,
+    Access,
+    Accumulate,
+    Compute,
+    Fold,
+    Line,
+    Literal,
+    Load,
+    Nest,
+    Operand,
+    Reload,
+    Store,
+)
+
+LEAST_NS = 40_000.0  # a launch that takes less runs as a whole
+PART_NS = 10_000.0
+MOST_PARTS = 32
+LEAST_FOLDED = 4  # elements for each number that a part accumulates
+_NS_PER_TOUCH = 0.05  # of an element that is loaded or stored
+_NS_PER_COST = 0.018  # of an op's cost, for each element
+_NS_OF_LINE: dict[type, float] = {
+    Load: _NS_PER_TOUCH, Reload: _NS_PER_TOUCH, Store: _NS_PER_TOUCH,
+    Fold: _NS_PER_COST, Accumulate: 2 * _NS_PER_TOUCH,
+}  # fmt: skip
+_LINE = 64  # elements: parts of a single loop begin at multiples of this
+
+
+class Split(NamedTuple):
+    """The parts of a nest, and the nests that combine what they accumulated."""
+
+    nests: list[Nest]
+    combining: list[Nest]
+
+
+class Running(NamedTuple):
+    """What parts have accumulated so far, each in memory of its own, and what it is to be added to in the end."""
+
+    memory: Value
+    start: Access | None
+
+
+def count_of(ns: float, most: int) -> int:
+    """Return into how many parts to cut a launch that takes about `ns` and has `most` pieces."""
+    return 1 if ns < LEAST_NS else max(1, min(int(ns / PART_NS), MOST_PARTS, most))
+
+
+def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
+    """Return (start, stop) of `count` about equal parts of an extent, beginning at multiples of `unit`."""
+    units = -(-extent // unit)
+    edges = [min(extent, units * part // count * unit) for part in range(count + 1)]
+    return list(pairwise(edges))
+
+
+class Divisible(NamedTuple):
+    """A nest that can be cut along its first axis.
+
+    nest            the nest, without what its last row does with sums over everything
+    tail            the nests that do that
+    shared          the writes that all rows have in common: to be accumulated in, or of memory that holds one row
+    sums            of these, those that parts accumulate in memory of their own, with their reduction
+    starts          of these, by write, the read of what is added to
+    """
+
+    nest: Nest
+    tail: list[Nest]
+    shared: list[int]
+    sums: dict[int, Node]
+    starts: dict[int, int]
+
+    @property
+    def extent(self) -> int:
+        """The number of rows."""
+        return self.nest.extents[0]
+
+    @property
+    def most(self) -> int:
+        """Into how many parts it can be cut so that each has enough to accumulate."""
+        sizes = sum([self.nest.writes[k].root.aval.size for k in self.sums])
+        if not sizes:
+            return self.extent
+        return min(self.extent, math.prod(self.nest.extents) // (LEAST_FOLDED * sizes))
+
+    def pieces(
+        self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, Running] = MappingProxyType({})
+    ) -> Split:
+        """Return the parts that do these ranges of rows, and the nests that are to follow when all are done.
+
+        Args:
+            ranges: start and stop of the rows of each part.
+            running: sums that the same parts have begun: if the nest adds to one, its parts go on with that.
+        """
+        nest, starts, count = self.nest, self.starts, len(ranges)
+        memory: dict[int, Value] = {}  # by write: what the parts accumulate in
+        begun: dict[int, Value] = {}  # by read: what parts go on with
+        combining = []
+        for k, node in self.sums.items():
+            root = nest.writes[k].root
+            memory[k] = Value(Aval((count, *root.shape), None, root.dtype), None)
+            start = None
+            if k in starts:
+                start = nest.reads[starts[k]]
+                known = running.get(start.root)
+                if known is None:
+                    # The same kernel for parts that begin and for parts that go on.
+                    begun[starts[k]] = _zeros(start.root, count)
+                else:
+                    begun[starts[k]] = known.memory
+                    start = known.start
+            made = combine(node, memory[k], root, start)
+            # What sums up what bands have summed stands for the product, which is in the graph.
+            combining.append(made if node in nest.nodes else made._replace(nodes=nest.nodes))
+        nests = []
+        for number, (start_row, stop_row) in enumerate(ranges):
+            first_row = start_row if start_row < stop_row else 0  # behind the last row there may be no memory
+            reads = [access.moved(first_row * access.strides[0]) for access in nest.reads]
+            writes = [access.moved(first_row * access.strides[0]) for access in nest.writes]
+            for k, root in begun.items():
+                reads[k] = _of_part(nest.reads[k], root, number)
+            for k in self.shared:
+                access = nest.writes[k]
+                writes[k] = (
+                    _of_part(access, memory[k], number)
+                    if k in memory
+                    else access._replace(root=Value(access.root.aval, None))
+                )
+            extents = (stop_row - start_row, *nest.extents[1:])
+            nests.append(Nest(extents, nest.split, reads, writes, nest.row, nest.full, nest.nodes))
+        return Split(nests, combining + self.tail)
+
+
+def _of_part(access: Access, memory: Value, number: int) -> Access:
+    """Return the access of part `number` to memory in which all parts accumulate, one after the other."""
+    return access._replace(root=memory, offset=number * access.root.aval.size + access.offset)
+
+
+def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | None:
+    """Return a nest as one that can be cut into up to `wanted` parts, or None if it can only run as a whole.
+
+    Args:
+        nest: the nest.
+        is_scratch: roots of memory that holds one row at a time.
+        wanted: how many rows are enough; outer axes are joined until there are so many.
+    """
+    if IN_PLACE in _starts(nest).values():
+        return None  # parts would each begin with what is there
+    tail: list[Nest] = []
+    if nest.split == 0:
+        if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
+            return None  # later passes wait for what earlier ones folded over all elements
+        nest, tail = _without_tail(nest)
+    nest = outer_joined(nest, wanted)
+    if not nest.extents:
+        return None
+    shared = [k for k, access in enumerate(nest.writes) if access.strides[0] == 0]
+    accumulated = _accumulations(nest) if shared else {}
+    if any(k not in accumulated and nest.writes[k].root not in is_scratch for k in shared):
+        return None
+    sums = {k: accumulated[k] for k in shared if k in accumulated}
+    starts = {k: start for k, start in _starts(nest).items() if k in sums} if sums else {}
+    return Divisible(nest, tail, shared, sums, starts)
+
+
+def _starts(nest: Nest) -> dict[int, int]:
+    """Return, by write, the read of what is added to, or IN_PLACE."""
+    return {
+        line.write: line.start
+        for group in (*nest.row, *nest.full)
+        for line in group
+        if isinstance(line, Accumulate) and line.start is not None
+    }
+
+
+def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
+    """Return the parts of a nest, or None if it is to run as a whole.
+
+    Args:
+        nest: the nest.
+        is_scratch: roots of memory that holds one row at a time.
+    """
+    ns = estimate(nest)
+    if ns < LEAST_NS:
+        return None
+    found = divisible(nest, is_scratch, count_of(ns, MOST_PARTS))
+    if found is None:
+        return None
+    extent = found.extent
+    unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
+    count = count_of(ns, found.most)
+    return None if count < 2 else found.pieces(bounds(extent, count, unit))
+
+
+def estimate(nest: Nest) -> float:
+    """Return about how many nanoseconds a nest takes."""
+    per_element = per_row = 0.0
+    for lines in nest.full:
+        per_element += sum(map(_line_ns, lines))
+    for lines in nest.row:
+        per_row += sum(map(_line_ns, lines))
+    elements = math.prod(nest.extents)
+    rows = 0 if nest.split is None else math.prod(nest.extents[: nest.split])
+    return per_element * elements + per_row * rows
+
+
+def _line_ns(line: Line) -> float:
+    if isinstance(line, Compute):
+        emit = line.node.op.emit
+        return _NS_PER_COST * (emit.cost if isinstance(emit, Scalar) else 1)
+    return _NS_OF_LINE[type(line)]
+
+
+def outer_joined(nest: Nest, wanted: int) -> Nest:
+    """Return the nest with its outermost axes joined, where memory allows, until there are enough rows."""
+    while nest.extents and nest.extents[0] < wanted:
+        if len(nest.extents) < 2 or nest.split == 1:
+            break
+        inner = nest.extents[1]
+        accesses = [*nest.reads, *nest.writes]
+        if nest.extents[0] > 1 and any(a.strides[0] != a.strides[1] * inner for a in accesses):
+            break
+        nest = nest._replace(
+            extents=(nest.extents[0] * inner, *nest.extents[2:]),
+            split=nest.split - 1 if nest.split else nest.split,
+            reads=[a._replace(strides=a.strides[1:]) for a in nest.reads],
+            writes=[a._replace(strides=a.strides[1:]) for a in nest.writes],
+        )
+    return nest
+
+
+def _accumulations(nest: Nest) -> dict[int, Node]:
+    """Return, for each write that is accumulated in, or that gets a fold over all elements, the reduction."""
+    lines = [line for group in (*nest.row, *nest.full) for line in group]
+    found = {
+        line.write: line.node for line in lines if isinstance(line, Accumulate) and _is_alike(nest, line)
+    }
+    if nest.split == 0:
+        folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
+        found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
+    return {write: node for write, node in found.items() if _folds_alike(node)}
+
+
+def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
+    """Return a nest of one row that only stores its folds at the end, and one that does what is left to do."""
+    first, last = nest.row
+    folds = {line.result: line for line in nest.full[0] if isinstance(line, Fold)}
+    stores = {line.value: line for line in last if isinstance(line, Store) and line.value in folds}
+    if all(line in stores.values() for line in last) and len(stores) == len(folds):
+        return nest, []
+    reads, writes = list(nest.reads), list(nest.writes)
+    renamed: dict[Operand, int] = {}
+    ends: list[Line] = []
+    for value, fold in folds.items():
+        store = stores.get(value)
+        if store is None:
+            store = Store(len(writes), value)
+            root = Value(Aval((), None, fold.node.output.dtype), None)
+            writes.append(Access(root, 0, (0,) * len(nest.extents), root.dtype))
+        ends.append(store)
+        renamed[value] = len(reads)
+        reads.append(writes[store.write])
+    rest: list[Line] = [Load(number, number) for number in renamed.values()]
+    for line in (*first, *last):
+        if isinstance(line, Compute):
+            rest.append(line._replace(operands=tuple([_renamed(part, renamed) for part in line.operands])))
+        elif isinstance(line, Load) or (isinstance(line, Store) and line not in ends):
+            rest.append(
+                line._replace(value=_renamed(line.value, renamed)) if isinstance(line, Store) else line
+            )
+    body = _compact(nest._replace(reads=reads, writes=writes, row=[first, ends]))
+    tail = nest._replace(extents=(), split=None, row=[[]], full=[rest], nodes=[])
+    scalar = [access._replace(strides=()) for access in reads], [a._replace(strides=()) for a in writes]
+    tail = _compact(tail._replace(reads=scalar[0], writes=scalar[1]))
+    nodes = [line.node for line in tail.full[0] if isinstance(line, Compute)]
+    return body, [tail._replace(nodes=nodes)]
+
+
+def _renamed(operand: Operand, renamed: dict[Operand, int]) -> Operand:
+    return operand if isinstance(operand, Literal) else renamed.get(operand, operand)
+
+
+def _compact(nest: Nest) -> Nest:
+    """Return a nest without the reads and writes that no line mentions."""
+    lines = [line for group in (*nest.row, *nest.full) for line in group]
+    starts = {line.start for line in lines if isinstance(line, Accumulate) and line.start is not None}
+    reads = sorted({line.read for line in lines if isinstance(line, Load)} | starts)
+    writes = sorted({line.write for line in lines if isinstance(line, Store | Reload | Accumulate)})
+    read_number = {number: i for i, number in enumerate(reads)}
+    write_number = {number: i for i, number in enumerate(writes)}
+
+    def renumbered(line: Line) -> Line:
+        if isinstance(line, Load):
+            return Load(read_number[line.result], read_number[line.read])
+        if isinstance(line, Compute):
+            return line._replace(operands=tuple([_renamed(part, read_number) for part in line.operands]))
+        if isinstance(line, Fold):
+            return line._replace(value=_renamed(line.value, read_number))
+        if isinstance(line, Reload):
+            return line._replace(write=write_number[line.write])
+        line = line._replace(write=write_number[line.write], value=_renamed(line.value, read_number))
+        if isinstance(line, Accumulate) and line.start is not None:
+            line = line._replace(start=read_number[line.start])
+        return line
+
+    return nest._replace(
+        reads=[nest.reads[number] for number in reads],
+        writes=[nest.writes[number] for number in writes],
+        row=[list(map(renumbered, group)) for group in nest.row],
+        full=[list(map(renumbered, group)) for group in nest.full],
+    )
+
+
+def combines(node: Node) -> bool:
+    """Return whether results of a reduction are combined as its elements are."""
+    # One that adds to something would begin with that each time.
+    return len(node.inputs) == 1 and _folds_alike(node)
+
+
+def _is_alike(nest: Nest, line: Accumulate) -> bool:
+    """Return whether what is added to lies as the result does, as who combines parts takes it to."""
+    return line.start is None or nest.reads[line.start].strides == nest.writes[line.write].strides
+
+
+def _folds_alike(node: Node) -> bool:
+    return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
+
+
+def _zeros(like: Value, count: int) -> Value:
+    """Return a constant that `count` parts can go on with as if it were what they have summed so far."""
+    shape = (count, *like.shape)
+    return Value(Aval(shape, None, like.dtype), None, data=np.zeros(shape, like.dtype))
+
+
+def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
+    """Return the nest that folds the accumulations of all parts, and what they are added to, into `root`.
+
+    Args:
+        node: the reduction.
+        memory: what parts have accumulated, one after the other.
+        root: where the result goes.
+        start: what it is added to: nothing, other memory, or `root` itself.
+    """
+    count, size = memory.shape[0], root.aval.size
+    reads = [Access(memory, 0, (size, 1), root.dtype)]
+    number = None
+    if start is not None and start.root is root:
+        number = IN_PLACE
+    elif start is not None:
+        number = len(reads)
+        reads.append(Access(start.root, start.offset, (0, 1), root.dtype))
+    write = Access(root, 0, (0, 1), root.dtype)
+    lines: list[Line] = [Load(0, 0), Accumulate(0, node, 0, number)]
+    nest = Nest((count, size), None, reads, [write], [[]], [lines], [node])
+    if size == 1:
+        return nest._replace(
+            extents=(count,),
+            reads=[
+                read._replace(strides=read.strides[:1] if i == 0 else (0,)) for i, read in enumerate(reads)
+            ],
+            writes=[write._replace(strides=(0,))],
+        )
+    return nest

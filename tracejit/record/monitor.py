@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which Python functions run while a block runs, in this thread.
+
+Python 3.12 and later tell by sys.monitoring, where code that does not matter costs once; before there is a profile
+function only, whose calls make a recording take about twice as long.
+
+What an import runs (the body of a module, what that calls, the finders and loaders of sys.meta_path) is not the
+function's: it runs in one recording and in no other, and what the function then reads of the module is seen by itself.
+Once anything is imported, the frames around each function that starts are looked through for that.
+"""
+
+import os
+import sys
+import sysconfig
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tracejit.util.frames import PACKAGE
+from tracejit.util.locks import new_lock
+
+Started = Callable[[types.FrameType], None]
+
+
+_EXAMPLES = PACKAGE + "examples" + os.sep  # a user's code all the same
+_SITE = os.path.dirname(os.path.dirname(os.path.abspath(np.__file__))) + os.sep
+_LIBRARIES = (
+    PACKAGE, "<frozen", "<tracejit", "<__array_function__",
+    *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite")],
+)  # fmt: skip
+_STANDARD = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+_IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
+_is_library: dict[str, bool] = {}
+_monitoring: Any = getattr(sys, "monitoring", None)
+_OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
+
+
+class _Watching(threading.local):
+    started: Started | None = None
+    import_around: types.FrameType | None = None  # that the block itself is run by
+    has_imported = False  # whether any import ran in the block, and may still
+    profile: Any = None  # the profile function, where that is how the functions that run are found
+
+
+current = _Watching()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Let a block of our own code run without telling of each of its calls."""
+    profile = current.profile
+    if profile is None:
+        yield
+        return
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profile)
+
+
+def is_library(file: str) -> bool:
+    """Return whether code of a file is taken to read nothing that changes: NumPy's, tracejit's, Python's own."""
+    known = _is_library.get(file)
+    if known is None:
+        path = file if file.startswith("<") else os.path.abspath(file)
+        standard = path.startswith(_STANDARD) and "-packages" + os.sep not in path
+        known = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
+        _is_library[file] = known
+    return known
+
+
+@contextmanager
+def watching(started: Started) -> Iterator[None]:
+    """Call `started` with the frame of each function of the user's code that starts in this thread."""
+    outer = current.started, current.import_around, current.has_imported
+    current.started, current.import_around = started, _import_around(sys._getframe())
+    current.has_imported = False
+    try:
+        with _monitored() if _monitoring is not None else _profiled():
+            yield
+    finally:
+        current.started, current.import_around, current.has_imported = outer
+
+
+def _import_around(frame: types.FrameType | None) -> types.FrameType | None:
+    """Return the innermost frame of the import machinery around a frame, or None."""
+    while frame is not None and frame.f_code.co_filename not in _IMPORTS:
+        frame = frame.f_back
+    return frame
+
+
+def _start(frame: types.FrameType) -> None:
+    started = current.started
+    if started is not None and frame.f_code.co_flags & _OPTIMIZED:
+        if current.has_imported and _import_around(frame) is not current.import_around:
+            return
+        current.started = None  # what is found out about a frame is not watched
+        try:
+            started(frame)
+        finally:
+            current.started = started
+
+
+@contextmanager
+def _profiled() -> Iterator[None]:
+    known = _is_library
+    previous: Any = sys.getprofile()
+    forward: Any = previous if callable(previous) else None
+
+    def profile(frame: types.FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            file = frame.f_code.co_filename
+            is_known = known.get(file)
+            if is_known is None:
+                is_known = is_library(file)
+            if not is_known:
+                _start(frame)
+            elif file in _IMPORTS:
+                current.has_imported = True
+        if forward is not None:
+            forward(frame, event, arg)
+
+    outer, current.profile = current.profile, profile if forward is None else None
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        current.profile = outer
+        if previous is None or forward is not None:
+            sys.setprofile(previous)
+        else:  # a cProfile.Profile, which is set by itself only
+            sys.setprofile(None)
+            previous.enable()
+
+
+class _Monitor:
+    """The tool of sys.monitoring, on while any thread watches."""
+
+    def __init__(self) -> None:
+        self.lock = new_lock()
+        self.count = 0
+        self.tool: int | None = None
+
+    def claim(self) -> bool:
+        if self.tool is None:
+            for tool in (4, 3):
+                if _monitoring.get_tool(tool) is None:
+                    _monitoring.use_tool_id(tool, "tracejit")
+                    _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
+                    self.tool = tool
+                    break
+        return self.tool is not None
+
+    def started(self, code: types.CodeType, offset: int) -> Any:
+        if code.co_filename in _IMPORTS:
+            current.has_imported = True
+            return None
+        if is_library(code.co_filename):
+            return _monitoring.DISABLE
+        if current.started is not None:
+            _start(sys._getframe(1))
+        return None
+
+    def change(self, by: int) -> None:
+        with self.lock:
+            self.count += by
+            if self.count == max(by, 0):  # the first that comes, the last that goes
+                _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.count else 0)
+
+
+_monitor = _Monitor()
+
+
+@contextmanager
+def _monitored() -> Iterator[None]:
+    with _monitor.lock:
+        claimed = _monitor.claim()
+    if not claimed:
+        with _profiled():
+            yield
+        return
+    _monitor.change(1)
+    try:
+        yield
+    finally:
+        _monitor.change(-1)

@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""apply(): the one door through which every operation on arrays passes, eager or recorded.
+
+The recorder is context, not data: there is one array class, and an array that takes part in a trace
+carries the Value that stands for it. Arrays enter and leave here through three attributes, `_data`,
+`_format` and `_value`; the class itself is registered by tracejit.array, which stands above this module.
+"""
+
+import dis
+import itertools
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
+from tracejit.errors import ArgumentError, BoundsError, TraceError
+from tracejit.ir import Builder, Graph, Value, Where, weak_array
+from tracejit.ops import OPS, Kind, Op
+from tracejit.record import monitor
+from tracejit.record.guards import MOST_VALUES, Decides, Guard, outcome
+from tracejit.record.state import NOTHING, State
+from tracejit.util.frames import user_frame
+
+
+class _Current(threading.local):
+    recorder: "Recorder | None" = None
+
+
+thread = _Current()
+"""What this thread records with, if it does."""
+_array_class: Any = None
+_number_class: Any = None
+
+
+def register_array_class(cls: type) -> None:
+    """Make results of the door instances of `cls` (called once, by tracejit.array)."""
+    global _array_class
+    _array_class = cls
+
+
+def register_number_class(cls: type) -> None:
+    """Let instances of `cls` stand for Python numbers (called once, by tracejit.record.number)."""
+    global _number_class
+    _number_class = cls
+
+
+def is_number(x: object) -> bool:
+    """Return whether `x` stands for a Python number that is an input of a trace."""
+    return type(x) is _number_class
+
+
+def user_location() -> Where:
+    """Return the file and line of the innermost frame outside this package and NumPy."""
+    frame = user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_place() -> Any:
+    """Return the file, and from where to where in it the expression reaches that the user's code is at."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    return code.co_filename, next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), None)
+
+
+def is_storing() -> bool:
+    """Return whether the user's code is at an assignment ``container[key] = value``."""
+    frame = user_frame()
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
+
+
+def describe_location(where: Where) -> str:
+    """Return ``file:line`` of a location, or a statement that it is unknown."""
+    return f"{where[0]}:{where[1]}" if where else "an unknown place"
+
+
+class Refusal(NamedTuple):
+    """Why a recording cannot be replayed, where, and what to do about it."""
+
+    reason: str
+    where: Where
+    remedy: str
+
+
+class Recorder:
+    """Records the operations of one evaluation of a function as a Graph.
+
+    `accelerating` recorders make graphs that are replayed with other values: what an array's value decides in
+    Python code (need_value) is noted as a guard, and what cannot be replayed at all as a refusal.
+    """
+
+    def __init__(self, name: str, accelerating: bool = False, state: State = NOTHING) -> None:
+        self.name = name
+        self.accelerating = accelerating
+        self.state = state  # what the recording reads besides arguments
+        self.closed = False
+        self.graph = Graph()
+        self.builder = Builder(self.graph, compute=True, owner=self)
+        self.guards: list[Guard] = []
+        self.refusal: Refusal | None = None
+        # Arguments that are inputs, but whose values are needed, by the number of their leaf: what for, and where.
+        self.needed: dict[int, tuple[str, Where]] = {}
+        self._guarded: set[tuple[Value, Decides]] = set()
+        self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
+        self.draws: dict[Any, Any] = {}  # of random numbers, by generator (tracejit.functions.rng)
+        self.replayable = True  # False: right for this call only
+        self._captured: dict[int, tuple[Any, Value]] = {}
+        self._outer: Recorder | None = None
+        # Entered once for the recording: around each op it would take a microsecond.
+        self._quiet = np.errstate(all="ignore")
+
+    def __enter__(self) -> "Recorder":
+        self._outer = thread.recorder
+        thread.recorder = self
+        self._quiet.__enter__()
+        self.state.open()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._quiet.__exit__(*exc)
+        thread.recorder = self._outer
+        self._outer = None  # a kept graph must not keep that of the evaluation around it
+        if exc[0] is not None:
+            self.state.abandon()
+        self.close()
+
+    def close(self) -> None:
+        """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
+        self.closed = True
+        self.state.close()
+        self._captured.clear()
+        self._guarded.clear()
+        self.numbers.clear()
+        for value in self.graph.inputs:
+            value.data = None
+        for node in self.graph.nodes:
+            for value in node.outputs:
+                value.data = None
+
+    def guard(self, value: Value, decides: Decides, what: str) -> None:
+        """Note that `what` lets a value, as it is now, decide what is recorded."""
+        if (value, decides) in self._guarded:
+            return
+        self._guarded.add((value, decides))
+        where = user_location()
+        if value.data.size > MOST_VALUES:
+            self.refuse(
+                f"{what} takes {value.data.size} values out of the trace",
+                where,
+                f"up to {MOST_VALUES} are compared at each call. Keep them arrays (the functions of tracejit and "
+                "NumPy; stop_gradient cuts the derivative), or return them and read them outside",
+            )
+            return
+        decided = outcome(decides, value.data)
+        self.guards.append(Guard(value, decides, decided, what, where, len(self.graph.nodes)))
+
+    def refuse(self, reason: str, where: Where, remedy: str) -> None:
+        """Note that this recording cannot be replayed; the first reason counts."""
+        if self.refusal is None:
+            self.refusal = Refusal(reason, where, remedy)
+
+    def input(self, array: Any) -> Any:
+        """Return a traced array that stands for `array` as an input of the graph."""
+        data = array._data
+        value = self.builder.input(Aval(data.shape, None, data.dtype), data)
+        return _array_class._wrap(data, array._format, value)
+
+    def value(self, array: Any) -> Value:
+        """Return the Value of an array; one that is not traced becomes a constant."""
+        value = array._value
+        if value is not None and value.owner is self:
+            return value  # type: ignore[no-any-return]
+        if value is not None:
+            check_open(array)
+            found = self.state.outer(self.builder, array)
+            if found is not None:
+                return found
+            raise TraceError(
+                f"an array of {describe(array)} that {value.owner.name} is recording is used inside {self.name}, "
+                "which has a trace of its own; its value would become a constant there and it would have no "
+                "gradient. Pass it as an argument."
+            )
+        data = array._data
+        found = self.state.value(self.builder, data)
+        if found is not None:
+            return found
+        # A copy: the user may write to an array that the graph holds as a constant.
+        if data.ndim == 0:
+            return self.builder.constant(data.copy())
+        captured = self._captured.get(id(data))
+        if captured is None or captured[1].data.tobytes() != data.tobytes():
+            captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
+        return captured[1]
+
+
+def recorder() -> Recorder | None:
+    """Return the recorder of this thread, or None outside any evaluation."""
+    return thread.recorder
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Leave the recorder of this thread while the block runs."""
+    kept, thread.recorder = thread.recorder, None
+    try:
+        yield
+    finally:
+        thread.recorder = kept
+
+
+def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
+    """Return an array of the registered class around `data`."""
+    return _array_class._wrap(data, format, value)
+
+
+def is_array(x: object) -> bool:
+    """Return whether `x` is an array of the registered class."""
+    return isinstance(x, _array_class)
+
+
+def as_array(x: Any, where: str = "dlarray") -> Any:
+    """Return `x` as an array of the registered class, unformatted unless it is one already."""
+    if isinstance(x, _array_class):
+        return x
+    if type(x) is _number_class:
+        return x._array
+    if not isinstance(x, np.ndarray):
+        if not isinstance(x, (np.generic, bool, int, float, list, tuple)) and hasattr(x, "__dlpack__"):
+            x = np.from_dlpack(x)
+        else:
+            if _holds_traced(x):
+                raise ArgumentError(
+                    f"{where}: a {type(x).__name__} that holds traced dlarrays would lose their trace; "
+                    "join them with stack or concatenate."
+                )
+            try:
+                x = np.asarray(x)
+            except Exception as error:
+                raise ArgumentError(
+                    f"{where}: cannot make an array of {type(x).__name__}: {error}"
+                ) from error
+            if x.dtype == object:
+                raise ArgumentError(
+                    f"{where}: expected an array, a number or a (nested) list of numbers, not {x!r:.80}."
+                )
+    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+        raise ArgumentError(
+            f"{where}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; "
+            "pass np.asarray(x), or x.filled(value) of a masked array."
+        )
+    native = check_dtype(where, x.dtype)
+    return _array_class._wrap(np.asarray(x, dtype=native), None, None)
+
+
+def _holds_traced(x: Any) -> bool:
+    """Return whether a (nested) list holds an array of an open or closed trace."""
+    if isinstance(x, (list, tuple)):
+        return any(_holds_traced(part) for part in x)
+    return type(x) is _array_class and x._value is not None
+
+
+def check_open(array: Any) -> None:
+    """Raise a TraceError if `array` belongs to a trace that is closed."""
+    value = array._value
+    if value is not None and value.owner.closed:
+        made = describe_location(value.node.where) if value.node is not None else "the call's arguments"
+        raise TraceError(
+            f"an array that was made at {made} while {value.owner.name} was evaluated is used after that "
+            "evaluation ended. Return it from the function, or take its value with extractdata inside."
+        )
+
+
+def steers(array: Any) -> bool:
+    """Return whether the value of an array is an input, or was computed, of a trace that will be replayed."""
+    return array._value is not None and array._value.owner.accelerating
+
+
+def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.ndarray:
+    """Return the data of `array` for `what` ("bool()", ...), which steers Python code outside the trace.
+
+    In a trace that will be replayed, what the data decide becomes a guard.
+
+    Raises:
+        TraceError: if the array belongs to a closed trace.
+    """
+    check_open(array)
+    if steers(array):
+        array._value.owner.guard(array._value, decides, what)
+    elif array._value is None and thread.recorder is not None:
+        thread.recorder.state.taken(array._data)
+    return array._data  # type: ignore[no-any-return]
+
+
+def describe(array: Any) -> str:
+    """Return sizes with labels and dtype of an array, for messages."""
+    return str(Aval(array._data.shape, array._format, array._data.dtype))
+
+
+def apply(name: str, *operands: Any, **params: Any) -> Any:
+    """Apply the op `name` to arrays (or what as_array takes) and return an array, or a tuple of arrays.
+
+    Formatted operands of an elementwise op are aligned by label first. Outside any recorder the op's
+    reference computes; inside one it computes and a node is appended.
+    """
+    profile = monitor.current.profile
+    if profile is None:
+        return _apply(OPS[name], operands, params)
+    # As watch.paused() does: it would be told of about forty calls for each operation.
+    sys.setprofile(None)
+    try:
+        return _apply(OPS[name], operands, params)
+    finally:
+        sys.setprofile(profile)
+
+
+def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    cls = _array_class
+    arrays: Sequence[Any] = operands
+    for x in operands:
+        if type(x) is not cls:
+            arrays = _operands(op, operands)
+            break
+    if op.kind is Kind.ELEMENTWISE:
+        format = arrays[0]._format
+        for array in arrays:
+            if array._format != format:
+                arrays = _align(arrays)
+                break
+    return apply_op(op, arrays, params)
+
+
+def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Apply a record to arrays that are aligned already."""
+    current = thread.recorder
+    avals: Any = op.infer(
+        *[
+            a._value.aval
+            if a._format is None and a._value is not None
+            else Aval(a._data.shape, a._format, a._data.dtype)
+            for a in arrays
+        ],
+        **params,
+    )
+    if current is None:
+        for array in arrays:
+            if array._value is not None:
+                check_open(array)
+                array._value.owner.refuse(
+                    f"{op.name} uses an array of the trace in another thread",
+                    user_location(),
+                    "what a thread computes is not recorded; compute it in the thread of the function",
+                )
+        with np.errstate(all="ignore"):
+            result = op.numpy(*[a._data for a in arrays], **params)
+        if type(avals) is Aval:
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            return _array_class._wrap(result, avals.format, None)
+        return tuple(
+            _array_class._wrap(np.asarray(part), aval.format, None)
+            for part, aval in zip(result, avals, strict=True)
+        )
+    builder = current.builder
+    builder.location = user_location()
+    values = [
+        a._value if a._value is not None and a._value.owner is current else current.value(a) for a in arrays
+    ]
+    try:
+        outputs = builder.append(op, values, params, avals)
+    except BoundsError:
+        # Whoever catches it goes on by what the indices were.
+        current.refuse(f"{op.name} met an index out of range", builder.location, "check indices outside")
+        raise
+    if type(avals) is Aval:
+        return _array_class._wrap(outputs.data, avals.format, outputs)
+    return tuple(
+        _array_class._wrap(value.data, aval.format, value) for value, aval in zip(outputs, avals, strict=True)
+    )
+
+
+def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
+    cls = _array_class
+    arrays = list(operands)
+    known: list[np.dtype] | None = None
+    current_recorder = thread.recorder
+    for i, x in enumerate(operands):
+        if type(x) is cls:
+            continue
+        if type(x) in (float, int, _number_class):
+            if known is None:
+                known = [y._data.dtype if type(y) is cls else y.dtype
+                         for y in operands
+                         if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
+            arrays[i] = x.weak(known) if type(x) is _number_class else _number(x, known)
+        elif isinstance(x, np.generic) and current_recorder is not None:
+            made = as_array(x, op.name)
+            current_recorder.state.number(x)
+            arrays[i] = wrap(made._data, None, current_recorder.builder.constant(made._data))
+        else:
+            arrays[i] = as_array(x, op.name)
+    return arrays
+
+
+def _number(x: float, dtypes: list[np.dtype]) -> Any:
+    """Return a Python number as an array; inside a recorder, equal numbers are one constant."""
+    current = thread.recorder
+    if current is None:
+        return _array_class._wrap(weak_array(x, dtypes), None, None)
+    key = (x, type(x), *dtypes)
+    found = current.numbers.get(key) if x else None  # 0.0 equals -0.0
+    if found is None:
+        current.state.number(x)
+        value = current.builder.constant(weak_array(x, dtypes))
+        found = current.numbers[key] = _array_class._wrap(value.data, None, value)
+    return found
+
+
+def _align(arrays: Sequence[Any]) -> list[Any]:
+    """Return operands of equal rank and format (Note [label alignment])."""
+    formats = [a._format for a in arrays]
+    merged = ""
+    for format in formats:
+        if format is not None:
+            merged = merge_formats(merged, format) if merged else format
+    ndim = max(a._data.ndim for a in arrays)
+    if ndim > len(merged):
+        merged = "U" * (ndim - len(merged)) + merged
+    aligned = []
+    for array, format in zip(arrays, formats, strict=True):
+        if format is None or format == merged:
+            aligned.append(array)
+            continue
+        axes = axes_in(format, merged)
+        order = tuple(axis for axis in axes if axis is not None)
+        if order != tuple(range(len(order))):
+            array = apply_op(OPS["transpose"], (array,), {"axes": order})
+        shape = tuple(1 if axis is None else array._data.shape[order.index(axis)] for axis in axes)
+        if shape != array._data.shape:
+            array = apply_op(OPS["reshape"], (array,), {"shape": shape})
+        aligned.append(wrap(array._data, merged, array._value))
+    return aligned
+
+
+# Note [label alignment]
+# "CB" (4, 8) with "BCT" (8, 4, 5): the operand with more labels leads, so the result is "BCT"; the other
+# operand is transposed to (8, 4) and reshaped to (8, 4, 1). An unformatted operand is left as it is and
+# broadcasts by position, from the last axis. After this step the op is positional.

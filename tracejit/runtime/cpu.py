@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The CPU backend: runs programs of compiled kernels by the executor."""
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Container, Sequence
+from functools import cache
+from importlib.machinery import PathFinder
+from itertools import accumulate, zip_longest
+from typing import Any
+
+import numpy as np
+
+from tracejit import config
+from tracejit.array import dlarray
+from tracejit.aval import SUPPORTED_DTYPES, Aval
+from tracejit.call.recycle import Entry
+from tracejit.call.tables import Pattern, Recipe
+from tracejit.compile.registry import Code, compiled
+from tracejit.errors import CodegenError
+from tracejit.kernels.executor import state as words
+from tracejit.ops import Layout
+from tracejit.program import ALIGNMENT, Number, Pointer, Program, Symbol
+from tracejit.runtime import object_layout
+from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
+
+_EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
+
+Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
+
+
+def _executor(code: Code) -> Callable[..., int]:
+    """Return the compiled executor as a C function."""
+    object_layout.check_layout()
+    return _EXECUTOR_TYPE(code.function("run"))
+
+
+@cache
+def _symbol_address(name: str) -> int:
+    """Return the address of a BLAS routine, from SciPy's table of C functions."""
+    capsule = _cython_blas().__pyx_capi__[name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
+
+
+def _cython_blas() -> Any:
+    """Return the module scipy.linalg.cython_blas, without the rest of scipy.linalg, which takes 0.15 s to import."""
+    import scipy
+
+    name = "scipy.linalg.cython_blas"
+    spec = PathFinder.find_spec(name, [os.path.join(folder, "linalg") for folder in scipy.__path__])
+    if name in sys.modules or spec is None or spec.loader is None:
+        return importlib.import_module(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _States:
+    """Makes states of a program: each with arguments and an arena of its own, for one call at a time.
+
+    Args:
+        template: the words that all states have in common.
+        table: the program.
+        arena_bytes: the memory that it runs on.
+        objects: how many objects its entry looks at.
+    """
+
+    def __init__(self, template: np.ndarray, table: "_Table", arena_bytes: int, objects: int = 0) -> None:
+        self._template = template
+        self._table = table
+        self._arena_bytes = arena_bytes
+        self._data = int(template[words.INPUT_COUNT] + template[words.OUTPUT_COUNT])
+        self._objects = int(template[words.INPUT_COUNT]) + objects
+
+    def new(self) -> np.ndarray:
+        """Return a state: all that it points to and that changes is in the same array."""
+        parts = (words.STATE_WORDS, self._data, self._objects, len(self._table.arguments))
+        _, data, objects, arguments, arena = (8 * at for at in accumulate(parts, initial=0))
+        block = np.empty(-(-(arena + self._arena_bytes + ALIGNMENT) // 8), np.intp)
+        start = block.ctypes.data
+        block[: words.STATE_WORDS] = self._template
+        block[words.DATA] = start + data
+        block[words.OBJECTS] = start + objects
+        block[words.ARGUMENTS] = start + arguments
+        filled = block[arguments // 8 : arena // 8]
+        filled[:] = self._table.arguments
+        filled[self._table.arena_slots] += -(-(start + arena) // ALIGNMENT) * ALIGNMENT
+        return block
+
+
+def _launch(states: _States, code: Code) -> Launch:
+    """Return what runs a program on inputs and outputs."""
+    run = _executor(code)
+    free: list[tuple[int, np.ndarray]] = []
+
+    def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
+        try:
+            state = free.pop()
+        except IndexError:
+            block = states.new()
+            state = block.ctypes.data, block
+        status = run(state[0], id(inputs), id(outputs))
+        free.append(state)
+        return status
+
+    return launch
+
+
+class _Method(ctypes.Structure):
+    """What Python knows of a function in C (PyMethodDef)."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80  # arguments come as an array, and their number (METH_FASTCALL)
+
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def _enter(code: Code) -> Callable[..., Any]:
+    """Return the entry as a function of Python."""
+    object_layout.check_layout()
+    method = _Method(b"enter", code.function("enter"), _FASTCALL, None)
+    # What describes the function is its self, so it lives as long: a profiler may keep the function.
+    return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
+
+
+class CpuExecutable:
+    """A compiled program; may be called from several threads at once.
+
+    prepared        what had to be done until its kernels were at hand
+    """
+
+    def __init__(
+        self, program: Program, layouts: Sequence[Layout | None] = (), code: Code = compiled
+    ) -> None:
+        self.program = program
+        in_parts = program.launches < len(program.rows) and is_wanted()
+        self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
+        table = _Table(program, code)
+        checks = _checks(program.inputs, layouts)
+        state = np.zeros(words.STATE_WORDS, np.intp)
+        state[words.ROWS] = table.rows.ctypes.data
+        state[words.ROW_COUNT] = len(program.rows)
+        state[words.PATCHES] = table.patches.ctypes.data
+        state[words.PATCH_COUNT] = len(table.patches) // 3
+        state[words.CHECKS] = checks.ctypes.data
+        state[words.INPUT_COUNT] = len(program.inputs)
+        state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
+        state[words.ARRAY_TYPE] = id(np.ndarray)
+        state[words.TUPLE_HEAD] = tuple.__basicsize__
+        state[words.FLUSH] = config.settings.flush_denormals
+        workers = pool(code) if in_parts else None
+        if workers is not None:
+            state[words.POOL] = workers.address
+            state[words.RUN_PARTS] = workers.run_parts
+        self._table = table
+        self._layouts = layouts
+        self._kept = [table, checks]  # what states point to
+        self._state = state
+        self._states = _States(state, table, program.arena_bytes)
+        launch = _launch(self._states, code)
+
+        def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
+            fault = np.zeros((), np.int64)
+            status = launch(inputs, (*outputs, fault))
+            if not status:
+                program.check(fault, outputs)
+            return status
+
+        # A function rather than a method: this is the innermost call of a replay.
+        self.launch: Launch = launch_checked if program.checked else launch
+
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
+        """Return what runs the program on results of earlier calls that nobody uses any more.
+
+        It takes the arguments of a call apart by a pattern, or takes a tuple of the inputs, and it returns what a
+        recipe makes of the results, or the list of them. None if the program checks indices: then a call needs an
+        output that no other one has.
+
+        Args:
+            formats: of the outputs that are results.
+            guarded: whether one more output says whether the others count.
+            pattern: what the arguments have to be.
+            recipe: how the result is put together.
+        """
+        program = self.program
+        if program.checked:
+            return None
+        state = self._state.copy()
+        numbers = pattern.numbers if pattern is not None else ()
+        checks = _checks(program.inputs, self._layouts, numbers)
+        checks = np.concatenate([checks, _checks(program.outputs[: len(formats)], ())])
+        addresses = np.array([id(format) for format in formats], np.intp)
+        api = object_layout.api()
+        kept: list[Any] = [self._kept, checks, addresses, list(formats), pattern, recipe, api]
+        state[words.CHECKS] = checks.ctypes.data
+        state[words.RESULT_COUNT] = len(formats)
+        state[words.RESULT_FORMATS] = addresses.ctypes.data
+        state[words.LABELLED_TYPE] = id(dlarray)
+        slots = object_layout.slots()
+        state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
+            slots
+        )
+        state[words.GUARDED] = guarded
+        state[words.API] = api.ctypes.data
+        objects = 0
+        if pattern is not None:
+            table = np.array(pattern.words, np.intp)
+            kept.append(table)
+            state[words.PATTERN] = table.ctypes.data
+            state[words.PATTERN_END] = table.ctypes.data + table.nbytes
+            state[words.TAKEN] = pattern.inputs
+            objects = pattern.objects
+        if recipe is not None:
+            table = np.array(recipe.words, np.intp)
+            kept.append(table)
+            state[words.RECIPE] = table.ctypes.data
+            state[words.RECIPE_END] = table.ctypes.data + table.nbytes
+            objects = max(objects, recipe.objects)
+        enter = _enter(self._table.code)
+        states = _States(state, self._table, program.arena_bytes, objects)
+
+        def new_state() -> np.ndarray:
+            assert kept  # which has to live as long as this
+            return states.new()
+
+        return Entry(
+            enter, new_state, lambda block: int(block[words.STATUS]), lambda block: int(block[words.TURN])
+        )
+
+    def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "Steps":
+        """Return what runs some rows of the program on these arrays, for who measures them."""
+        state = self._states.new()
+        checks = self._kept[1]
+        return Steps(state, self._table, checks, inputs, outputs)
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on arrays of the shapes, dtypes and layouts that the program was built for.
+
+        Raises:
+            CodegenError: if an array is of another kind.
+        """
+        outputs = self.program.new_outputs()
+        status = self.launch(tuple(inputs), outputs)
+        if status:
+            # Equal dtypes can be several objects; the executor knows the one that NumPy makes by name.
+            inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
+            status = self.launch(tuple(inputs), outputs)
+        if status:
+            given = inputs[status - 1]
+            raise CodegenError(
+                f"input {status - 1} of a program is {given.dtype} {given.shape} with strides {given.strides}, "
+                f"expected {self.program.inputs[status - 1]}"
+            )
+        return list(outputs)
+
+
+class Steps:
+    """Runs some rows of a program, on arrays that are looked at once, and on an arena that all calls share.
+
+    status      0, or the number of an input that is not as the program wants it; then nothing may be run
+    """
+
+    def __init__(
+        self, state: np.ndarray, table: "_Table", checks: Any, inputs: tuple[np.ndarray, ...],
+        outputs: tuple[np.ndarray, ...],
+    ) -> None:  # fmt: skip
+        self._executor = _executor(table.code)
+        self._state = state
+        self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
+        self._rows = table.rows.ctypes.data
+        self._arrays = id(inputs), id(outputs)
+        self._pool = int(state[words.POOL])
+        self.status = self(0, 0)
+        state[words.INPUT_COUNT] = state[words.OUTPUT_COUNT] = state[words.PATCH_COUNT] = 0
+
+    def __call__(self, first: int, count: int, together: bool = True) -> int:
+        """Run `count` rows from the first on: all of their parts, if these are to run `together` on several threads."""
+        state = self._state
+        state[words.POOL] = self._pool if together else 0
+        state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
+        state[words.ROW_COUNT] = count
+        return self._executor(state.ctypes.data, *self._arrays)
+
+
+class _Table:
+    """A program as tables of words, apart from what differs between calls, and the code that they point to."""
+
+    def __init__(self, program: Program, code: Code) -> None:
+        self.code = code
+        arguments: list[int] = []
+        rows: list[int] = []
+        patches: list[int] = []
+        arena_slots: list[int] = []
+        for row in program.rows:
+            rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
+            for argument in row.arguments:
+                word = 0
+                if isinstance(argument, Pointer):
+                    place = argument.place
+                    word = place.offset + argument.offset_bytes
+                    if place.kind == "arena":
+                        arena_slots.append(len(arguments))
+                    elif place.kind == "constant":
+                        word += program.constants[place.number].ctypes.data
+                    else:
+                        first = len(program.inputs) if place.kind == "output" else 0
+                        patches += (len(arguments), first + place.number, word)
+                elif isinstance(argument, Number):
+                    word = _bits(argument)
+                elif isinstance(argument, Symbol):
+                    word = _symbol_address(argument.name)
+                else:
+                    word = argument
+                arguments.append(word)
+        self.arguments = np.array(arguments, np.intp)
+        self.rows = np.array(rows, np.intp)
+        self.patches = np.array(patches, np.intp)
+        self.arena_slots = np.array(arena_slots, np.intp)
+
+
+def _checks(
+    avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = ()
+) -> np.ndarray:
+    """Return what the executor checks of each array; `numbers` are arguments that are none."""
+    words: list[int] = []
+    for place, (aval, layout) in enumerate(zip_longest(avals, layouts)):
+        if place in numbers:
+            words += (0, 0, 0)
+            continue
+        strides = (0,) * aval.ndim if layout is None else layout.strides
+        words += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, int(layout is None), *aval.shape)
+        words += [stride * aval.dtype.itemsize for stride in strides]
+    return np.array(words, np.intp)
+
+
+def _bits(number: Number) -> int:
+    """Return a number as the integer whose low bytes hold it."""
+    data = np.zeros(8, np.uint8)
+    raw = np.frombuffer(np.asarray(number.value, number.dtype).tobytes(), np.uint8)
+    data[: raw.size] = raw
+    return int(data.view(np.int64)[0])

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How Python and NumPy lay out the objects that the executor reads, checked on examples."""
+
+import ctypes
+import sys
+import weakref
+from functools import cache
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.errors import CodegenError
+from tracejit.kernels.executor import state as words
+
+
+@cache
+def check_layout() -> None:
+    """Check that objects are laid out as the executor reads them.
+
+    Raises:
+        CodegenError: if they are not.
+    """
+    # Where objects begin otherwise, what is taken for an address may be none.
+    if object.__basicsize__ != words.OBJECT_BYTES or not _is_as_read():
+        raise CodegenError(
+            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
+            "set TRACEJIT_BACKEND=python, and please report the versions of both."
+        )
+
+
+def _is_as_read() -> bool:
+    probe = np.zeros((2, 3), np.float32)
+    holder, items, table, number = (probe,), [probe, probe], {"a": probe, "b": probe, "c": probe}, 1.5
+    at = id(probe)
+    references = sys.getrefcount(probe) - 1
+    flags = words.CONTIGUOUS_AND_ALIGNED | words.OWNED_AND_WRITEABLE
+    weak = _word(at, words.ARRAY_WEAK)
+    reference = weakref.ref(probe)
+    found = (
+        _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
+        _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
+        _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
+        _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
+        _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE), _half(at, words.ARRAY_FLAGS) & flags,
+        _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
+        weak, _word(at, words.ARRAY_WEAK),
+    )  # fmt: skip
+    return found == (
+        at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), flags, 3, 12,
+        0, id(reference),
+    )  # fmt: skip
+
+
+@cache
+def slots() -> tuple[int, int, int, int]:
+    """Return in which words a labelled array keeps its data, format, value, and the list of its weak references.
+
+    Raises:
+        CodegenError: if it does not keep them in slots.
+    """
+    probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), None)
+    places = {_word(id(probe), at): at for at in range(2, dlarray.__basicsize__ // 8)}
+    data, format, value = (places.get(id(part)) for part in (probe._data, probe._format, None))
+    # From Python 3.12 on the list of weak references lies before the object.
+    weak = dlarray.__weakrefoffset__ // 8
+    before = _word(id(probe), weak)
+    reference = weakref.ref(probe)
+    after = _word(id(probe), weak)
+    if data is None or format is None or value is None or (before, after) != (0, id(reference)):
+        raise CodegenError(
+            "this build of Python keeps the slots of an object in another way than the CPU backend reads them; "
+            "set TRACEJIT_BACKEND=python, and please report the version."
+        )
+    return data, format, value, weak
+
+
+@cache
+def api() -> np.ndarray:
+    """Return the addresses of the functions and objects of Python that the entry uses (state.API)."""
+    functions = [
+        ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in words.API_FUNCTIONS
+    ]
+    return np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
+
+
+def _word(address: int, place: int) -> int:
+    return ctypes.c_ssize_t.from_address(address + 8 * place).value
+
+
+def _half(address: int, place: int) -> int:
+    return ctypes.c_int32.from_address(address + 8 * place).value

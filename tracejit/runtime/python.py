@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python backend: runs the emitted module as it is, without Numba. It is the oracle of the tests.
+
+A pointer is an object that checks bounds; functions of the emitted source are NumPy's.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.codegen.emit import module_source
+from tracejit.codegen.names import DTYPES
+from tracejit.errors import CodegenError
+from tracejit.kernels.loops import functions as loop_functions
+from tracejit.ops import OPS, Kind
+from tracejit.ops.op import Scalar
+from tracejit.program import Program
+from tracejit.util.text import printable
+
+_LANES = (2, 4, 8, 16, 32, 64)
+_ROWS = (4, 8, 16)
+_TILE_ROWS = range(1, 17)
+
+
+class Memory:
+    """A typed pointer into an array's bytes; reading or writing outside of them raises."""
+
+    __slots__ = ("_elements", "_start")
+
+    def __init__(self, elements: np.ndarray, start: int) -> None:
+        self._elements = elements
+        self._start = start
+
+    def _at(self, index: Any) -> int:
+        at = self._start + int(index)
+        if not 0 <= at < self._elements.size:
+            raise CodegenError(f"emitted code accesses element {at} of {self._elements.size}")
+        return at
+
+    def span(self, index: Any, length: int) -> np.ndarray:
+        """Return a view of `length` neighbours."""
+        at = self._at(index)
+        self._at(index + length - 1)
+        return self._elements[at : at + length]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._elements[self._at(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements[self._at(index)] = value
+
+
+class PythonExecutable:
+    """Runs a program by calling the functions of its emitted module."""
+
+    def __init__(self, program: Program, title: str = "tracejit program") -> None:
+        self.program = program
+        self._namespace = dict(namespace())
+        name = f"<tracejit {printable(title)}>"
+        exec(compile(module_source(program, title), name, "exec"), self._namespace)
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run on arrays of the shapes, dtypes and layouts that the program was built for."""
+        program = self.program
+        outputs = list(program.new_outputs())
+        fault = np.zeros((), np.int64)
+        memory = {f"input[{i}]": array for i, array in enumerate(inputs)}
+        memory.update({f"output[{i}]": array for i, array in enumerate([*outputs, fault])})
+        memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
+        memory["arena"] = _unset(program.arena_bytes, np.dtype(np.uint8))  # never zero by luck
+
+        def locate(name: str, offset_bytes: int, dtype: str) -> Memory:
+            return _locate(memory[name], offset_bytes, np.dtype(dtype))
+
+        with np.errstate(all="ignore"):
+            self._namespace["forward"](locate)
+        program.check(fault, outputs)
+        return outputs
+
+
+def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> Memory:
+    """Return a pointer at `offset_bytes` from the first element of `array`."""
+    if array.dtype != dtype:  # the arena, whose bytes serve all dtypes
+        return Memory(array.view(dtype), offset_bytes // dtype.itemsize)
+    if array.size == 0:
+        return Memory(np.empty(0, dtype), 0)
+    if array.ndim == 0:
+        return Memory(array.reshape(1), 0)
+    low, high = np.lib.array_utils.byte_bounds(array)
+    start = (array.__array_interface__["data"][0] - low + offset_bytes) // dtype.itemsize
+    lowest = array[tuple([slice(-1, None) if s < 0 else slice(0, 1) for s in array.strides])]
+    flat = np.lib.stride_tricks.as_strided(lowest, ((high - low) // dtype.itemsize,), (dtype.itemsize,))
+    return Memory(flat, start)
+
+
+@cache
+def namespace() -> dict[str, Any]:
+    """Return the names that emitted source may use, defined by NumPy and plain Python."""
+    names: dict[str, Any] = {"symbol": lambda name: name}
+    for suffix, dtype in DTYPES.items():
+        names[suffix] = _conversion(dtype)
+        names[f"number_{suffix}"] = names[f"read_{suffix}"] = lambda argument: argument
+        names[f"write_{suffix}"] = lambda argument, scope: argument
+        names[f"scratch_{suffix}"] = lambda count, dtype=dtype: Memory(_unset(count, dtype), 0)
+        names[f"fold_sum_{suffix}"] = lambda accumulator, element: accumulator + element
+        names[f"fold_max_{suffix}"] = np.maximum
+        names[f"fold_min_{suffix}"] = np.minimum
+        for op in OPS.values():
+            if op.kind is Kind.ELEMENTWISE and isinstance(op.emit, Scalar):
+                stem, found, _ = op.emit.template.partition("_{T}(")
+                if found:
+                    names[f"{stem}_{suffix}"] = op.numpy
+    names.update(loop_functions())
+    names.update(_lanes())
+    for suffix in ("f32", "f64"):
+        names[f"gemm_{suffix}"] = names["gemm"]
+        names[f"divisor_scale_{suffix}"] = np.ones_like
+        names[f"divided_{suffix}"] = lambda over, divisor, inverse: over / divisor
+        for lanes in _LANES:
+            names |= {
+                f"{name}_{suffix}x{lanes}": function for name, function in _vectors(suffix, lanes).items()
+            }
+    for count in _TILE_ROWS:
+        names[f"rows_{count}"] = lambda i, m, count=count: [min(i + r, m - 1) for r in range(count)]
+    return names
+
+
+def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return what tracejit.kernels.intrinsics.vectors defines, by arrays of `lanes` numbers."""
+
+    def load_first(x: Memory, at: int, width: int) -> np.ndarray:
+        vector = np.zeros(lanes, DTYPES[suffix])
+        if width:  # else there may be no memory
+            vector[:width] = x.span(at, width)
+        return vector
+
+    def padded(numbers: np.ndarray, rest: float) -> np.ndarray:
+        vector = np.full(lanes, rest, DTYPES[suffix])
+        vector[: len(numbers)] = numbers
+        return vector
+
+    def turn(tile: list[np.ndarray]) -> list[np.ndarray]:
+        return [padded(row, np.nan) for row in np.stack(tile).T]  # nobody may rely on the rest
+
+    def add_dots(
+        tile: list[np.ndarray], x: Memory, at_x: int, rows: list[int], x_stride: int, y: Memory, at_y: int,
+        columns: list[int], y_stride: int, width: int,
+    ) -> list[np.ndarray]:  # fmt: skip
+        left = [load_first(x, at_x + row * x_stride, width) for row in rows]
+        right = [load_first(y, at_y + column * y_stride, width) for column in columns]
+        pairs = [a * b for a in left for b in right]
+        return [pair + before for pair, before in zip(pairs, tile, strict=True)]
+
+    def store(out: Memory, at: int, vector: np.ndarray) -> None:
+        out.span(at, lanes)[:] = vector
+
+    def load_tile(
+        x: Memory, at: int, rows: list[int], stride: int, first: int, last: int
+    ) -> list[np.ndarray]:
+        tile = []
+        for row in rows:
+            vector = np.zeros(lanes, DTYPES[suffix])
+            vector[first:last] = x.span(at + row * stride + first, last - first)
+            tile.append(vector)
+        return tile
+
+    def store_tile(
+        out: Memory, at: int, rows: list[int], stride: int, tile: list[np.ndarray], first: int, last: int
+    ) -> None:
+        for row, vector in reversed(list(zip(rows, tile, strict=True))):
+            out.span(at + row * stride + first, last - first)[:] = vector[first:last]
+
+    return {
+        "load": lambda x, at: load_first(x, at, lanes),
+        "store": store,
+        "load_first": load_first,
+        "load_tile": load_tile,
+        "zero": lambda rows: [np.zeros(lanes, DTYPES[suffix]) for _ in rows],
+        "add_outer": lambda tile, x, at, rows, stride, vector: [
+            x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
+        ],
+        "add_tiles": lambda tile, other: [a + b for a, b in zip(tile, other, strict=True)],
+        "transpose": lambda tile: list(np.stack(tile).T),
+        "turn": turn,
+        "add_dots": add_dots,
+        "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
+        "store_tile": store_tile,
+    }
+
+
+def _lanes() -> dict[str, Callable[..., Any]]:
+    """Return what tracejit.kernels.intrinsics.lanes defines, but for folds: vectors are arrays."""
+    names: dict[str, Callable[..., Any]] = {
+        "where": lambda condition, yes, no: np.asarray(np.where(condition, yes, no))[()],
+        "total_sum": lambda vector, count: vector[:count].sum(),
+        "total_max": lambda vector, count: vector[:count].max(),
+        "total_min": lambda vector, count: vector[:count].min(),
+    }
+    for suffix, dtype in DTYPES.items():
+        for lanes in _ROWS:
+            names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
+    for lanes in _ROWS:
+        names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
+    return names
+
+
+def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
+    def gather(x: Memory, at: int, stride: int, count: int) -> np.ndarray:
+        first = [x[at + lane * stride] for lane in range(count)]
+        vector = _unset(lanes, first[0].dtype)  # lanes of rows that do not exist hold anything
+        vector[:count] = first
+        return vector
+
+    def scatter(out: Memory, at: int, stride: int, value: Any, count: int) -> None:
+        for lane, number in enumerate(np.broadcast_to(value, (lanes,))[:count]):
+            out[at + lane * stride] = number
+
+    def store(out: Memory, at: int, value: Any) -> None:
+        out.span(at, lanes)[:] = value
+
+    return {
+        "gather": gather,
+        "scatter": scatter,
+        "load_first": lambda x, at, count: gather(x, at, 1, count),
+        "store_first": lambda out, at, value, count: scatter(out, at, 1, value, count),
+        "load": lambda x, at: x.span(at, lanes).copy(),
+        "store": store,
+    }
+
+
+def _unset(count: int, dtype: np.dtype) -> np.ndarray:
+    """Return an array of numbers that nobody may rely on."""
+    if dtype.kind == "f":
+        return np.full(count, np.nan, dtype)
+    return np.full(count * dtype.itemsize, 0xA5, np.uint8).view(dtype)
+
+
+def _conversion(dtype: np.dtype) -> Callable[[Any], Any]:
+    return lambda value: np.asarray(value).astype(dtype)[()]

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs on disk: what was built in which function, and how often a process came to use it.
+
+Note [programs]
+Nothing is run from these files; they are for who looks into the cache. ``<hash>.program`` describes a program, under
+the hash of its content. Its first line is what a list shows, ``<sha256 of the JSON object> <JSON object>``, so that a
+list of a thousand programs reads a thousand lines; the second line is all that is known, as JSON. ``<hash>.uses`` has
+a line of JSON for each process that used it: times, and no more.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from tracejit.errors import CacheError
+from tracejit.store.folder import File, Folder, RefusedError
+
+SCHEMA = 4
+PROGRAM, USES = ".program", ".uses"
+_NAME = re.compile(r"([0-9a-f]{64})\.program")
+_USES_BYTES = 1 << 16  # of one program
+_MOST = 2000  # programs that are kept
+_LARGEST = 2.0**62  # number in a line of uses
+_ARGUMENTS, _CHARACTERS = 128, 200  # of a signature, and of an argument, that a list shows
+
+
+class Described(NamedTuple):
+    """A program on disk.
+
+    name        the hash of its description
+    program     the description (tracejit.describe.inventory)
+    uses        for each process that used it: when ("at", in seconds), and what building and compiling took
+    """
+
+    name: str
+    program: dict[str, Any]
+    uses: list[dict[str, Any]]
+
+
+class Head(NamedTuple):
+    """What a list shows of a program.
+
+    name        the hash of its description
+    bytes       of the description
+    head        of the description: function, defined, signature, arguments, target, kernels, row_count, arena_bytes
+    uses        how many processes used it
+    first       the first use, {} if none was written down
+    used_s      when it was used last
+    """
+
+    name: str
+    bytes: int
+    head: dict[str, Any]
+    uses: int
+    first: dict[str, Any]
+    used_s: float
+
+
+class Programs:
+    """The programs of a cache folder.
+
+    Args:
+        root: the folder of the cache.
+        shared: the folder belongs to a group that trusts each other.
+    """
+
+    def __init__(self, root: str, shared: bool = False) -> None:
+        self._folder = Folder(root, "programs", shared)
+
+    def keep(self, program: dict[str, Any], use: dict[str, Any]) -> None:
+        """Write down that a process uses a program, if that is possible."""
+        # Of kernels it is said why they cannot be kept; nobody waits for these.
+        with suppress(OSError, CacheError, RefusedError):
+            program = {"schema": SCHEMA} | program
+            head = _json(_head(program))
+            content = b"%s %s\n%s\n" % (_hash(head).encode(), head, _json(program))
+            name = _hash(content)
+            if self._folder.read(name + PROGRAM) != content:  # there is none, or it is damaged
+                self._make_room()
+                self._folder.write(name + PROGRAM, content)
+            self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
+
+    def all(self) -> list[Described]:
+        """Return all programs, the one that was used last first; what cannot be read is left out.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        files = sorted(self.files(), key=lambda file: file.used_s, reverse=True)
+        found = [self.read(file.name.removesuffix(PROGRAM)) for file in files]
+        return [each for each in found if each is not None]
+
+    def heads(self) -> list[Head]:
+        """Return what a list shows of all programs, the one that was used last first.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        files = self.files()
+        lines = self._folder.contents([file.name for file in files], line=True)
+        uses = self._folder.contents([file.name.removesuffix(PROGRAM) + USES for file in files])
+        found = []
+        for file, line, used in zip(files, lines, uses, strict=True):
+            with suppress(ValueError, RecursionError, KeyError, TypeError):
+                found.append(_read_head(file, line or b"", used or b""))
+        return sorted(found, key=lambda each: each.used_s, reverse=True)
+
+    def read(self, name: str) -> Described | None:
+        """Return a program, or None if there is none that can be read.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+        """
+        with suppress(OSError, CacheError, ValueError, RecursionError):
+            return self._described(name)
+        return None
+
+    def bad(self) -> Iterator[tuple[str, str]]:
+        """Give the programs that are not as they should be, with what is wrong.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        for file in self.files():
+            name = file.name.removesuffix(PROGRAM)
+            try:
+                content = self._folder.read(file.name, use=False)
+                if content is not None and _hash(content) != name:
+                    raise CacheError("its content does not agree with its hash")
+            except CacheError as error:
+                yield name, str(error)
+            except OSError as error:
+                yield name, f"it cannot be read ({error.strerror or error})"
+
+    def remove(self, name: str) -> bool:
+        """Remove a program; return whether it was there.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be opened.
+        """
+        if not _NAME.fullmatch(name + PROGRAM):
+            return False
+        self._folder.remove(name + USES)
+        return self._folder.remove(name + PROGRAM)
+
+    def files(self) -> list[File]:
+        """Return the files of the programs.
+
+        Raises:
+            RefusedError: if the folder is not to be used.
+            OSError: if it cannot be read.
+        """
+        return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
+
+    def _described(self, name: str) -> Described:
+        program = check(name, self._folder.read(name + PROGRAM, use=False) or b"")
+        lines = (self._folder.read(name + USES, use=False) or b"").splitlines()
+        return Described(name, program, [use for use in map(_use, lines) if use])
+
+    def _make_room(self) -> None:
+        files = sorted((file.used_s, file.name) for file in self.files())
+        for _, name in files[: max(0, len(files) - _MOST + 1)]:
+            self.remove(name.removesuffix(PROGRAM))
+
+
+def check(name: str, content: bytes) -> dict[str, Any]:
+    """Return the description in the content of a file, given its name without the ending.
+
+    Raises:
+        CacheError: if the content is not what belongs there.
+    """
+    if _hash(content) != name:
+        raise CacheError("its content does not agree with its hash")
+    try:
+        program = json.loads(content.partition(b"\n")[2])
+        schema = program["schema"]
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
+        raise CacheError("it is no description of a program") from error
+    if schema != SCHEMA:
+        raise CacheError("it was written by another version of tracejit")
+    return program  # type: ignore[no-any-return]
+
+
+def _head(program: dict[str, Any]) -> dict[str, Any]:
+    """Return what a list shows of a description."""
+    signature = program.get("signature") or [["", text] for text in program.get("inputs", [])]
+    named = [[name, text[:_CHARACTERS]] for name, text in signature[:_ARGUMENTS]]
+    return {
+        "schema": SCHEMA,
+        "function": program.get("function", ""),
+        "defined": program.get("defined"),
+        "signature": named,
+        "arguments": len(signature),
+        "target": program.get("target", ""),
+        "kernels": [kernel["entry"] for kernel in program.get("kernels", [])],
+        "row_count": program.get("row_count", 0),
+        "arena_bytes": program.get("arena_bytes", 0),
+    }
+
+
+def _read_head(file: File, line: bytes, uses: bytes) -> Head:
+    hashed, _, text = line.partition(b" ")
+    if _hash(text) != hashed.decode():
+        raise ValueError("its content does not agree with its hash")
+    head = _decoded(text.decode())
+    if head["schema"] != SCHEMA:
+        raise ValueError("it was written by another version of tracejit")
+    first, _, others = uses.partition(b"\n")
+    _check_head(head)
+    begun = _use(first)
+    last = _use(others.rstrip(b"\n").rpartition(b"\n")[2]) if others else begun
+    # A file of uses may be full: that the program was used is still seen by the time of its own file.
+    used_s = max(last.get("at", 0.0), file.used_s)
+    return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
+
+
+def _check_head(head: dict[str, Any]) -> None:
+    """Raise a TypeError or ValueError if a head is not what _head() makes: in a shared folder anybody may write."""
+    texts = [head["function"], head["target"], *head["kernels"]]
+    for name, text in head["signature"]:
+        texts += (name, text)
+    counts = [head["arguments"], head["row_count"], head["arena_bytes"]]
+    if head["defined"] is not None:
+        file, line = head["defined"]
+        texts.append(file)
+        counts.append(line)
+    if {*map(type, texts)} - {str} or {*map(type, counts)} - {int}:
+        raise TypeError("a head of other types")
+
+
+def _use(line: bytes) -> dict[str, Any]:
+    """Return the numbers in a line of uses, {} if it is damaged; there is no hash that would tell."""
+    with suppress(ValueError, RecursionError):
+        use = _decoded(line.decode())
+        if isinstance(use, dict):
+            return {
+                name: number
+                for name, number in use.items()
+                if type(number) in (int, float) and 0 <= number < _LARGEST
+            }
+    return {}
+
+
+# loads() first finds out how bytes are encoded, which takes as long as reading a short line.
+_decoded = json.JSONDecoder().decode
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Replay: a graph as a callable that is built and compiled when it is first called, and as an op of other graphs."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tracejit import config, pipeline
+from tracejit.aval import Aval
+from tracejit.call.recycle import Entry
+from tracejit.call.tables import Pattern, Recipe
+from tracejit.codegen.emit import module_source
+from tracejit.codegen.target import written_for
+from tracejit.describe.program import Description, Stages, describe
+from tracejit.ir import Graph
+from tracejit.ops import Kind, Layout, Op
+from tracejit.passes.graph.split import split
+from tracejit.program import Program
+from tracejit.record.guards import GuardFailed
+from tracejit.traces.stats import Share
+from tracejit.util import logs
+from tracejit.util.annotate import annotated
+from tracejit.util.locks import new_lock
+from tracejit.util.memory import collector_paused, give_back
+
+if TYPE_CHECKING:  # nobody measures while a function is only run
+    from tracejit.describe.profile import Profile
+
+
+class Replay:
+    """A graph that runs as a compiled program.
+
+    Args:
+        graph: the graph; its constants are not written afterwards.
+        title: heads the emitted module.
+        layouts: where the elements of each input lie.
+        function: name of the function in the emitted module that launches the kernels.
+        guard: the number of the output that says whether the others count, if there is one.
+        share: whose counts and log the program belongs to.
+    """
+
+    def __init__(
+        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward",
+        guard: int | None = None, share: Share | None = None,
+    ) -> None:  # fmt: skip
+        self.graph = graph
+        self.guard = guard
+        self.title = title
+        self._function = function
+        self._layouts = layouts
+        self._share = share
+        self._lock = new_lock()
+        self._executable: Any = None
+        self._program: Program | None = None
+        self._stages: Stages | None = (
+            None  # until the first call has written down what the program is made of
+        )
+        self.build_ns = 0
+
+    @property
+    def program(self) -> Program:
+        """The program, built on first use."""
+        if self._program is None:
+            with self._lock:
+                if self._program is None:
+                    started = time.perf_counter_ns()
+                    give_back(len(self.graph.nodes))
+                    with collector_paused():
+                        self._stages = pipeline.stages(self.graph, self._layouts)
+                        self._program = self._stages.program._replace(guard=self.guard)
+                    self.build_ns = time.perf_counter_ns() - started
+                    if self._share is not None:
+                        self._share.built(self._program, self.build_ns)
+        return self._program
+
+    def program_for(self, vector_bytes: int) -> Program:
+        """Return the program with kernels that are written for vectors of another size."""
+        with collector_paused(), written_for(vector_bytes):
+            return pipeline.build(self.graph, self._layouts)._replace(guard=self.guard)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the program exists."""
+        return self._program is not None
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the outputs for inputs of the graph's shapes and dtypes and of the given layouts.
+
+        Raises:
+            GuardFailed: if the guard says that they do not count.
+        """
+        if self._executable is None:
+            with self._lock:
+                if self._executable is None:
+                    with collector_paused():
+                        self._executable = self._made()
+        outputs: list[np.ndarray] = self._executable(arrays)
+        if self.guard is not None and not outputs[self.guard]:
+            raise GuardFailed
+        return outputs
+
+    def _made(self) -> Any:
+        """Return what runs the program, after what it is made of was written down."""
+        program = self.program
+        inventory = self._inventory()
+        made = executable(program, self.title, self._layouts)
+        prepared = getattr(made, "prepared", None)
+        if prepared is not None:
+            if self._share is not None:
+                self._share.prepared(program, prepared)
+            if inventory is not None:
+                inventory.keep(self.build_ns, prepared.compile_ns)
+        return made
+
+    def _inventory(self) -> Any:
+        """Return what will be written down of the program, or None if nothing is."""
+        stages, self._stages = self._stages, None
+        if config.settings.cache == "off" or config.settings.backend == "python":
+            return None
+        from tracejit.describe.inventory import Inventory
+
+        try:
+            if stages is None:
+                stages = pipeline.stages(self.graph, self._layouts)
+            return Inventory(stages, self.title, self._share)
+        except Exception as error:  # nobody's call fails because of what is written down of it
+            what = f"{type(error).__name__}: {error}"
+            logs.write(logs.WARNING, "cache", f"{self.title}: what it is made of is not written down: {what}")
+            return None
+
+    @property
+    def launch(self) -> Any:
+        """What runs the program on tuples of arrays, or None if it is not compiled (yet)."""
+        return getattr(self._executable, "launch", None)
+
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
+        """Return what runs the program on results of earlier calls, or None if there is nothing that could."""
+        found = getattr(self._executable, "entry", None)
+        return None if found is None else found(formats, guarded, pattern, recipe)
+
+    def describe(self) -> Description:
+        """Return what the program is made of, which builds it once more (Note [descriptions])."""
+        with collector_paused():
+            return describe(pipeline.stages(self.graph, self._layouts))
+
+    def profile(self) -> "Profile | None":
+        """Return what each launch takes (Note [profiles]), or None if the program is not compiled (yet)."""
+        from tracejit.describe.profile import profile
+
+        stepwise = getattr(self._executable, "stepwise", None)
+        return None if stepwise is None else profile(self.program, stepwise, self._layouts)
+
+    def source(self) -> str:
+        """Return the emitted module, with the user's lines beside those of its kernels."""
+        comments = self.describe().comments()
+        texts = {
+            kernel.name: annotated(kernel.text, comments.get(kernel.name, {})) + "\n"
+            for kernel in self.program.kernels
+        }
+        return module_source(self.program, self.title, self._function, texts)
+
+
+def executable(program: Program, title: str, layouts: Sequence[Layout | None] = ()) -> Any:
+    """Return what runs a program on the backend that is set."""
+    if config.settings.backend == "python":
+        from tracejit.runtime.python import PythonExecutable
+
+        return PythonExecutable(program, title)
+    # Numba is imported at the first compilation, not before.
+    from tracejit.runtime.cpu import CpuExecutable
+
+    return CpuExecutable(program, layouts)
+
+
+def call_op(
+    title: str,
+    graph: Graph,
+    formats: Sequence[str | None],
+    guard: int | None = None,
+    share: Share | None = None,
+) -> tuple[Op, list[Replay]]:
+    """Return a graph as one op whose forward and adjoint are compiled programs (Note [a program as an op]).
+
+    The op's outputs are the graph's, of the given formats, then the values saved for the adjoint. If one of them
+    is a guard that does not hold, the op raises GuardFailed and nothing is recorded.
+    Also returns the replays that the op runs: forward and adjoint.
+    """
+    parts = split(graph)
+    shares = [None if share is None else share._replace(part=part) for part in ("forward ", "adjoint ")]
+    forward = Replay(parts.forward, f"{title}, forward", guard=guard, share=shares[0])
+    adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint", share=shares[1])
+    outputs = len(parts.by_output)
+    lazy: list[Op] = []
+
+    def adjoint_op() -> Op:
+        if not lazy:
+            lazy.append(_graph_op(f"adjoint of {title}", adjoint, (None,) * len(parts.adjoint.outputs)))
+        return lazy[0]
+
+    def vjp(b: Any, node: Any, ct: Any) -> list[Any]:
+        cts = ct if isinstance(ct, tuple) else (ct,)
+        if any(extra is not None for extra in cts[outputs:]):
+            # A derivative of the adjoint that flows through saved values: they are outputs like the others.
+            return _recomputing_vjp(b, node, cts, title, parts.forward)
+        saved = [node.outputs[i] for i in parts.saved]
+        arguments = [*node.inputs, *saved, *_cotangents(b, node, cts[:outputs], parts.by_output)]
+        results = b.apply(adjoint_op(), arguments, {}) if parts.adjoint.outputs else ()
+        return [None if i is None else results[i] for i in parts.by_input]
+
+    saved_formats = (None,) * (len(parts.forward.outputs) - outputs)
+    return _graph_op(title, forward, (*formats, *saved_formats), vjp), [forward, adjoint]
+
+
+# Note [a program as an op]
+# Inside somebody else's dlfeval an accelerated function is one node of the outer tape. Its op computes the
+# outputs and what the adjoint will read of the forward values; the vjp is one node of the adjoint program.
+# That node can be differentiated again: the adjoint program is a graph, so its derivative is the adjoint of
+# that graph, which computes its intermediate values anew.
+
+
+def _graph_op(name: str, replay: Replay, formats: Sequence[str | None], vjp: Any = None) -> Op:
+    avals = tuple(
+        Aval(v.shape, format, v.dtype) for v, format in zip(replay.graph.outputs, formats, strict=True)
+    )
+
+    def numpy(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(replay([np.ascontiguousarray(a).reshape(a.shape) for a in arrays]))
+
+    def recomputing(b: Any, node: Any, ct: Any) -> list[Any]:
+        return _recomputing_vjp(b, node, ct if isinstance(ct, tuple) else (ct,), name, replay.graph)
+
+    return Op(
+        name=name,
+        doc="a compiled program",
+        kind=Kind.HOST,
+        infer=lambda *_: avals,
+        numpy=numpy,
+        vjp=vjp or recomputing,
+        emit=None,
+        samples=(),
+        analytic=False,
+    )
+
+
+def _recomputing_vjp(b: Any, node: Any, cts: Sequence[Any], name: str, graph: Graph) -> list[Any]:
+    parts = split(graph, save=False)
+    results: Any = ()
+    if parts.adjoint.outputs:
+        replay = Replay(parts.adjoint, f"adjoint of {name}")
+        op = _graph_op(f"adjoint of {name}", replay, (None,) * len(parts.adjoint.outputs))
+        results = b.apply(op, [*node.inputs, *_cotangents(b, node, cts, parts.by_output)], {})
+    return [None if i is None else results[i] for i in parts.by_input]
+
+
+def _cotangents(b: Any, node: Any, cts: Sequence[Any], by_output: Sequence[bool]) -> list[Any]:
+    """Return the cotangents of the floating-point outputs, zeros where there is none."""
+    return [
+        b.constant(np.zeros(value.shape, value.dtype)) if ct is None else ct
+        for value, ct, has in zip(node.outputs, cts, by_output, strict=False)
+        if has
+    ]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What explain() tells: the last call in words, and what is known of each key, in words and as data."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tracejit.call.explain import describe, who_needs_what_varies, why_missed
+from tracejit.call.signature import Key
+from tracejit.ir import Where
+from tracejit.record.recorder import Refusal, describe_location
+from tracejit.traces.variants import Entry
+from tracejit.util.text import count
+
+_MOST_GUARDS = 8  # of a trace that are told in words
+
+
+@dataclass(slots=True)
+class Miss:
+    """A call that was not replayed.
+
+    key         of the call
+    known       the keys that there were
+    evicted     whether its own had been evicted
+    outcome     what came of it: that of a Finding, "raised", "forbidden" or "alone"
+    why         for a key that there was: what differed from its traces
+    """
+
+    key: Key
+    known: list[Key]
+    evicted: bool
+    outcome: str = "raised"
+    why: str | None = None
+
+
+class GuardReport(NamedTuple):
+    """One guard: what it compares, the user's file and line (or None), and the whole in words."""
+
+    what: str
+    where: Where
+    text: str
+
+
+class VariantReport(NamedTuple):
+    """One trace of a key.
+
+    guards          what values of arrays decided, and what was read besides arguments
+    confirmed       recordings that agreed with it
+    replayable      whether that is enough
+    operations      recorded
+    """
+
+    guards: tuple[GuardReport, ...]
+    confirmed: int
+    replayable: bool
+    operations: int
+
+
+class KeyReport(NamedTuple):
+    """What is known of one key.
+
+    arguments       in words
+    calls           since the key is known
+    variants        its traces, oldest first
+    confirmations, audits, replaced     recordings that confirmed a trace, audited one, replaced one
+    refusal         why it is not accelerated, where, and what to do; or None
+    """
+
+    arguments: str
+    calls: int
+    variants: tuple[VariantReport, ...]
+    confirmations: int
+    audits: int
+    replaced: int
+    refusal: Refusal | None
+
+    @property
+    def state(self) -> str:
+        """What becomes of a call with this key, in words."""
+        if self.refusal is not None:
+            place = describe_location(self.refusal.where)
+            return f"runs uncompiled: {self.refusal.reason} at {place}; {self.refusal.remedy}"
+        if any(variant.replayable for variant in self.variants):
+            return "replayed"
+        return "to be confirmed by another call" if self.variants else "no trace was kept"
+
+
+class Explanation(str):
+    """The text of explain(); `keys` is the same as data, oldest key first, with all guards."""
+
+    keys: tuple[KeyReport, ...]
+
+    def __new__(cls, last: str, keys: Sequence[KeyReport]) -> "Explanation":
+        lines = [last, *[line for key in keys for line in _lines(key)]]
+        made = super().__new__(cls, "\n".join(lines))
+        made.keys = tuple(keys)
+        return made
+
+    def __reduce__(self) -> Any:
+        return (str, (str(self),))
+
+
+def report_of(
+    function: Callable[..., Any], entry: Entry, confirm: int, known: Iterable[Key] = ()
+) -> KeyReport:
+    """Return what is known of a key of a function that has the keys `known`."""
+    variants = tuple([
+        VariantReport(
+            tuple([
+                GuardReport(getattr(guard, "what", str(guard)), guard.where, str(guard))
+                for guard in (*known.guards, *known.state.guards())
+            ]),
+            known.agreed, known.agreed >= confirm, known.length,
+        )
+        for known in entry.variants
+    ])  # fmt: skip
+    return KeyReport(
+        describe(function, entry.key, known), entry.calls, variants, entry.confirmed, entry.audits, entry.replaced,
+        entry.refusal,
+    )  # fmt: skip
+
+
+def _lines(key: KeyReport) -> list[str]:
+    """Return what is to be said of a key besides its arguments."""
+    if key.refusal is None and not key.replaced and not any(variant.guards for variant in key.variants):
+        return []
+    counts = f"{count(key.calls, 'call')}, {key.confirmations} confirmed, {count(key.audits, 'audit')}"
+    if key.replaced:
+        counts += f", {key.replaced} replaced"
+    if key.refusal is not None:
+        place = describe_location(key.refusal.where)
+        reason = f"{key.refusal.reason} at {place}; {key.refusal.remedy}"
+        return [f"  {key.arguments}: runs uncompiled ({counts}): {reason}."]
+    lines = [f"  {key.arguments}: {count(len(key.variants), 'trace')} ({counts})"]
+    for number, variant in enumerate(key.variants, 1):
+        state = "" if variant.replayable else ", to be confirmed"
+        lines.append(f"    trace {number}, {count(variant.operations, 'operation')}{state}")
+        shown = variant.guards if len(variant.guards) <= _MOST_GUARDS else variant.guards[: _MOST_GUARDS - 1]
+        lines += [f"      {guard.text}" for guard in shown]
+        if len(shown) < len(variant.guards):
+            lines.append(f"      and {len(variant.guards) - len(shown)} more")
+    return lines
+
+
+def explain_hit(name: str, function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
+    """Return in words what a call did that was replayed; the function has the keys `known`."""
+    return f"{name}: hit. The call was replayed from the trace for {describe(function, key, known)}."
+
+
+def explain_miss(
+    name: str, function: Callable[..., Any], miss: Miss, entry: Entry | None, cache_size: int,
+    needed: Mapping[int, tuple[str, Where]],
+) -> str:  # fmt: skip
+    """Return in words what a call did that was not replayed, and why.
+
+    Args:
+        name: of the function.
+        function: what was called.
+        miss: the call.
+        entry: what is known of its key.
+        cache_size: how many keys are kept.
+        needed: what needs numbers of the key themselves, and where, by the number of the leaf.
+    """
+    described = describe(function, miss.key, miss.known)
+    if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
+        place = describe_location(entry.refusal.where)
+        return f"{name}: not accelerated for {described}: {entry.refusal.reason} at {place}. The call ran uncompiled."
+    said = {
+        "raised": f"The function raised an error for {described}, and no trace was kept.",
+        "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "
+        "generator, and no trace was kept.",
+        "needed": f"The call was recorded for {described}, but "
+        f"{who_needs_what_varies(function, miss.key, needed)}: its value selects a trace again.",
+        "unsettled": f"The call was recorded for {described}, but the function changed what it reads, and no trace "
+        "was kept.",
+        "confirmed": f"The call was recorded too, and confirmed the trace for {described}.",
+        "audited": f"The call was recorded again, and agreed with the trace for {described}.",
+        "replaced": f"The trace for {described} was replaced: {miss.why}.",
+    }.get(miss.outcome)  # fmt: skip
+    if said is not None:
+        return f"{name}: miss. {said}"
+    verb = "would be" if miss.outcome == "forbidden" else "was"
+    head = f"{name}: miss. A new trace {verb} recorded for {described}"
+    if miss.key in miss.known:
+        return (
+            f"{head}, because {miss.why or 'the traces that there are do not apply, or are to be confirmed'}."
+        )
+    if miss.evicted:
+        return (
+            f"{head}, because the trace that there was had been evicted: more than cache_size "
+            f"({cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
+        )
+    return f"{head}, {why_missed(function, miss.key, miss.known, needed)}"
