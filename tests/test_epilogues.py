@@ -191,7 +191,7 @@ def test_a_product_does_not_wait_until_a_factor_is_gone() -> None:
     places = [place for place in plan.places if place is not product.pointers[-1].root]
     for factor, number in ((product.pointers[0], 3), (product.pointers[1], 3), (write, 2)):
         over = NestLaunch(other.nest._replace(writes=[write._replace(root=factor.root)]))
-        assert len(epilogues.join([product, over, loop], places)) == number
+        assert len(epilogues.join_epilogues([product, over, loop], places)) == number
 
 
 def layers(b: Builder, x: Value, *weights: Value) -> list[Value]:

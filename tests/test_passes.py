@@ -23,7 +23,10 @@ from tracejit.passes.graph.split import split
 from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.loops import pieces
 from tracejit.passes.loops.launches import Section
-from tracejit.passes.schedule.plan import Arena, plan
+from tracejit.passes.loops.select import select
+from tracejit.passes.schedule.epilogues import join_epilogues
+from tracejit.passes.schedule.memory import Arena, Plan, place
+from tracejit.passes.schedule.sections import schedule
 from tracejit.pipeline import build
 from tracejit.program import ALIGNMENT, Program
 from tracejit.runtime.python import PythonExecutable
@@ -169,6 +172,13 @@ def grouped(graph: Graph) -> tuple[Graph, Fused]:
     fused = fuse(simplified)
     regroup(simplified, fused)
     return simplified, fused
+
+
+def plan_of(graph: Graph) -> Plan:
+    simplified, fused = grouped(graph)
+    selection = select(simplified, fused)
+    launches = schedule(selection.launches, selection.external)
+    return place(join_epilogues(launches, selection.external), simplified, selection)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -459,7 +469,7 @@ def test_living_values_do_not_share_memory() -> None:
     for seed in range(30):
         maker = random_case(random.Random(seed), 30, ("float64", "float32"))
         assert maker is not None
-        planned = plan(*grouped(maker.graph))
+        planned = plan_of(maker.graph)
         life: dict[Value, list[int]] = {}
         for number, launch in enumerate(planned.launches):
             for root in launch.touched:
@@ -480,7 +490,7 @@ def test_a_loop_never_reads_what_it_writes() -> None:
     for seed in range(40):
         maker = random_case(random.Random(seed), 30, ("float64", "float32"))
         assert maker is not None
-        for launch in plan(*grouped(maker.graph)).launches:
+        for launch in plan_of(maker.graph).launches:
             assert not isinstance(launch, Section)
             assert not set(launch.reads) & set(launch.writes)
             assert len(launch.writes) <= pieces.MOST_WRITES

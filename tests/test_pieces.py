@@ -18,12 +18,12 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.fusion.fuse import Loop
-from tracejit.passes.loops import pieces, products
+from tracejit.passes.loops import contract, pieces, products, select
 from tracejit.passes.loops.launches import NestLaunch, Section, Single
 from tracejit.passes.loops.lower import Nest
 from tracejit.passes.loops.pieces import Destination
 from tracejit.passes.loops.products import Matrices, Product
-from tracejit.passes.schedule import epilogues, plan
+from tracejit.passes.schedule import epilogues
 from tracejit.record import recorder as trace
 from tracejit.runtime.cpu import CpuExecutable
 from tracejit.runtime.python import PythonExecutable
@@ -358,7 +358,7 @@ def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch
     made = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
     launches = [pipeline.build(graph).launches for graph in made]
     assert not any("copy" in agrees(graph) for graph in made)
-    monkeypatch.setattr(plan, "place", lambda *args: None)
+    monkeypatch.setattr(select, "nest_in_place", lambda *args: None)
     copied = [pipeline.build(graph).launches for graph in made]
     # Two arrays of three pieces in each step.
     assert copied[1] - copied[0] - (launches[1] - launches[0]) == 6 * 3
@@ -413,18 +413,20 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make graphs of pieces; count those that loops and products write."""
     found: list[int] = []
 
-    def place(nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: list[Value]) -> Nest | None:
-        placed = pieces.place(nest, loop, destinations, kept)
+    def nest_in_place(
+        nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: list[Value]
+    ) -> Nest | None:
+        placed = pieces.nest_in_place(nest, loop, destinations, kept)
         found.append(0 if placed is None else len(destinations))
         return placed
 
-    def result(product: Product, destination: Destination, who: str) -> Matrices | None:
-        placed = pieces.result(product, destination, who)
+    def result_in_place(product: Product, destination: Destination, kernel: str) -> Matrices | None:
+        placed = pieces.result_in_place(product, destination, kernel)
         found.append(placed is not None)
         return placed
 
-    monkeypatch.setattr(plan, "place", place)
-    monkeypatch.setattr(plan, "result", result)
+    monkeypatch.setattr(select, "nest_in_place", nest_in_place)
+    monkeypatch.setattr(contract, "result_in_place", result_in_place)
     monkeypatch.setattr(graphs, "Maker", Joiner)
     return found
 

@@ -22,7 +22,7 @@ from tracejit.passes.loops import tiles
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.lower import Access
 from tracejit.passes.schedule import epilogues, sections
-from tracejit.passes.schedule.plan import Plan
+from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
 from tracejit.record import recorder as trace
 

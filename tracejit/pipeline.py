@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """build(): the stages of the compiler, one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tracejit import config
 from tracejit.codegen.emit import Origins, emit
 from tracejit.describe.program import Stages
-from tracejit.ir import Graph, verify
+from tracejit.ir import Graph, Value, verify
 from tracejit.ops.op import Layout
 from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
@@ -14,7 +14,10 @@ from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
-from tracejit.passes.schedule.plan import plan
+from tracejit.passes.loops.select import select
+from tracejit.passes.schedule.epilogues import join_epilogues
+from tracejit.passes.schedule.memory import place
+from tracejit.passes.schedule.sections import schedule
 from tracejit.program import Program
 
 
@@ -29,22 +32,33 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Stages:
-    """Return the program of a graph, and what it was made of on the way: `build` for who looks."""
+    """Return the program of a graph together with what each stage made of it."""
     simplified = simplify(graph)
     accumulate(simplified)
     through_slices(simplified)
-    if config.settings.verify:
-        verify(graph)
-        verify(simplified)
-    strided = {
-        value: layout
-        for value, layout in zip(simplified.inputs, layouts, strict=False)
-        if layout is not None
-    }  # fmt: skip
-    fused = fuse(simplified, strided)
+    _verify(graph, simplified)
+
+    fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)
-    planned = plan(simplified, fused)
+
+    selection = select(simplified, fused)
+    launches = schedule(selection.launches, selection.external)
+    launches = join_epilogues(launches, selection.external)
+    plan = place(launches, simplified, selection)
+
     origins: Origins = {}
-    program = emit(planned, [value.aval for value in graph.inputs], origins)
-    return Stages(simplified, fused, planned, origins, program)
+    program = emit(plan, [value.aval for value in graph.inputs], origins)
+    return Stages(simplified, fused, plan, origins, program)
+
+
+def _verify(*graphs: Graph) -> None:
+    if config.settings.verify:
+        for graph in graphs:
+            verify(graph)
+
+
+def _strided(graph: Graph, layouts: Sequence[Layout | None]) -> Mapping[Value, Layout]:
+    """Return the layouts of the inputs that are not contiguous."""
+    pairs = zip(graph.inputs, layouts, strict=False)
+    return {value: layout for value, layout in pairs if layout is not None}

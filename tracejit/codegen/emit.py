@@ -13,7 +13,7 @@ from tracejit.codegen.nest import NAME, named
 from tracejit.ir import Node, Where
 from tracejit.passes.loops.launches import KernelLaunch, Section, Single
 from tracejit.passes.loops.lower import Access
-from tracejit.passes.schedule.plan import Plan
+from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 from tracejit.util.text import count, printable
 

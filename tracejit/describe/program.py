@@ -22,7 +22,7 @@ from tracejit.ops.op import Pieces, Strided
 from tracejit.passes.fusion.fuse import Call, Fused, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
 from tracejit.passes.loops.launches import Launch, Section, Single
-from tracejit.passes.schedule.plan import Plan
+from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place, Program
 from tracejit.util.annotate import comment, short_names
 

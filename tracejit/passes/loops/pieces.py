@@ -23,11 +23,12 @@ Times in us of two pieces of 1000 rows, float32, AVX-512, with copies and withou
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tracejit.ir import Node, Value
+from tracejit.ir import Graph, Node, Value
 from tracejit.ops.op import Layout, Piece, Pieces, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops import bands, parts, products, tiles
@@ -45,6 +46,50 @@ class Destination(NamedTuple):
     number: int
     value: Value
     layout: Layout
+
+
+class Assemblies:
+    """The nodes that are put together of pieces, and where loops and products may write pieces themselves.
+
+    pieces          of each node, in order, and where they lie in its memory
+    of_loops        destinations of what a loop makes
+    of_products     destinations of products that are nothing but a piece
+    direct_inputs   for each node, the numbers of the inputs that have a destination
+    in_place        the pieces, as (node, number), that launches so far have written where they belong
+    """
+
+    def __init__(self, graph: Graph, fused: Fused) -> None:
+        self.pieces: dict[Node, list[tuple[Piece, Layout]]] = {}
+        self.of_loops: dict[Loop, list[Destination]] = {}
+        self.of_products: dict[Value, Destination] = {}
+        self.direct_inputs: dict[Node, set[int]] = {}
+        self.in_place: set[tuple[Node, int]] = set()
+        nodes = [step.node for step in fused.steps if not isinstance(step, Loop)]
+        nodes = [node for node in nodes if isinstance(node.op.emit, Pieces)]
+        if nodes:
+            self._uses = Counter([v for node in graph.nodes for v in node.inputs])
+            self._outputs = frozenset(graph.outputs)
+        for node in nodes:
+            self._add(node, fused)
+
+    def _add(self, node: Node, fused: Fused) -> None:
+        pieces = self.pieces[node] = pieces_of(node)
+        destinations = destinations_of(node, pieces, fused)
+        self.direct_inputs[node] = {int(pieces[each.number][0].source) for each in destinations}
+        for each in destinations:
+            home = fused.home[each.value]
+            if isinstance(home, Loop):
+                self.of_loops.setdefault(home, []).append(each)
+            elif self._is_only_use(node.inputs[int(pieces[each.number][0].source)], each.value):
+                self.of_products[each.value] = each
+
+    def _is_only_use(self, piece: Value, value: Value) -> bool:
+        """Return whether a value is read as this piece only, itself or a view of it."""
+        while piece is not value:
+            if self._uses[piece] > 1 or piece in self._outputs or piece.node is None:
+                return False
+            piece = piece.node.inputs[0]
+        return self._uses[value] == 1 and value not in self._outputs
 
 
 def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
@@ -93,7 +138,7 @@ def _in_place(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layo
     return base, Layout(target.offset, base.shape, strides)
 
 
-def place(
+def nest_in_place(
     nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: Collection[Value]
 ) -> Nest | None:
     """Return a nest that writes values to their places, or None if that would cost more than copies.
@@ -131,20 +176,20 @@ def place(
     return placed if _runs_alike(nest, placed, moved) else None
 
 
-def result(product: Product, destination: Destination, who: str) -> Matrices | None:
+def result_in_place(product: Product, destination: Destination, kernel: str) -> Matrices | None:
     """Return where a product writes its result, or None if that would cost more than a copy.
 
     Args:
         product: the product, with a result in memory of its own.
         destination: where the result is to go.
-        who: the kernel that multiplies.
+        kernel: the one that multiplies.
     """
     count, m, n, k, *_ = product
     shape, layout = destination.value.shape, destination.layout
     strides = products.strides(layout, shape[:-2])
     # Small sums over rows are summed by bands, each in memory of its own.
     if (
-        who not in _STRIDED
+        kernel not in _STRIDED
         or strides is None
         or shape[-1] == 1
         or 2 * bands.MOST_BANDS * m * n <= k * (m + n)

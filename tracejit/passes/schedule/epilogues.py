@@ -30,7 +30,7 @@ LONGEST_BYTES = 2048  # of a row of the result: as many rows as a tile has are t
 _PENDING = 8  # products whose reader is still looked for
 
 
-def join(launches: Sequence[Launch], placed: Container[Value]) -> list[Launch]:
+def join_epilogues(launches: Sequence[Launch], placed: Container[Value]) -> list[Launch]:
     """Return launches in which products and the loops that alone read their results are one (Note [epilogues]).
 
     Args:

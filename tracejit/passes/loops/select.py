@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""select: fused steps become launches: what is stored, which kernel computes it, and what is copied before.
+
+Every value that another step reads, and every output, has memory; all others live in registers of one kernel.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.errors import CodegenError
+from tracejit.ir import Graph, Node, Value
+from tracejit.ops import Kind
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.passes.fusion.fuse import Fused, Loop
+from tracejit.passes.loops.builder import LaunchBuilder
+from tracejit.passes.loops.contract import contract
+from tracejit.passes.loops.launches import KernelLaunch, Single
+from tracejit.passes.loops.lower import Access, Literal, lower
+from tracejit.passes.loops.pieces import Assemblies, nest_in_place
+from tracejit.program import Place
+
+
+class Selection(NamedTuple):
+    """The launches of a graph, in order.
+
+    launches    of loop nests and of kernels
+    external    the places of roots that are inputs or outputs of the program
+    checked     the nodes whose indices are checked while they run
+    """
+
+    launches: list[Single]
+    external: dict[Value, Place]
+    checked: list[Node]
+
+
+def select(graph: Graph, fused: Fused) -> Selection:
+    """Return the launches of a graph whose steps are `fused`."""
+    return _Selector(graph, fused).run()
+
+
+class _Selector:
+    def __init__(self, graph: Graph, fused: Fused) -> None:
+        self.graph = graph
+        self.fused = fused
+        self.builder = LaunchBuilder(fused)
+        self.assemblies = Assemblies(graph, fused)
+        self.uses = Counter([v for node in graph.nodes for v in node.inputs])
+        self.external = {value: Place("input", i, 0) for i, value in enumerate(graph.inputs)}
+        self.checked: list[Node] = []
+        self._fault: Value | None = None
+
+    def run(self) -> Selection:
+        stored = _stored_values(self.graph, self.fused, self.assemblies)
+        copied_outputs = self.place_outputs()
+        for step in self.fused.steps:
+            if isinstance(step, Loop):
+                self.loop(step, stored.get(step, {}))
+            else:
+                self.call(step.node)
+        for index, value in copied_outputs:
+            target = Value(value.aval, None)
+            self.external[target] = Place("output", index, 0)
+            self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
+        return Selection(self.builder.launches, self.external, self.checked)
+
+    def place_outputs(self) -> list[tuple[int, Value]]:
+        """Place roots that are outputs as they are; return the outputs that have to be copied at the end."""
+        copied = []
+        for index, value in enumerate(self.graph.outputs):
+            root, layout = self.fused.view(value)
+            if (
+                root in self.fused.home
+                and root not in self.external
+                and layout.offset == 0
+                and value.aval.size == root.aval.size
+                and layout == contiguous(value.shape)
+            ):
+                self.external[root] = Place("output", index, 0)
+            else:
+                copied.append((index, value))
+        return copied
+
+    def loop(self, loop: Loop, stored: dict[Value, bool]) -> None:
+        """Launch a loop, which writes pieces of assembled arrays where they belong if it can."""
+        nest = lower(loop, self.fused, stored)
+        destinations = self.assemblies.of_loops.get(loop)
+        if destinations:
+            read = [value for value, is_read in stored.items() if is_read]
+            placed = nest_in_place(nest, loop, destinations, read)
+            if placed is not None:
+                nest = placed
+                self.assemblies.in_place.update((each.node, each.number) for each in destinations)
+        self.builder.add_nest(nest)
+
+    def call(self, node: Node) -> None:
+        """Launch a node that is a step of its own."""
+        emit = node.op.emit
+        if isinstance(emit, Strided):
+            # A view that the operand's layout does not allow: the operand is copied, the view is then free.
+            source, out = node.inputs[0], node.output
+            self.builder.copy(self.fused.view(source), (out, contiguous(source.shape)))
+        elif isinstance(emit, Pieces):
+            self.assemble(node)
+        elif node.op.kind is Kind.CONTRACT:
+            destination = self.assemblies.of_products.get(node.output)
+            is_shared = self.uses[node.inputs[1]] > 1
+            if contract(self.builder, node, is_shared, destination) and destination is not None:
+                self.assemblies.in_place.add((destination.node, destination.number))
+        elif isinstance(emit, KernelCall):
+            self.kernel_call(node, emit)
+        else:
+            raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
+
+    def kernel_call(self, node: Node, emit: KernelCall) -> None:
+        """Launch a hand-written kernel, which takes contiguous operands."""
+        avals = [v.aval for v in node.outputs]
+        result = avals[0] if len(avals) == 1 else tuple(avals)
+        numbers = emit.numbers(result, *[v.aval for v in node.inputs], **node.params)
+        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+        if emit.checked:
+            pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
+            self.checked.append(node)
+        written = len(node.outputs) + emit.checked
+        self.builder.add(
+            KernelLaunch(emit.name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut)
+        )
+
+    def fault(self) -> Value:
+        """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
+        if self._fault is None:
+            self._fault = Value(Aval((), None, np.dtype(np.int64)), None)
+            self.external[self._fault] = Place("output", len(self.graph.outputs), 0)
+        return self._fault
+
+    def assemble(self, node: Node) -> None:
+        """Copy the pieces that are not yet where they belong."""
+        out = node.output
+        for number, (piece, target) in enumerate(self.assemblies.pieces[node]):
+            if (node, number) in self.assemblies.in_place:
+                continue
+            if piece.fill:
+                self.builder.copy(Literal(out.dtype.type(piece.source), out.dtype), (out, target))
+                continue
+            root, layout = self.fused.view(node.inputs[int(piece.source)])
+            added = len(piece.shape) - len(layout.shape)
+            own = tuple([
+                0 if extent == 1 else stride for extent, stride in zip(layout.shape, layout.strides, strict=True)
+            ])  # fmt: skip
+            source = Layout(layout.offset, piece.shape, (0,) * added + own)
+            self.builder.copy((root, source), (out, target))
+
+
+def _stored_values(graph: Graph, fused: Fused, assemblies: Assemblies) -> dict[Loop, dict[Value, bool]]:
+    """Return the values of each loop that need memory.
+
+    They are True if something reads them there, or if they are outputs, and False if they are only pieces of assembled
+    arrays.
+    """
+    home, sources, views = fused.home, fused.sources, fused.views
+    stored: dict[Loop, dict[Value, bool]] = {}
+
+    def store(value: Value, is_read: bool = True) -> None:
+        step = home.get(value)
+        if isinstance(step, Loop):
+            values = stored.setdefault(step, {})
+            values[value] = is_read or values.get(value, False)
+
+    for step in fused.steps:
+        if isinstance(step, Loop):
+            for node in step.nodes:
+                for value in node.inputs:
+                    base = sources[value][0]
+                    if home.get(base) is not step or base in step.accumulates:
+                        store(views[value][0])
+        else:
+            direct = assemblies.direct_inputs.get(step.node, ())
+            for number, value in enumerate(step.node.inputs):
+                store(views[value][0], number not in direct)
+    for value in graph.outputs:
+        store(views[value][0])
+    return stored

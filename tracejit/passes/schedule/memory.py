@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""memory: every root that launches touch gets a place: inputs, outputs, constants, or the arena.
+
+Outputs are written straight into the arrays that the call returns. Roots that only launches see share one arena, in
+which memory is reused as soon as its last reader has run.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ir import Graph, Node, Value
+from tracejit.passes.loops.launches import Launch
+from tracejit.passes.loops.select import Selection
+from tracejit.program import ALIGNMENT, Place
+
+
+class Plan(NamedTuple):
+    """Launches on memory.
+
+    launches        in the order of execution
+    places          of every root that a launch touches
+    outputs         their shapes and dtypes
+    constants       the arrays behind places of kind "constant"
+    arena_bytes     the size of the arena
+    checked         the nodes whose indices are checked while they run. If there are any, the program has one more
+                    output, which says whether an index was out of range.
+    """
+
+    launches: list[Launch]
+    places: dict[Value, Place]
+    outputs: list[Aval]
+    constants: list[np.ndarray]
+    arena_bytes: int
+    checked: list[Node]
+
+
+def place(launches: list[Launch], graph: Graph, selection: Selection) -> Plan:
+    """Return the plan of launches, which `selection` was scheduled into."""
+    places = dict(selection.external)
+    touched = [list(dict.fromkeys(launch.touched)) for launch in launches]
+    constants = _place_constants(touched, places)
+    arena_bytes = _place_arena(touched, places)
+    outputs = [value.aval for value in graph.outputs]
+    return Plan(launches, places, outputs, constants, arena_bytes, selection.checked)
+
+
+def _place_constants(touched: Sequence[list[Value]], places: dict[Value, Place]) -> list[np.ndarray]:
+    """Place the constants among the roots that launches touch, and return their arrays."""
+    constants: list[np.ndarray] = []
+    for roots in touched:
+        for root in roots:
+            if root not in places and root.node is None and root.data is not None:
+                places[root] = Place("constant", len(constants), 0)
+                constants.append(np.ascontiguousarray(root.data))
+    return constants
+
+
+def _place_arena(touched: Sequence[list[Value]], places: dict[Value, Place]) -> int:
+    """Place the roots that launches touch and that have no place yet in the arena; return its size in bytes."""
+    last_use: dict[Value, int] = {}
+    for number, roots in enumerate(touched):
+        for root in roots:
+            if root not in places:
+                last_use[root] = number
+    dying: list[list[Value]] = [[] for _ in touched]
+    for root, number in last_use.items():
+        dying[number].append(root)
+    arena = Arena()
+    for roots, last in zip(touched, dying, strict=True):
+        for root in roots:
+            if root not in places:
+                places[root] = Place("arena", 0, arena.take(_bytes(root)))
+        for root in last:
+            arena.give(places[root].offset, _bytes(root))
+    return arena.size_bytes
+
+
+class Arena:
+    """Hands out byte ranges, best fit first, and joins ranges that are given back."""
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._by_size: list[tuple[int, int]] = []  # (size, offset) of free ranges, sorted
+        self._by_start: dict[int, int] = {}
+        self._by_end: dict[int, int] = {}
+
+    def take(self, size_bytes: int) -> int:
+        """Return the offset of a range of at least `size_bytes`."""
+        size = _rounded(size_bytes)
+        at = bisect_left(self._by_size, (size, -1))
+        if at < len(self._by_size):
+            free_size, offset = self._by_size[at]
+            self._remove(offset, free_size)
+            if free_size > size:
+                self._insert(offset + size, free_size - size)
+            return offset
+        offset = self.size_bytes
+        self.size_bytes += size
+        return offset
+
+    def give(self, offset: int, size_bytes: int) -> None:
+        """Take back a range handed out by take."""
+        size = _rounded(size_bytes)
+        before = self._by_end.get(offset)
+        if before is not None:
+            self._remove(before, offset - before)
+            offset, size = before, size + offset - before
+        after = self._by_start.get(offset + size)
+        if after is not None:
+            self._remove(offset + size, after)
+            size += after
+        self._insert(offset, size)
+
+    def _insert(self, offset: int, size: int) -> None:
+        insort(self._by_size, (size, offset))
+        self._by_start[offset] = size
+        self._by_end[offset + size] = offset
+
+    def _remove(self, offset: int, size: int) -> None:
+        del self._by_size[bisect_left(self._by_size, (size, offset))]
+        del self._by_start[offset]
+        del self._by_end[offset + size]
+
+
+def _bytes(root: Value) -> int:
+    return root.aval.size * root.aval.dtype.itemsize
+
+
+def _rounded(size_bytes: int) -> int:
+    return max(ALIGNMENT, -(-size_bytes // ALIGNMENT) * ALIGNMENT)
