@@ -515,7 +515,7 @@ def test_several_processes_unpack_at_once(file: Path, go: Any) -> None:
 
 def test_who_is_killed_leaves_a_cache(file: Path, go: Any) -> None:
     code = (
-        "import os, sys\nfrom tracejit.cache import archive, folder\nrename = os.rename\nleft = [int(sys.argv[2])]\n"
+        "import os, sys\nfrom tracejit.cache import archive\nrename = os.rename\nleft = [int(sys.argv[2])]\n"
         "def dying(*args, **kwargs):\n    left[0] -= 1\n    os.kill(os.getpid(), 9) if left[0] < 0 else "
         "rename(*args, **kwargs)\n"
         "os.rename = dying\narchive.unpack(sys.argv[1])"

@@ -19,7 +19,7 @@ LIMIT_BYTES = 20_000  # some six of them
 WORKER = """
 import ctypes, random, sys
 import numpy as np
-from tracejit.backend import compiled
+from tracejit.compile import registry as compiled
 from tracejit.cache.store import Store
 from tracejit.codegen.nest import NAME, named
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit cache why`: in what two programs, two kernels, or a kernel and this process differ; whole outputs."""
+"""`tracejit cache why`: differences between programs, between kernels, and from this process; whole outputs."""
 
 import json
 import subprocess
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tracejit import cache, cli, config
-from tracejit.cache.differences import of_keys, of_programs
+from tracejit.cache.diff import differing, key_parts
 from tracejit.compile.key import key_of
 from tracejit.store.entry import Entry, Key
 from tracejit.store.kernels import SUFFIX, Store
-from tracejit.store.programs import Programs
+from tracejit.store.programs import SCHEMA, Programs
 
 PARTS = {
     "kind": "kernel", "source": "", "format": "1", "tracejit": "a" * 64, "numba": "0.61.0", "llvmlite": "0.44",
@@ -74,18 +74,19 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def keep(root: Path, *kept: dict[str, Any] | Entry) -> list[str]:
+def keep(root: Path, *entries: dict[str, Any] | Entry) -> list[str]:
     """Write programs and kernels down, the last one used last; return their keys."""
     names = []
-    for at, each in enumerate(kept):
+    for at, each in enumerate(entries):
         if isinstance(each, Entry):
             Store(str(root), 1 << 20).save(each)
             names.append(each.key.name)
             continue
-        before = {program.name for program in Programs(str(root)).all()}
         # Times of files are those of now.
         Programs(str(root)).keep(each, {"at": 4e9 + at})
-        names += {program.name for program in Programs(str(root)).all()} - before
+        names += [
+            kept.name for kept in Programs(str(root)).all() if kept.program == {"schema": SCHEMA} | each
+        ]
     return names
 
 
@@ -93,12 +94,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     code = cli.main(["cache", "why", *arguments])
     printed = capsys.readouterr()
     return code, printed.out, printed.err
-
-
-def told(here: dict[str, Any], there: dict[str, Any], *entries: Entry) -> list[str]:
-    """Return the differences of two programs in words."""
-    known = {each.key.name: each for each in entries}
-    return list(map(str, of_programs(here, there, known.get)))
 
 
 WHERE = "step (/home/me/train.py:5)"
@@ -109,7 +104,8 @@ def test_two_programs(capsys, root) -> None:
     one, other = keep(root, first, program(entry(MUL)))
     assert run(capsys, one[:8], other[:8]) == (
         0,
-        f"here   {one[:12]}  {WHERE}\nthere  {other[:12]}  {WHERE}\nx: 64(B) float32 here, 128(B) float32 there\n",
+        f"here   {one[:12]}  {WHERE}\nthere  {other[:12]}  {WHERE}\n"
+        "argument x: 64(B) float32 here, 128(B) float32 there\n",
         "",
     )
     code, out, err = run(capsys, one, other, "--json")
@@ -120,8 +116,8 @@ def test_two_programs(capsys, root) -> None:
             "key": one, "name": WHERE, "other": other, "other_name": WHERE,
             "differences": [
                 {
-                    "what": "x", "here": "64(B) float32", "there": "128(B) float32",
-                    "text": "x: 64(B) float32 here, 128(B) float32 there",
+                    "what": "argument x", "here": "64(B) float32", "there": "128(B) float32",
+                    "text": "argument x: 64(B) float32 here, 128(B) float32 there",
                 }
             ],
             "process": None,
@@ -136,28 +132,23 @@ def test_a_program_and_the_nearest_one_of_its_function(capsys, root) -> None:
     other = program(entry(MUL), function="evaluate", signature=signature)
     _, key, _, mine, _ = keep(root, far, near, other, program(entry(MUL), signature=signature), entry(MUL))
     expected = (
-        f"here   {mine[:12]}  {WHERE}\nthere  {key[:12]}  {WHERE}\nrate: 0.1 here, 0.2 there\n\n"
-        "this process finds 1 of 1 kernel\n"
+        f"here   {mine[:12]}  {WHERE}\nthere  {key[:12]}  {WHERE}\nargument rate: 0.1 here, 0.2 there\n\n"
+        "this process finds every kernel\n"
     )
     assert run(capsys, "step") == run(capsys, mine) == (0, expected, "")
 
 
-def test_a_program_of_which_no_other_is_like_it(capsys, root) -> None:
+def test_a_program_without_a_similar_one(capsys, root) -> None:
     other = entry(ADD, numba="0.1", cpu_features="+odd")
     (key, *_) = keep(root, program(entry(MUL), other, entry(TANH)), entry(MUL), other)
-    here = dict(entry(MUL).key.parts)
-    features = ", ".join(sorted(each[1:] for each in here["cpu features"].split(",") if each.startswith("+")))
     assert run(capsys, "step") == (
         0,
         f"here   {key[:12]}  {WHERE}\nthere  nothing: no other entry is like it\n\n"
-        "this process finds 1 of 3 kernels\ntanh_3 is not on disk\n"
-        f"Numba: 0.1 in the entry, {here['numba']} in this process\n"
-        f"CPU features: odd in the entry only and {features} in this process only\n",
+        "kernel: tanh_3 is not on disk\nNumba: 0.1 on disk only\nCPU features: odd on disk only\n",
         "",
     )
     process = json.loads(run(capsys, "step", "--json")[1])["result"]["process"]
-    assert (process["found"], process["kernels"], process["missing"]) == (1, 3, ["tanh_3"])
-    assert [each["what"] for each in process["differences"]] == ["Numba", "CPU features"]
+    assert [each["what"] for each in process] == ["kernel", "Numba", "CPU features"]
 
 
 def test_an_entry_and_itself(capsys, root) -> None:
@@ -171,8 +162,7 @@ def test_two_kernels(capsys, root) -> None:
     numba = dict(entry(MUL).key.parts)["numba"]
     assert run(capsys, one, other) == (
         0,
-        f"here   {one[:12]}  mul_1\nthere  {other[:12]}  add_2\n"
-        "source (mul_1 here, add_2 there): line 3 is `b = 2` here and `b = 3` there\n"
+        f"here   {one[:12]}  mul_1\nthere  {other[:12]}  add_2\nkernel: mul_1 here, add_2 there\n"
         f"Numba: {numba} here, 0.1 there\n",
         "",
     )
@@ -187,8 +177,8 @@ def test_a_kernel_and_the_nearest_one_of_its_source(capsys, root) -> None:
     assert run(capsys, keys[0]) == (
         0,
         f"here   {keys[0][:12]}  mul_1\nthere  {keys[2][:12]}  mul_1\nCPU: old here, older there\n\n"
-        f"this process finds 0 of 1 kernel\nNumba: 0.1 in the entry, {parts['numba']} in this process\n"
-        f"CPU: old in the entry, {parts['cpu']} in this process\n",
+        f"Numba: 0.1 on disk, {parts['numba']} in this process\n"
+        f"CPU: old on disk, {parts['cpu']} in this process\n",
         "",
     )
 
@@ -197,7 +187,7 @@ def test_a_kernel_alone(capsys, root) -> None:
     (key,) = keep(root, entry(MUL))
     assert run(capsys, key[:9]) == (
         0,
-        f"here   {key[:12]}  mul_1\nthere  nothing: no other entry is like it\n\nthis process finds 1 of 1 kernel\n",
+        f"here   {key[:12]}  mul_1\nthere  nothing: no other entry is like it\n\nthis process finds every kernel\n",
         "",
     )
 
@@ -260,90 +250,80 @@ def test_a_folder_that_is_not_to_be_used(capsys, root) -> None:
     )
 
 
-def test_what_programs_are_told_apart_by() -> None:
-    here = program(entry(MUL))
-    assert told(here, here) == []
-    for changed, text in (
+def differences(root: Path, here: dict[str, Any], there: dict[str, Any]) -> list[str]:
+    """Return the differences between two programs in words."""
+    return [each.text for each in cache.why(*keep(root, here), *keep(root, there)).differences]
+
+
+HERE = program(entry(MUL))
+OPS = HERE["ops"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [
         ({"function": "train"}, "function: step here, train there"),
         ({"defined": ["b.py", 1]}, "defined: /home/me/train.py:5 here, b.py:1 there"),
-        ({"defined": None}, "defined: /home/me/train.py:5 here only"),
-        ({"signature": [["x", "128(B) float32"], ["y", "1"]]}, "rate: 0.1 here only"),
+        ({"defined": None}, "defined: /home/me/train.py:5 here, no line there"),
+        ({"signature": [["x", "128(B) float32"], ["y", "1"]]}, "argument rate: 0.1 here only"),
         ({"outputs": ["scalar float32", "3 float32"]}, "output 2: 3 float32 there only"),
         ({"target": "x86-64-v4"}, "target: cpu here, x86-64-v4 there"),
-        ({"ops": here["ops"][:1]}, "operation 1: sum here only"),
+        ({"ops": OPS[:1]}, "operation: sum(axis=0) at no line here only"),
         (
-            {"ops": [here["ops"][1], here["ops"][0]]},
-            "operation 0: mul at /home/me/train.py:6 here, sum there",
-        ),
-        (
-            {"ops": [here["ops"][0], here["ops"][1] | {"params": {"axis": "1"}}]},
-            "axis of operation 1, sum: 0 here, 1 there",
+            {"ops": [OPS[0], OPS[1] | {"params": {"axis": "1"}}]},
+            "operation: sum(axis=0) at no line here, sum(axis=1) at no line there",
         ),
         ({"row_count": 3}, "launches: 2 here, 3 there"),
         ({"constant_bytes": 8}, "constants: 0 bytes here, 8 bytes there"),
         ({"arena_bytes": 4096}, "arena: 2048 bytes here, 4096 bytes there"),
-    ):
-        assert told(here, here | changed)[0] == text
-    extra = {"ops": [*here["ops"], {"name": "exp", "params": {}, "where": ["a.py", 3]}]}
-    assert told(here, here | extra) == ["operation 2: exp at a.py:3 there only"]
+    ],
+)
+def test_programs_that_differ_in_one_part(root, changed, text) -> None:
+    assert differences(root, HERE, HERE | changed)[0] == text
 
 
-def test_programs_without_arguments_of_their_own_are_told_apart_by_inputs() -> None:
+def test_programs_without_arguments_of_their_own_are_told_apart_by_inputs(root) -> None:
     here = program(signature=[])
     there = here | {"inputs": ["64(B) float32", "3 float32"]}
-    assert told(here, there) == [
-        "input 1: 128(B) float32 here, 64(B) float32 there",
-        "input 2: 3 float32 there only",
+    assert differences(root, here, there) == [
+        "argument 1: 128(B) float32 here, 64(B) float32 there",
+        "argument 2: 3 float32 there only",
     ]
 
 
-def test_launches_are_compared_where_all_else_is_the_same() -> None:
-    here = program(entry(MUL))
-    first, second = here["rows"]
-    for row, text in (
-        (second | {"arguments": [3]}, "launch 2 (sum): its sizes, addresses or numbers differ"),
-        (second | {"operations": "prod"}, "launch 2: sum here, prod there"),
-        (second | {"where": [["a.py", 1]]}, "launch 2 (sum): no line here, a.py:1 there"),
-    ):
-        assert told(here, here | {"rows": [first, row]}) == [text]
+def test_launches_are_compared_only_where_all_else_is_the_same(root) -> None:
+    assert differences(root, HERE, HERE | {"row_count": 3, "target": "cuda"}) == [
+        "target: cpu here, cuda there"
+    ]
 
 
-def test_kernels_of_programs() -> None:
-    mul, add, tanh = map(entry, (MUL, ADD, TANH))
+def test_programs_with_other_numbers_in_their_launches(capsys, root) -> None:
+    first, second = HERE["rows"]
+    keys = keep(root, HERE) + keep(root, HERE | {"rows": [first, second | {"arguments": [3]}]})
+    assert run(capsys, *keys)[1].endswith("\nonly numbers in the launches differ\n")
+
+
+def test_kernels_of_programs(root) -> None:
+    mul, add = entry(MUL), entry(ADD)
     old = entry(MUL, numba="0.1")
     numba = dict(mul.key.parts)["numba"]
-    assert told(program(mul), program(old), mul, old) == [f"kernels: Numba: {numba} here, 0.1 there"]
-    assert told(program(mul), program(old), mul) == ["kernels: keys that are not on disk"]
-    both = told(
-        program(mul, tanh), program(old, entry(TANH, numba="0.1")), mul, old, tanh, entry(TANH, numba="0.1")
-    )
-    assert both == [f"kernels: Numba: {numba} here, 0.1 there"]
-    replaced = "source of kernel 1 (mul_1 here, add_2 there)"
-    assert told(program(mul), program(add), mul, add) == [
-        f"{replaced}: line 3 is `b = 2` here and `b = 3` there"
-    ]
-    assert told(program(mul), program(add), mul) == [replaced]
-    assert told(program(mul), program(tanh), mul, tanh) == [
-        "source of kernel 1 (mul_1 here, tanh_3 there): line 4 is `its end` here and `c = 3` there"
-    ]
-    renamed = entry(source("mul_9", "a = 1", "b = 2"))
-    assert told(program(mul), program(renamed), mul, renamed) == [
-        "source of kernel 1 (mul_1 here, mul_9 there)"
-    ]
-    assert told(program(mul, add), program(mul)) == ["kernel 2 (add_2): here only"]
-    assert told(program(add), program(mul, add)) == ["kernel 1 (mul_1): there only"]
+    keep(root, mul, add)
+    assert differences(root, program(mul), program(add)) == ["kernel: mul_1 here, add_2 there"]
+    assert differences(root, program(mul, add), program(mul)) == ["kernel: add_2 here only"]
+    assert "Numba: 0.1 there only" not in differences(root, program(mul), program(old))
+    keep(root, old)
+    assert differences(root, program(mul), program(old)) == [f"Numba: {numba} here, 0.1 there"]
 
 
-def test_many_kernels_are_counted() -> None:
+def test_of_many_kernels_the_first_are_named(root) -> None:
     here = program(*(entry(source(f"k_{i}")) for i in range(12)))
-    found = told(here, program(*(entry(source(f"l_{i}")) for i in range(12))))
-    assert found[:2] == [
-        "source of kernel 1 (k_0 here, l_0 there)", "source of kernel 2 (k_1 here, l_1 there)"
-    ]  # fmt: skip
-    assert found[8:] == ["4 more kernels differ"]
+    there = program(*(entry(source(f"l_{i}")) for i in range(3)))
+    names = ", ".join(f"k_{i}" for i in range(8))
+    assert differences(root, here, there) == [f"kernel: {names}, 4 more here, l_0, l_1, l_2 there"]
 
 
 def test_every_part_of_a_key_has_words() -> None:
+    here = Key(tuple(PARTS.items()))
     for name, other, text in (
         ("kind", "function", "kind: kernel here, function there"),
         ("source", "x", None),
@@ -356,11 +336,13 @@ def test_every_part_of_a_key_has_words() -> None:
         ("system", "mac", "system: linux here, mac there"),
         ("cpu", "znver4", "CPU: znver3 here, znver4 there"),
         ("cpu features", "+avx,+sse,+avx512f", "CPU features: avx512f there only"),
-        ("cpu features", "+avx512f", "CPU features: avx, sse here only and avx512f there only"),
+        ("cpu features", "+avx512f", "CPU features: avx, sse here, avx512f there"),
         ("cpu features", "+sse,+avx,-sse4a", None),
         ("phase of the moon", "full", "phase of the moon: full there only"),
     ):
-        assert list(map(str, of_keys(PARTS, PARTS | {name: other}))) == ([text] if text else []), name
+        there = Key(tuple((PARTS | {name: other}).items()))
+        words = [each.text for each in differing(key_parts(here), key_parts(there))]
+        assert words == ([text] if text else []), name
 
 
 def test_the_words_know_every_part() -> None:
@@ -372,8 +354,8 @@ def test_this_process_cannot_tell_what_its_code_depends_on(capsys, root, monkeyp
     monkeypatch.setattr("tracejit.compile.key.key_of", lambda kind, text: None)
     process = cache.why(entry(MUL).key.name).process
     assert process is not None
-    assert process.found == 0
-    assert len(process.differences) == len(PARTS) - 1
+    assert {each.text[-len("on disk only") :] for each in process} == {"on disk only"}
+    assert len(process) == len(PARTS) - 1
 
 
 def test_why_imports_no_compiler(root) -> None:
@@ -385,4 +367,4 @@ def test_why_imports_no_compiler(root) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
-    assert "this process finds 1 of 1 kernel" in done.stdout
+    assert "this process finds every kernel" in done.stdout

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 # What is imported at once is imported with tracejit, whether anybody looks or not.
 if TYPE_CHECKING:
     from tracejit.cache.archive import Packed, Unpacked
-    from tracejit.cache.compared import Why
+    from tracejit.cache.diff import Why
     from tracejit.cache.inspect import Info, Listing, Removed, Shown, Verified
 
 __all__ = ["dir", "info", "list", "pack", "purge", "remove", "show", "unpack", "verify", "why"]
@@ -113,12 +113,12 @@ def show(key: str) -> "Shown":
 
 
 def why(key: str, other: str | None = None) -> "Why":
-    """Return in what two programs or two kernels differ, and so why there are two.
+    """Return the differences between the keys of two programs or two kernels: why the first was not found.
 
     Args:
-        key: the beginning of a key, or a function's name, of whose programs the one used last is meant.
-        other: the same. Without it the other one is the entry that is most like the first: a program of the same
-            function, or a kernel of the same source; and it is said whether this process finds its kernels.
+        key: the beginning of a key, or the name of a function: its program that was used last.
+        other: the same. By default the most similar program of the same function, or kernel of the same source; then
+            the result also says whether this process finds the kernels.
 
     Raises:
         CacheError: if there is no such entry or there are several, or one is a program and the other a kernel, or the
@@ -132,21 +132,17 @@ def why(key: str, other: str | None = None) -> "Why":
         >>> for rows in (2, 2, 2, 3, 3, 3):
         ...     _ = halved(tj.dlarray(np.ones(rows)))
         >>> tj.cache.why("halved").differences[0]
-        x: 3 float64 here, 2 float64 there
+        argument x: 3 float64 here, 2 float64 there
         >>> tj.cache.remove("halved").programs
         2
     """
-    from tracejit.cache import compared
+    from tracejit.cache import diff
 
-    return compared.why(key, other)
+    return diff.why(key, other)
 
 
-def verify(rebuild: bool = False) -> "Verified":
-    """Check every entry: who may write to it, its hash, and that it stands under its own key.
-
-    Args:
-        rebuild: compile each source again too, and compare what stored and rebuilt code do with random numbers. Stored
-            code runs in a process of its own; nothing is written to the cache.
+def verify() -> "Verified":
+    """Check every kernel and program: who may write to it, its hash, and that it stands under its own key.
 
     Raises:
         CacheError: if the folder cannot be read.
@@ -158,7 +154,7 @@ def verify(rebuild: bool = False) -> "Verified":
     """
     from tracejit.cache import inspect
 
-    return inspect.verify(rebuild)
+    return inspect.verify()
 
 
 def remove(pattern: str) -> "Removed":

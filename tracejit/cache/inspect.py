@@ -161,43 +161,16 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What comparing entries with their sources, compiled again, has found.
-
-    by_results      entries whose code and source gave the same results with random numbers
-    by_code         entries that no program uses, whose code is what their source compiles to
-    runs            how often code was run, stored and rebuilt
-    left_out        entries that could not be compared, with the reason
-    bad             entries whose code is not what their source says, with what is wrong
-    """
-
-    by_results: int
-    by_code: int
-    runs: int
-    left_out: list[tuple[str, str]]
-    bad: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Verified:
-    """How many entries are as they should be, and the others with what is wrong; what rebuilding found, if it was
-    asked for, whose bad entries are among these."""
+    """The number of sound entries, and the keys of the others with what is wrong."""
 
     good: int
     bad: list[tuple[str, str]]
-    rebuilt: Rebuilt | None = None
 
     def __repr__(self) -> str:
         lines = [f"{name[:SHOWN]}  {reason}" for name, reason in self.bad]
         entries = "1 entry is" if self.good == 1 else f"{self.good} entries are"
         lines.append(f"{entries} good, {len(self.bad)} {'is' if len(self.bad) == 1 else 'are'} not")
-        if self.rebuilt is not None:
-            found = self.rebuilt
-            lines.append(
-                f"compared with rebuilt code: {found.by_results} by results in {count(found.runs, 'run')}, "
-                f"{found.by_code} by code, as no program uses them; {len(found.left_out)} could not be compared"
-            )
-            lines += [f"{name[:SHOWN]}  not compared: {reason}" for name, reason in found.left_out]
         return "\n".join(lines)
 
 
@@ -301,29 +274,16 @@ def show(key: str) -> Shown:
     return Shown(program.name, program.program, kernels)
 
 
-def verify(rebuild: bool = False) -> Verified:
-    """Check every entry: who may write to it, its hash, and that it stands under its own key; programs too.
-
-    With `rebuild` the sources are compiled again, and stored code is compared with that.
+def verify() -> Verified:
+    """Check every kernel and program: who may write to it, its hash, and that it stands under its own key.
 
     Raises:
         CacheError: if the folder cannot be read.
     """
-    good: dict[str, Entry] = {}
-    bad = []
-    for name in kernel_names():
-        found = entry(name)
-        if isinstance(found, Entry):
-            good[name] = found
-        elif found is not None:
-            bad.append((name, found))
+    kernels = {name: entry(name) for name in kernel_names()}
+    bad = [(name, kernel) for name, kernel in kernels.items() if isinstance(kernel, str)]
     bad += [(name, f"a program: {reason}") for name, reason in reading(lambda: list(programs().bad()))]
-    if not rebuild:
-        return Verified(len(good), bad)
-    from tracejit.cache.verify import rebuilt  # imports Numba
-
-    compared = rebuilt(good)
-    return Verified(len(good) - len(compared.bad), sorted(bad + compared.bad), compared)
+    return Verified(sum(isinstance(kernel, Entry) for kernel in kernels.values()), bad)
 
 
 def remove(pattern: str) -> Removed:

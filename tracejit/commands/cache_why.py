@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit cache why`: in what two entries differ."""
+"""`tracejit cache why`: the differences between two entries."""
 
 import argparse
 from typing import Any
@@ -10,22 +10,22 @@ from tracejit.commands.output import Result
 
 def add(verbs: Any) -> None:
     """Add the command to a parser."""
-    help = "say in what two programs or two kernels differ, and so why there are two"
+    help = "show the differences between two programs or two kernels"
     verb = add_command(
         verbs, "why", _why, help,
-        description="Say in what two programs or two kernels differ, and so why there are two. One alone is compared "
-        "with the entry that is most like it, and with what this process would look for.",
+        description="Show the differences between two programs or two kernels: why the first was not found. One alone "
+        "is compared with the most similar entry, and with what this process looks for.",
     )  # fmt: skip
     verb.add_argument(
         "key",
         metavar="KEY1",
-        help="the beginning of a key; or the name of a function, of whose programs the one used last is meant",
+        help="the beginning of a key, or the name of a function: its program that was used last",
     )
     verb.add_argument("other", metavar="KEY2", nargs="?", help="the same")
 
 
 def _why(arguments: argparse.Namespace) -> Result:
-    from tracejit.cache import compared
+    from tracejit.cache import diff
 
-    found = compared.why(arguments.key, arguments.other)
-    return Result(found, str(found))
+    why = diff.why(arguments.key, arguments.other)
+    return Result(why, str(why))
