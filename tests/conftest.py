@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Settings and fixtures of all tests."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import settings
 from interpreted import interpreted
 
 from tracejit import config
+from tracejit.passes.loops import bands, parts, products
+from tracejit.passes.schedule import sections
 from tracejit.record.recorder import Recorder
 from tracejit.traces import replay
 
 settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
 settings.load_profile("fast")
 
-collect_ignore = ["golden"]
+collect_ignore = ["support"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
+    parser.addoption(
+        "--update-golden", action="store_true", help="write the files of tests/support/golden anew"
+    )
 
 
 @pytest.fixture
@@ -38,3 +44,24 @@ def python_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config.settings, "backend", "python")
     monkeypatch.setattr(config.settings, "verify", True)
     monkeypatch.setattr(replay, "executable", interpreted)
+
+
+@pytest.fixture
+def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut every launch, however short, into as many parts as its rows allow, up to 3."""
+    monkeypatch.setattr(parts, "LEAST_NS", 0.0)
+    monkeypatch.setattr(parts, "PART_NS", 1e-9)
+    monkeypatch.setattr(parts, "MOST_PARTS", 3)
+    monkeypatch.setattr(parts, "LEAST_FOLDED", 1)
+    monkeypatch.setattr(products, "ROWS", 1)
+    monkeypatch.setattr(sections, "LEAST_NS", math.inf)
+
+
+@pytest.fixture
+def always_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put every launch that has more than one row into a section, if it can join one."""
+    monkeypatch.setattr(parts, "LEAST_FOLDED", 0.01)
+    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(bands, "BAND_ROWS", 1)
+    monkeypatch.setattr(bands, "LEAST_ROWS", 1)
+    monkeypatch.setattr(bands, "MOST_BANDS", 3)

@@ -185,7 +185,7 @@ def test_all_that_is_known_as_json(capsys, root, request) -> None:
     found = json.loads(stable(out, root))
     assert (code, err, found["schema"], found["command"]) == (0, "", 1, "cache show")
     text = json.dumps(found["result"]["program"], indent=1) + "\n"
-    path = Path(__file__).parent / "golden" / "show_of_a_program.json"
+    path = Path(__file__).parents[2] / "support" / "golden" / "show_of_a_program.json"
     if request.config.getoption("--update-golden"):
         path.write_text(text)
     assert text == path.read_text(), "review the difference after pytest --update-golden"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What arrays, graphs and accelerated functions show in a notebook."""
 
-import html.parser
 import re
+from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tracejit.util import html
 NASTY = "</td><script>alert(1)</script>\"'&"
 
 
-class Table(html.parser.HTMLParser):
+class Table(HTMLParser):
     """The cells of the tables in a text, row by row; the rest of the text; and the elements, which are closed."""
 
     def __init__(self, text: str) -> None:

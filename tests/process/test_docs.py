@@ -2,7 +2,7 @@
 """README and docs: every block of Python runs, and what a page shows is what is printed.
 
 The blocks of a page run in order in one namespace: ```python blocks as they are, ```pycon blocks as doctests
-("..." stands for anything). Links lead to files that exist. `python tests/test_docs.py` writes what is printed
+("..." stands for anything). Links lead to files that exist. `python tests/process/test_docs.py` writes what is printed
 into the pages.
 """
 
@@ -20,7 +20,7 @@ import pytest
 
 from tracejit import config
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = doctest.ELLIPSIS | doctest.FAIL_FAST

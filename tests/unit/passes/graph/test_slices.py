@@ -10,7 +10,7 @@ import graphs
 import numpy as np
 import pytest
 from graphs import Maker, assert_same, random_case
-from test_pieces import agrees, graph_of, graph_of_gated_unit
+from launched import agrees, graph_of, graph_of_gated_unit
 
 from tracejit import pipeline
 from tracejit.ir import Builder, Graph, Node, Value, evaluate, verify

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from emitted import CALLS, names_needed
 
 import tracejit
 from tracejit.aval import Aval
 from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.nest import combine, expression
-from tracejit.errors import DTypeError
-from tracejit.ir import Builder, Graph, Node
 from tracejit.ops import OPS, Kind, Op
-from tracejit.ops.op import Fold, KernelCall, Scalar
+from tracejit.ops.op import KernelCall, Scalar
 from tracejit.runtime.python import namespace
 
 PACKAGE = Path(tracejit.__file__).parent
@@ -223,9 +221,6 @@ def hand_written(name: str) -> Any:
     raise AssertionError(f"no file of kernels/ defines {name}")
 
 
-CALLS = [(op.name, op.emit.name) for op in OPS.values() if isinstance(op.emit, KernelCall)]
-
-
 @pytest.mark.parametrize(("op", "name"), CALLS)
 def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     function = hand_written(name)
@@ -239,30 +234,6 @@ def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     assert all(type(number) is int for number in numbers)
     assert function.__code__.co_argcount == len(numbers) + len(avals) + 1 + emit.checked
     assert name in namespace()
-
-
-def names_needed(op: Op, dtype: np.dtype) -> set[str]:
-    """Return the names in what is emitted for an op on a dtype, or nothing if it does not accept that."""
-    b = Builder(Graph())
-    sample = op.samples[0]
-    owns = sample.dtypes or (None,) * len(sample.shapes)
-    inputs = [
-        b.input(Aval(s, None, dtype if own is None else np.dtype(own)))
-        for s, own in zip(sample.shapes, owns, strict=True)
-    ]
-    try:
-        b.apply(op, inputs, dict(sample.params))
-    except DTypeError:
-        return set()
-    text = " + ".join(_text(node, [f"v{i}" for i in range(len(node.inputs))]) for node in b.graph.nodes)
-    names = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
-    return {name for name in names if not (name[0] == "v" and name[1:].isdigit())} - {"abs"}
-
-
-def _text(node: Node, operands: list[str]) -> str:
-    if isinstance(node.op.emit, Scalar):
-        return f"({expression(node, operands)})"
-    return f"({combine(node, 'v0', 'v1')})" if isinstance(node.op.emit, Fold) else "0"
 
 
 @pytest.mark.parametrize(

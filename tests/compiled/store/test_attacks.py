@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from test_warm_start import half, key_of_half, run_half
+from half import half, key_of_half, run_half
 
 from tracejit import config
 from tracejit.codegen.nest import NAME, named

@@ -20,7 +20,7 @@ WORKER = """
 import ctypes, random, sys
 import numpy as np
 from tracejit.compile import registry as compiled
-from tracejit.cache.store import Store
+from tracejit.store.kernels import Store
 from tracejit.codegen.nest import NAME, named
 
 kept = Store(sys.argv[1], int(sys.argv[2]))

@@ -3,12 +3,12 @@
 
 import base64
 import hashlib
-import html.parser
 import json
 import random
 import re
 import tomllib
 from fnmatch import fnmatch
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ def page_of(accelerated: Any) -> data.Page:
     return live.page(accelerated._running())
 
 
-class Parts(html.parser.HTMLParser):
+class Parts(HTMLParser):
     """The elements of a page, and the texts of its scripts, styles and title."""
 
     def __init__(self, text: str) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compiled code on disk serves the next process, which neither compiles nor imports Numba."""
 
-import ctypes
 import json
 import os
 import re
@@ -10,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from half import half, key_of_half, run_half
 
 from tracejit import config
 from tracejit.codegen.nest import NAME, named
@@ -22,8 +21,7 @@ from tracejit.describe.program import describe
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
 from tracejit.pipeline import stages
-from tracejit.program import Kernel, Row
-from tracejit.store.entry import Key
+from tracejit.program import Row
 from tracejit.store.kernels import Store, store
 
 STEP = """
@@ -50,7 +48,7 @@ def step(params, x, t, velocity):
 
 for _ in range(3):
     loss, (updated, velocity) = step(params, x, t, zeros)
-from tracejit.backend.compiled import compiled
+from tracejit.compile.registry import compiled
 print(json.dumps({
     "hits": step.stats.hits, "compiled": compiled.compiled, "loaded": compiled.loaded,
     "imported": [name for name in ("numba", "scipy") if name in sys.modules],
@@ -80,27 +78,6 @@ def test_the_second_process_compiles_nothing_and_does_not_import_numba(tmp_path:
     assert warm["imported"] == []
     assert warm["result"] == cold["result"]  # the same code
     assert len(os.listdir(tmp_path / "cache" / "kernels")) == cold["compiled"]
-
-
-def half(comment: str = "") -> Kernel:
-    return named(
-        f"def {NAME}(args):\n    x = read_f32(args[0])\n    o = write_f32(args[1], 0)\n"
-        f"    o[0] = f32(0.5) * x[0]  # {comment}\n",
-        "half",
-    )
-
-
-def key_of_half() -> Key:
-    found = key.key_of("kernel", half().text)
-    assert found is not None
-    return found
-
-
-def run_half(address: int) -> float:
-    x, o = np.array([3.0], np.float32), np.zeros(1, np.float32)
-    arguments = np.array([x.ctypes.data, o.ctypes.data], np.intp)
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(arguments.ctypes.data)
-    return float(o[0])
 
 
 @pytest.fixture
@@ -269,7 +246,7 @@ def test_without_source_files_nothing_is_kept(kept: Store, monkeypatch: pytest.M
 
 def test_blas_without_the_rest_of_scipy_linalg(tmp_path: Path) -> None:
     code = (
-        "import json, sys; from tracejit.backend import cpu; address = cpu._symbol_address('dgemm'); "
+        "import json, sys; from tracejit.runtime import cpu; address = cpu._symbol_address('dgemm'); "
         "light = 'scipy.linalg' not in sys.modules; import scipy.linalg.cython_blas as full; "
         "import scipy.linalg.blas; cpu._symbol_address.cache_clear(); "
         "print(json.dumps([light, address == cpu._symbol_address('dgemm'), address > 0]))"

@@ -2,91 +2,27 @@
 """Launches in parts: results do not depend on the order of parts, nor on threads."""
 
 import itertools
-import math
 import os
-import random
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from graphs import assert_same, random_case, strided
+from in_parts import check
 
-from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.describe.program import describe
 from tracejit.ir import Builder, Graph, evaluate
-from tracejit.passes.loops import bands, parts, products
+from tracejit.passes.loops import parts
 from tracejit.passes.loops.lower import Access
-from tracejit.passes.schedule import sections
 from tracejit.pipeline import build
-from tracejit.program import Program, Row
+from tracejit.program import Program
 from tracejit.runtime import cpu
 from tracejit.runtime.cpu import CpuExecutable
 from tracejit.runtime.python import PythonExecutable
 from tracejit.runtime.thread_pool import Pool
-
-
-@pytest.fixture
-def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut every launch, however short, into as many parts as its rows allow, up to 3."""
-    monkeypatch.setattr(parts, "LEAST_NS", 0.0)
-    monkeypatch.setattr(parts, "PART_NS", 1e-9)
-    monkeypatch.setattr(parts, "MOST_PARTS", 3)
-    monkeypatch.setattr(parts, "LEAST_FOLDED", 1)
-    monkeypatch.setattr(products, "ROWS", 1)
-    monkeypatch.setattr(sections, "LEAST_NS", math.inf)
-
-
-@pytest.fixture
-def always_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put every launch that has more than one row into a section, if it can join one."""
-    monkeypatch.setattr(parts, "LEAST_FOLDED", 0.01)
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
-    monkeypatch.setattr(bands, "BAND_ROWS", 1)
-    monkeypatch.setattr(bands, "LEAST_ROWS", 1)
-    monkeypatch.setattr(bands, "MOST_BANDS", 3)
-
-
-def reordered(program: Program, rnd: random.Random) -> Program:
-    """Return the program with the parts of each section in another order, mixed as several threads may mix them."""
-    rows: list[Row] = []
-    at = 0
-    while at < len(program.rows):
-        first = program.rows[at]
-        starts = range(at, at + first.parts * first.length, first.length)
-        queues = [list(program.rows[start : start + first.length]) for start in starts]
-        at += first.parts * first.length
-        alone = rnd.random() < 0.3
-        while queues:
-            queue = rnd.choice(queues)
-            rows += [queue.pop(0) for _ in range(len(queue) if alone else 1)]
-            queues = [each for each in queues if each]
-    return program._replace(rows=rows)
-
-
-def check(seed: int, dtypes: Sequence[str], steps: int, in_strides: bool) -> int:
-    """Compare a random graph in parts with its evaluation; return the number of launches that were in parts."""
-    rnd = random.Random(seed)
-    maker = random_case(rnd, steps, dtypes)
-    if maker is None:
-        return 0
-    arrays, layouts = maker.arrays, ()
-    if in_strides:
-        arrays, layouts = (
-            zip(*[strided(rnd, a) for a in maker.arrays], strict=True) if maker.arrays else ((), ())
-        )
-    stages = pipeline.stages(maker.graph, layouts)
-    program = stages.program
-    description = describe(stages)
-    assert {row.number for row in description.rows} == set(range(len(program.rows)))
-    with np.errstate(all="ignore"):
-        want = evaluate(maker.graph, maker.arrays)
-        assert_same(maker, PythonExecutable(reordered(program, rnd))(arrays), want)
-    return sum(row.parts > 1 and row.part == 0 for row in program.rows)
 
 
 @pytest.mark.parametrize("in_strides", [False, True])
@@ -210,7 +146,7 @@ def test_denormals_count_as_zero_in_workers_too(four_threads: Pool, monkeypatch:
 FORKED = """
 import os, sys, numpy as np
 from tracejit import dlaccelerate, dlarray, tanh
-from tracejit.backend import pool
+from tracejit.runtime import thread_pool as pool
 
 @dlaccelerate(audit=False)
 def f(x):

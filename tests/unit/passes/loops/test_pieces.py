@@ -2,69 +2,29 @@
 """Loops and products write straight into the array that is put together of what they make, where that costs nothing."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import graphs
+import in_parts
 import numpy as np
 import pytest
-import test_parts
 from graphs import Maker, random_case
+from launched import F32, Make, agrees, graph_of, graph_of_gated_unit, singles
 from pools import check_same_bits
 from races import check_races
 
-import tracejit as tj
 from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.fusion.fuse import Loop
 from tracejit.passes.loops import contract, pieces, products, select
-from tracejit.passes.loops.launches import NestLaunch, Section, Single
+from tracejit.passes.loops.launches import NestLaunch
 from tracejit.passes.loops.lower import Nest
 from tracejit.passes.loops.pieces import Destination
 from tracejit.passes.loops.products import Matrices, Product
 from tracejit.passes.schedule import epilogues
-from tracejit.record import recorder as trace
 from tracejit.runtime.cpu import CpuExecutable
-from tracejit.runtime.python import PythonExecutable
-
-always_in_parts = test_parts.always_in_parts
-always_in_bands = test_parts.always_in_bands
-F32 = np.dtype(np.float32)
-Make = Callable[..., Value | Sequence[Value]]
-
-
-def graph_of(make: Make, *shapes: tuple[int, ...]) -> Graph:
-    b = Builder(Graph())
-    made = make(b, *[b.input(Aval(shape, None, F32)) for shape in shapes])
-    b.graph.outputs = [made] if isinstance(made, Value) else list(made)
-    return b.graph
-
-
-def singles(graph: Graph) -> list[Single]:
-    """Return what is launched, of sections the first task."""
-    launches = pipeline.stages(graph).plan.launches
-    return [each for one in launches for each in (one.tasks[0] if isinstance(one, Section) else [one])]
-
-
-def names(graph: Graph) -> list[str]:
-    return [
-        (" ".join(node.op.name for node in each.nodes) or "copy")
-        if isinstance(each, NestLaunch)
-        else each.name
-        for each in singles(graph)
-    ]
-
-
-def agrees(graph: Graph) -> list[str]:
-    """Return the names of launches, of a program that computes what the graph does."""
-    rng = np.random.default_rng(0)
-    arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
-    stages = pipeline.stages(graph)
-    for found, want in zip(PythonExecutable(stages.program)(arrays), evaluate(graph, arrays), strict=True):
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
-    check_races(stages.plan)
-    return names(graph)
 
 
 def test_loops_write_where_their_values_belong() -> None:
@@ -328,31 +288,6 @@ def test_what_blas_multiplies_is_copied(monkeypatch: pytest.MonkeyPatch) -> None
     assert agrees(graph) == ["gemm", "gemm", "copy", "copy"]
 
 
-def gated_unit(params: dict[str, Any], x: Any, steps: int) -> Any:
-    width = params["wh"].shape[0]
-    h = tj.zeros_like(x[0] @ params["wx"][:, :width])
-    for t in range(steps):
-        of_x, of_h = x[t] @ params["wx"] + params["b"], h @ params["wh"] + params["b"]
-        reset = tj.sigmoid(of_x[:, :width] + of_h[:, :width])
-        update = tj.sigmoid(of_x[:, width : 2 * width] + of_h[:, width : 2 * width])
-        new = tj.tanh(of_x[:, 2 * width :] + reset * of_h[:, 2 * width :])
-        h = (1 - update) * new + update * h
-    return (h**2).mean()
-
-
-def graph_of_gated_unit(steps: int, width: int) -> Graph:
-    shapes = {"wx": (16, 3 * width), "wh": (width, 3 * width), "b": (3 * width,)}
-    with trace.Recorder("gated") as recorder:
-        params = {
-            name: recorder.input(tj.dlarray(np.full(shape, 0.1, F32))) for name, shape in shapes.items()
-        }
-        x = recorder.input(tj.dlarray(np.ones((steps, 32, 16), F32)))
-        loss = gated_unit(params, x, steps)
-        found = tj.dlgradient(loss, params)
-        recorder.graph.outputs = [recorder.value(each) for each in (loss, *found.values())]
-    return recorder.graph
-
-
 @pytest.mark.parametrize("width", [24, 64])
 def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
@@ -444,7 +379,7 @@ def test_pieces_of_random_graphs(
     if wherever:
         monkeypatch.setattr(pieces, "_runs_alike", lambda *args: True)
     for seed in range(50):
-        test_parts.check(seed, ("float64", "float32", "int64"), 30, bool(seed % 2))
+        in_parts.check(seed, ("float64", "float32", "int64"), 30, bool(seed % 2))
         maker = random_case(random.Random(seed), 30)
         if maker is not None:
             check_races(pipeline.stages(maker.graph).plan)

@@ -10,8 +10,8 @@ import pytest
 from graphs import assert_same, random_case, strided
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from op_cases import ELEMENTWISE, assert_ulps, defined, exact, graph_of, numbers
 from programs import program_of
-from test_compiled import ELEMENTWISE, assert_ulps, defined, exact, graph_of, numbers
 
 import tracejit as tj
 from tracejit.codegen import lanes

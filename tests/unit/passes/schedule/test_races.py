@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """No plan lets a task of a section touch what another one writes, nor two values share memory while both are in use.
 
-What each launch reads and writes is worked out element by element (tests/races.py), so nothing has to go wrong for a
-race to be seen.
+What each launch reads and writes is worked out element by element (tests/support/races.py), so nothing has to go
+wrong for a race to be seen.
 """
 
 import random
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import test_parts
 from graphs import random_case, strided
 from races import check_races
 
@@ -26,8 +25,6 @@ from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
 from tracejit.record import recorder as trace
 
-always_in_parts = test_parts.always_in_parts
-always_in_bands = test_parts.always_in_bands
 Parameters = dict[str, tj.dlarray]
 
 

@@ -22,7 +22,7 @@ from tracejit.pipeline import build
 from tracejit.program import Number, Program
 from tracejit.runtime.python import PythonExecutable
 
-FOLDER = Path(__file__).parent / "golden"
+FOLDER = Path(__file__).parents[2] / "support" / "golden"
 
 Make = Callable[..., list[Value]]
 
