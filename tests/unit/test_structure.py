@@ -69,7 +69,6 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("compile.objects", "llvmlite"): "loads object code; at the top of the file",
     ("compile.key", "llvmlite"): "its version; at the top of the file",
     ("runtime.cpu", "scipy"): "addresses of BLAS routines, when a program has some",
-    ("doctor.facts", "scipy"): "which BLAS it has",
 }
 LATE = ("numba", "scipy", "llvmlite")
 

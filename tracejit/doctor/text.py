@@ -1,142 +1,96 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A report in words."""
+"""The text of a report."""
 
 from collections.abc import Sequence
 
-from tracejit.doctor.facts import Blas, CacheFolder, Cuda, Facts, Machine
+from tracejit.doctor.facts import Facts
 from tracejit.doctor.findings import BROKEN, NOTE, SLOW, Finding
 from tracejit.doctor.trial import Trial
 from tracejit.util.text import count, size
 
 Rows = list[tuple[str, str]]
+NO_BLAS = 'unknown; pip install "tracejit[cli]" to see it'
 
 
 def text_of(facts: Facts, trial: Trial, findings: Sequence[Finding]) -> str:
-    """Return what was gathered, tried and found."""
-    lines: list[str] = []
-    sections = (
-        ("versions", _versions(facts)), ("machine", _machine(facts.machine)), ("BLAS", _blas(facts.blas)),
-        ("CUDA", [("", _cuda(facts.cuda))]), ("cache", _cache(facts.cache)), ("settings", _settings(facts)),
-        ("tried", _tried(trial)),
-    )  # fmt: skip
-    for title, rows in sections:
-        lines.append(title)
-        lines += [f"  {name:<12}{value}" if name else f"  {value}" for name, value in rows]
+    """Return the text: facts and trial in sections, findings, and a line that sums them up."""
+    sections: dict[str, Rows] = {
+        "versions": [(name, version or "not installed") for name, version in facts.versions.items()],
+        "machine": _machine(facts),
+        "cache": _cache(facts),
+        "settings": [
+            (name, f"{_shown(value)} ({facts.sources[name]})") for name, value in facts.settings.items()
+        ],
+        "trial": _trial(trial),
+    }
+    lines = []
+    for title, rows in sections.items():
+        lines += [title, *(f"  {name:<16}{value}" for name, value in rows)]
     lines.append("")
     for finding in findings:
         lines += [
-            f"{finding.level}: {finding.found}", f"  costs: {finding.cost}", f"  do: {finding.remedy}", "",
+            f"{finding.level}: {finding.problem}", f"  costs: {finding.cost}", f"  do: {finding.remedy}", "",
         ]  # fmt: skip
-    lines.append(_summary(findings))
-    return "\n".join(lines)
+    return "\n".join([*lines, _summary(findings)])
 
 
-def _versions(facts: Facts) -> Rows:
-    rows = [(name, version or "not installed") for name, version in facts.versions.items()]
-    return [*rows, ("Python", facts.python.version)]
-
-
-def _machine(machine: Machine) -> Rows:
-    named = f" ({machine.compiler_name})" if machine.compiler_name else ""
-    quota = "no limit to their time" if machine.quota is None else f"the time of {machine.quota:g} of them"
-    load = "" if machine.load is None else f"; load {machine.load:g}"
+def _machine(facts: Facts) -> Rows:
+    named = f" ({facts.compiler_name})" if facts.compiler_name else ""
+    load = "" if facts.load is None else f"; load {facts.load:g}"
+    blas = [
+        f"{library['internal_api']} {library['version']}, {count(library['num_threads'], 'thread')} "
+        f"({library.get('threading_layer', 'unknown layer')}), {library['filepath']}"
+        for library in facts.blas or []
+    ]
+    driver = facts.cuda_driver
     return [
-        ("system", machine.system),
-        ("CPU", f"{machine.processor}{named}"),
-        ("features", " ".join(machine.features) or "unknown"),
-        ("vectors", f"{machine.vector_bits} bits"),
-        ("CPUs", f"{machine.cpus}, of which this process may use {machine.allowed}, {quota}{load}"),
+        ("system", facts.system),
+        ("CPU", f"{facts.processor}{named}"),
+        ("features", " ".join(facts.features) or "unknown"),
+        ("vectors", f"{facts.vector_bits} bits"),
+        ("CPUs", f"{facts.cpus}, {facts.allowed} for this process{load}"),
+        *[("BLAS", line) for line in (blas or ["none"] if facts.blas is not None else [NO_BLAS])],
+        ("CUDA", f"driver {driver}; tracejit uses the CPU only" if driver else "no NVIDIA driver"),
     ]
 
 
-def _blas(found: Sequence[Blas]) -> Rows:
-    rows = []
-    for blas in found:
-        threads = "" if blas.threads is None else f", {count(blas.threads, 'thread')}"
-        layer = f" ({blas.layer})" if blas.layer else ""
-        rows.append((blas.package, f"{blas.name} {blas.version}{threads}{layer}"))
-    return rows
-
-
-def _cuda(cuda: Cuda) -> str:
-    if not cuda.devices and cuda.driver is None:
-        return "no NVIDIA device"
-    devices = ", ".join(cuda.devices) or "no device"
-    return f"{devices}; driver {cuda.driver or 'unknown'}; this version of tracejit runs on the CPU only"
-
-
-def _cache(cache: CacheFolder) -> Rows:
-    info = cache.info
-    why = "TRACEJIT_CACHE=off" if info.setting == "off" else info.problem
-    owner = f"{cache.owner}, mode {cache.mode}" if cache.exists else "made when something is kept"
-    good = (
-        ""
-        if cache.damaged is None
-        else "; all good"
-        if not cache.damaged
-        else f"; {len(cache.damaged)} damaged"
-    )
-    free = "unknown" if cache.free_bytes is None else f"{size(cache.free_bytes)} free"
+def _cache(facts: Facts) -> Rows:
+    cache = facts.cache
+    problem = "TRACEJIT_CACHE=off" if cache.setting == "off" else cache.problem
     return [
-        ("folder", info.folder),
-        ("used", "yes" if why is None else f"no: {why}"),
-        ("owner", owner),
-        ("kernels", f"{info.kernels}, {size(info.kernel_bytes)} of {size(info.limit_bytes)}{good}"),
-        ("programs", str(info.programs)),
-        ("disk", f"{free}, {cache.filesystem or 'unknown kind'}"),
+        ("folder", cache.folder),
+        ("used", "yes" if problem is None else f"no: {problem}"),
+        ("kernels", f"{cache.kernels}, {size(cache.kernel_bytes)} of {size(cache.limit_bytes)}"),
+        ("programs", str(cache.programs)),
     ]
 
 
-def _settings(facts: Facts) -> Rows:
-    rows = []
-    for setting in facts.settings:
-        name, value = setting.name, setting.value
-        if name == "flush_denormals":
-            name, value = "denormals", "flushed" if value else "kept"
-        elif value is None:
-            value = "the system's place"
-        elif isinstance(value, bool):
-            value = int(value)  # as the variable has it
-        rows.append((name, f"{value} ({setting.source})"))
-    return rows
+def _shown(value: object) -> str:
+    """Return the value of a setting as its environment variable has it."""
+    if value is None:
+        return "the system's cache folder"
+    return str(int(value) if isinstance(value, bool) else value)
 
 
-def _tried(trial: Trial) -> Rows:
-    compiling, step, threads = trial.compiling, trial.step, trial.threads
-    if compiling.error is not None:
-        return [("compiling", compiling.error)]
-    rows = [
+def _trial(trial: Trial) -> Rows:
+    if trial.error is not None:
+        return [("training step", f"failed: {trial.error}")]
+    return [
         (
-            "compiling",
-            f"Numba imported in {compiling.numba_ms} ms, a kernel compiled in {compiling.kernel_ms} ms",
-        )
+            "training step",
+            f"{count(trial.compiled, 'kernel')} compiled in {trial.compile_ms} ms",
+        ),
+        ("replay", f"{trial.replay_us} us; the plain function takes {trial.uncompiled_us} us"),
+        ("result", "as the plain function's" if trial.difference is None else trial.difference),
     ]
-    assert step is not None and threads is not None
-    if step.error is not None:
-        rows.append(("step", step.error))
-    else:
-        rows += [
-            ("step", f"recorded in {step.record_ms} ms, built in {step.build_ms} ms, {count(step.kernels, 'kernel')} "
-             f"compiled in {step.compile_ms} ms, loaded again in {step.load_ms} ms"),
-            ("replay", f"{step.replay_us} us, uncompiled {step.uncompiled_us} us"),
-            ("result", "as uncompiled" if step.difference is None else step.difference),
-        ]  # fmt: skip
-    if threads.error is not None:
-        rows.append(("threads", threads.error))
-    elif threads.speedup is None:
-        rows.append(("threads", "one"))
-    else:
-        rows.append(("threads", f"{threads.threads}, {threads.speedup:g} times as fast as one; there and back in "
-                     f"{threads.round_trip_us} us"))  # fmt: skip
-    return rows
 
 
 def _summary(findings: Sequence[Finding]) -> str:
     levels = [finding.level for finding in findings]
     broken, slow, notes = (levels.count(level) for level in (BROKEN, SLOW, NOTE))
     if broken:
-        return f"{count(broken, 'thing')} {'is' if broken == 1 else 'are'} broken."
+        return f"Broken: {count(broken, 'finding')}."
     if slow or notes:
         slows = "slows" if slow == 1 else "slow"
-        return f"It works; {count(slow, 'thing')} that {slows} it down, {count(notes, 'note')}."
+        return f"It works; {count(slow, 'finding')} that {slows} it down, {count(notes, 'note')}."
     return "It works, and nothing slows it down."
