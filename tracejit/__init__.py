@@ -27,6 +27,7 @@ from tracejit.errors import (
 )
 from tracejit.export.loader import LoadedFunction, load
 from tracejit.export.writer import Exported, export
+from tracejit.functions import methods
 from tracejit.functions.activations import (
     gelu,
     leakyrelu,
@@ -202,6 +203,8 @@ from tracejit.functions.reductions import (
 )
 from tracejit.functions.rng import Generator, RngState
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+
+methods.install()
 
 __all__ = [
     "AcceleratedFunction",

@@ -1,24 +1,64 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlarray: an array with labels, whose operations are recorded while a trace is open.
 
-Operators, methods and NumPy's protocols lead to the functions of the toolbox, and those to trace.apply.
+The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is
+written in terms of dlarrays, so it stands above this file and installs the methods that are functions of it:
+functions/methods.py. They are declared below for type checkers.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 import numpy as np
 
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
-from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.ir import Value
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util import html
 
 _new = object.__new__
-_apply: Callable[..., "dlarray"] = recorder.apply
+apply: Callable[..., "dlarray"] = recorder.apply
+"""The door, recorder.apply, for ops of one result."""
+wrap: Callable[..., "dlarray"] = recorder.wrap
+as_array: Callable[..., "dlarray"] = recorder.as_array
+_Unary = Callable[["dlarray"], "dlarray"]
+_Binary = Callable[["dlarray", Any], "dlarray"]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _unary(name: str, op: str) -> _Unary:
+    """Return the method ``__name__`` that applies an op."""
+
+    def operator(self: "dlarray") -> "dlarray":
+        return apply(op, self)
+
+    return _named(operator, f"__{name}__")
+
+
+def _binary(name: str, op: str) -> tuple[_Binary, _Binary]:
+    """Return the methods ``__name__`` and ``__rname__`` that apply an op to an array and another operand."""
+
+    def reflected(self: "dlarray", other: Any) -> "dlarray":
+        return apply(op, other, self)
+
+    return _comparison(name, op), _named(reflected, f"__r{name}__")
+
+
+def _comparison(name: str, op: str) -> _Binary:
+    """Return the method ``__name__`` that applies an op; Python reflects comparisons by itself."""
+
+    def operator(self: "dlarray", other: Any) -> "dlarray":
+        return apply(op, self, other)
+
+    return _named(operator, f"__{name}__")
+
+
+def _named(method: _Method, name: str) -> _Method:
+    method.__name__, method.__qualname__ = name, f"dlarray.{name}"
+    method.__annotations__.pop("self")
+    return method
 
 
 @final
@@ -110,11 +150,6 @@ class dlarray:
         """Bytes of all elements."""
         return self._data.nbytes
 
-    @property
-    def T(self) -> "dlarray":  # noqa: N802 - as ndarray has it
-        """The array with its axes, and their labels, in reverse order."""
-        return movement.transpose(self)
-
     def __len__(self) -> int:
         if not self._data.ndim:
             raise ArgumentError("len(): a scalar dlarray has no length; its size is 1.")
@@ -191,7 +226,7 @@ class dlarray:
         if index:
             if recorder.steers(self):
                 flat = len(index) == 1 and self._data.ndim > 1
-                return (movement.ravel(self) if flat else self)[index].item()
+                return (self.ravel() if flat else self)[index].item()
             return recorder.need_value(self, "item()").item(*index)
         return self._single("item()").item()
 
@@ -238,134 +273,6 @@ class dlarray:
             )
         return (dlarray, (self._data, self._format))
 
-    # NumPy's protocols
-
-    __array_priority__ = 1000.0
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        return numpy_api.call_ufunc(ufunc, method, inputs, options)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        return numpy_api.call_function(function, args, options)
-
-    # Operators
-
-    def __pos__(self) -> "dlarray":
-        return self
-
-    def __neg__(self) -> "dlarray":
-        return _apply("neg", self)
-
-    def __abs__(self) -> "dlarray":
-        return _apply("abs", self)
-
-    def __invert__(self) -> "dlarray":
-        return _apply("invert", self)
-
-    def __round__(self, decimals: int = 0) -> "dlarray":
-        return elementwise.round(self, decimals)
-
-    def __add__(self, other: Any) -> "dlarray":
-        return _apply("add", self, other)
-
-    def __radd__(self, other: Any) -> "dlarray":
-        return _apply("add", other, self)
-
-    def __sub__(self, other: Any) -> "dlarray":
-        return _apply("sub", self, other)
-
-    def __rsub__(self, other: Any) -> "dlarray":
-        return _apply("sub", other, self)
-
-    def __mul__(self, other: Any) -> "dlarray":
-        return _apply("mul", self, other)
-
-    def __rmul__(self, other: Any) -> "dlarray":
-        return _apply("mul", other, self)
-
-    def __truediv__(self, other: Any) -> "dlarray":
-        return _apply("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> "dlarray":
-        return _apply("div", other, self)
-
-    def __floordiv__(self, other: Any) -> "dlarray":
-        return _apply("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Any) -> "dlarray":
-        return _apply("floordiv", other, self)
-
-    def __mod__(self, other: Any) -> "dlarray":
-        return _apply("mod", self, other)
-
-    def __rmod__(self, other: Any) -> "dlarray":
-        return _apply("mod", other, self)
-
-    def __pow__(self, other: Any) -> "dlarray":
-        return elementwise.power(self, other)
-
-    def __rpow__(self, other: Any) -> "dlarray":
-        return _apply("pow", other, self)
-
-    def __matmul__(self, other: Any) -> "dlarray":
-        return linear.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> "dlarray":
-        return linear.matmul(other, self)
-
-    def __and__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_and", other, self)
-
-    def __or__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_or", other, self)
-
-    def __xor__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> "dlarray":
-        return _apply("bitwise_xor", other, self)
-
-    def __eq__(self, other: Any) -> "dlarray":  # type: ignore[override]
-        return _apply("equal", self, other)
-
-    def __ne__(self, other: Any) -> "dlarray":  # type: ignore[override]
-        return _apply("not_equal", self, other)
-
-    def __lt__(self, other: Any) -> "dlarray":
-        return _apply("less", self, other)
-
-    def __le__(self, other: Any) -> "dlarray":
-        return _apply("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> "dlarray":
-        return _apply("greater", self, other)
-
-    def __ge__(self, other: Any) -> "dlarray":
-        return _apply("greater_equal", self, other)
-
-    __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
-
-    def __getitem__(self, key: Any) -> "dlarray":
-        return indexing.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        result = indexing.setitem(self, key, value)
-        self._data = result._data
-        self._format = result._format
-        self._value = result._value
-
-    # Methods of ndarray
-
-    def astype(self, dtype: Any) -> "dlarray":
-        """Return the array in another dtype; see cast."""
-        return elementwise.cast(self, dtype)
-
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
         # A recorded array is never written, and a copy of its data would not be what the tape holds.
@@ -373,101 +280,74 @@ class dlarray:
             self._data if self._value is not None else self._data.copy(), self._format, self._value
         )
 
-    def clip(self, min: Any = None, max: Any = None) -> "dlarray":
-        """Return the array limited to [min, max]; see clip."""
-        return elementwise.clip(self, min, max)
+    # Operators that are one op: each calls the door with the name of that op.
 
-    def round(self, decimals: int = 0) -> "dlarray":
-        """Return the array rounded to `decimals` places; see round."""
-        return elementwise.round(self, decimals)
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the sum over `axis`; see sum."""
-        return reductions.sum(self, axis=axis, keepdims=keepdims)
+    def __pos__(self) -> "dlarray":
+        return self
 
-    def prod(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the product over `axis`; see prod."""
-        return reductions.prod(self, axis=axis, keepdims=keepdims)
+    def __rpow__(self, other: Any) -> "dlarray":
+        return apply("pow", other, self)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the mean over `axis`; see mean."""
-        return reductions.mean(self, axis=axis, keepdims=keepdims)
+    __neg__ = _unary("neg", "neg")
+    __abs__ = _unary("abs", "abs")
+    __invert__ = _unary("invert", "invert")
+    __add__, __radd__ = _binary("add", "add")
+    __sub__, __rsub__ = _binary("sub", "sub")
+    __mul__, __rmul__ = _binary("mul", "mul")
+    __truediv__, __rtruediv__ = _binary("truediv", "div")
+    __floordiv__, __rfloordiv__ = _binary("floordiv", "floordiv")
+    __mod__, __rmod__ = _binary("mod", "mod")
+    __and__, __rand__ = _binary("and", "bitwise_and")
+    __or__, __ror__ = _binary("or", "bitwise_or")
+    __xor__, __rxor__ = _binary("xor", "bitwise_xor")
+    __eq__ = _comparison("eq", "equal")  # type: ignore[assignment]
+    __ne__ = _comparison("ne", "not_equal")  # type: ignore[assignment]
+    __lt__ = _comparison("lt", "less")
+    __le__ = _comparison("le", "less_equal")
+    __gt__ = _comparison("gt", "greater")
+    __ge__ = _comparison("ge", "greater_equal")
 
-    def var(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
-        """Return the variance over `axis`; see var."""
-        return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
+    # Methods that are functions of the toolbox: functions/methods.py, which stands above this file, installs them.
 
-    def std(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
-        """Return the standard deviation over `axis`; see std."""
-        return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
+    if TYPE_CHECKING:
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the largest element over `axis`; see max."""
-        return reductions.max(self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the smallest element over `axis`; see min."""
-        return reductions.min(self, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return whether any element over `axis` is true; see any."""
-        return reductions.any(self, axis=axis, keepdims=keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return whether all elements over `axis` are true; see all."""
-        return reductions.all(self, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the index of the largest element along `axis`; see argmax."""
-        return reductions.argmax(self, axis=axis, keepdims=keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> "dlarray":
-        """Return the index of the smallest element along `axis`; see argmin."""
-        return reductions.argmin(self, axis=axis, keepdims=keepdims)
-
-    def cumsum(self, axis: Any = None) -> "dlarray":
-        """Return the running sums along `axis`; see cumsum."""
-        return reductions.cumsum(self, axis=axis)
-
-    def dot(self, other: Any) -> "dlarray":
-        """Return the dot product with `other`; see dot."""
-        return linear.dot(self, other)
-
-    def reshape(self, *shape: Any, order: Literal["C"] = "C") -> "dlarray":
-        """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
-        if order != "C":
-            raise ArgumentError(
-                f"reshape: order must be 'C', not {order!r}; transpose around the reshape instead."
-            )
-        return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-    def ravel(self) -> "dlarray":
-        """Return the elements along one axis."""
-        return movement.ravel(self)
-
-    def flatten(self) -> "dlarray":
-        """Return the elements along one axis."""
-        return movement.ravel(self)
-
-    def transpose(self, *axes: Any) -> "dlarray":
-        """Return the array with its axes, and their labels, in another order; see transpose."""
-        return movement.transpose(self, axes[0] if len(axes) == 1 else axes or None)
-
-    def swapaxes(self, axis1: Any, axis2: Any) -> "dlarray":
-        """Return the array with two axes, and their labels, exchanged; see swapaxes."""
-        return movement.swapaxes(self, axis1, axis2)
-
-    def squeeze(self, axis: Any = None) -> "dlarray":
-        """Return the array without its axes of size 1; see squeeze."""
-        return movement.squeeze(self, axis)
-
-    def repeat(self, repeats: int, axis: Any = None) -> "dlarray":
-        """Return the array with each element repeated; see repeat."""
-        return movement.repeat(self, repeats, axis)
-
-    def take(self, indices: Any, axis: Any = None) -> "dlarray":
-        """Return the elements at `indices` along `axis`; see take."""
-        return indexing.take(self, indices, axis)
+        @property
+        def T(self) -> "dlarray": ...  # noqa: N802 - as ndarray has it
+        def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...
+        def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any: ...
+        def __round__(self, decimals: int = 0) -> "dlarray": ...
+        def __pow__(self, other: Any) -> "dlarray": ...
+        def __matmul__(self, other: Any) -> "dlarray": ...
+        def __rmatmul__(self, other: Any) -> "dlarray": ...
+        def __getitem__(self, key: Any) -> "dlarray": ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def astype(self, dtype: Any) -> "dlarray": ...
+        def clip(self, min: Any = None, max: Any = None) -> "dlarray": ...
+        def round(self, decimals: int = 0) -> "dlarray": ...
+        def sum(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def prod(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def mean(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def var(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray": ...
+        def std(self, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray": ...
+        def max(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def min(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def any(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def all(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def argmax(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def argmin(self, axis: Any = None, keepdims: bool = False) -> "dlarray": ...
+        def cumsum(self, axis: Any = None) -> "dlarray": ...
+        def dot(self, other: Any) -> "dlarray": ...
+        def reshape(self, *shape: Any, order: Literal["C"] = "C") -> "dlarray": ...
+        def ravel(self) -> "dlarray": ...
+        def flatten(self) -> "dlarray": ...
+        def transpose(self, *axes: Any) -> "dlarray": ...
+        def swapaxes(self, axis1: Any, axis2: Any) -> "dlarray": ...
+        def squeeze(self, axis: Any = None) -> "dlarray": ...
+        def repeat(self, repeats: int, axis: Any = None) -> "dlarray": ...
+        def take(self, indices: Any, axis: Any = None) -> "dlarray": ...
 
 
 recorder.register_array_class(dlarray)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.array import apply, as_array
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.creation import zeros_like
 from tracejit.functions.formats import describe, in_dtype
@@ -92,7 +93,7 @@ def adamupdate(
         dtype = p._data.dtype
         m = m * keep_mean[dtype] + g * add_mean[dtype]
         v = v * keep_square[dtype] + _square(g) * add_square[dtype]
-        return p - m * rate[dtype] / (recorder.apply("sqrt", v) + offset[dtype]), m, v
+        return p - m * rate[dtype] / (apply("sqrt", v) + offset[dtype]), m, v
 
     updated = [update(*leaves) for leaves in zip(arrays, slopes, means, squares, strict=True)]
     p, m, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(3))
@@ -185,7 +186,7 @@ def rmspropupdate(
     def update(p: Any, g: Any, v: Any) -> tuple[Any, Any]:
         dtype = p._data.dtype
         v = v * keep[dtype] + _square(g) * add[dtype]
-        return p - g * rate[dtype] / (recorder.apply("sqrt", v) + offset[dtype]), v
+        return p - g * rate[dtype] / (apply("sqrt", v) + offset[dtype]), v
 
     updated = [update(*leaves) for leaves in zip(arrays, slopes, squares, strict=True)]
     p, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(2))
@@ -254,12 +255,12 @@ class _Cast:
 def _scalar(where: str, name: str, x: Any) -> Any:
     """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
     if recorder.is_number(x):  # an argument that varies
-        return in_dtype(recorder.as_array(x), _FLOAT64)
+        return in_dtype(as_array(x), _FLOAT64)
     if isinstance(x, (int, float, np.number)):
         return float(x)
     if not hasattr(type(x), "__dlpack__"):
         raise ArgumentError(f"{where}: {name} must be a number or a scalar array, not {x!r:.80}.")
-    array = recorder.as_array(x, where)
+    array = as_array(x, where)
     if array._data.size != 1:
         raise DimsError(f"{where}: {name} is of {describe(array)}; expected a scalar.")
     return in_dtype(reshaped(relabel(array, None), (), None), _FLOAT64)
@@ -274,23 +275,23 @@ def _one_minus_power(base: Any, exponent: Any) -> Any:
             return 1.0
         base = math.log(base)
     else:
-        base = recorder.apply("log", base)
+        base = apply("log", base)
     product = base * exponent
-    return -math.expm1(product) if type(product) is float else -recorder.apply("expm1", product)
+    return -math.expm1(product) if type(product) is float else -apply("expm1", product)
 
 
 def _sqrt(x: Any) -> Any:
-    return math.sqrt(x) if type(x) is float else recorder.apply("sqrt", x)
+    return math.sqrt(x) if type(x) is float else apply("sqrt", x)
 
 
 def _square(x: Any) -> Any:
-    return recorder.apply("square", x)
+    return apply("square", x)
 
 
 def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list[list[Any]]]:
     """Return the leaves of `params` and of the containers that go with it, in the dtypes of `params`."""
     leaves, treedef = tree.flatten(params)
-    arrays = [recorder.as_array(leaf, where) for leaf in leaves]
+    arrays = [as_array(leaf, where) for leaf in leaves]
     for number, array in enumerate(arrays):
         if array._data.dtype.kind != "f":
             raise DTypeError(
@@ -302,9 +303,7 @@ def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list
         if name != "grads" and (other is None or (type(other) is list and not other)):
             columns.append([zeros_like(array) for array in arrays])
             continue
-        column = [
-            recorder.as_array(leaf, where) for leaf in _same_structure(where, treedef, "params", other, name)
-        ]
+        column = [as_array(leaf, where) for leaf in _same_structure(where, treedef, "params", other, name)]
         for number, (array, p) in enumerate(zip(column, arrays, strict=True)):
             if array._data.shape != p._data.shape or array._format not in (None, p._format):
                 raise DimsError(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import autodiff, tree
-from tracejit.array import dlarray
+from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
@@ -100,13 +100,13 @@ def _project(outputs: Any, seed: int, name: str) -> dlarray:
         raise ArgumentError(
             f"check_gradients: {name} returns no traced floating-point dlarray, so it has no gradient."
         )
-    total: Any = 0.0
+    total = as_array(0.0)
     for leaf in leaves:
         weights = rng.uniform(0.5, 1.5, leaf.shape).astype(leaf.dtype)
-        product = trace.apply("mul", leaf, weights)
+        product = apply("mul", leaf, weights)
         axes = tuple(range(leaf.ndim))
-        total = total + trace.apply("sum", product, axes=axes, keepdims=False)
-    return total  # type: ignore[no-any-return]
+        total = total + apply("sum", product, axes=axes, keepdims=False)
+    return total
 
 
 def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int) -> _Recorded:
@@ -119,7 +119,7 @@ def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int
             if not hasattr(type(leaf), "__dlpack__"):
                 inputs.append(leaf)
             else:
-                array = trace.as_array(leaf, "check_gradients")
+                array = as_array(leaf, "check_gradients")
                 if array.dtype.kind == "f":
                     array = dlarray._wrap(array._data.astype(np.float64), array.format, None)
                     variables.append(len(arrays))

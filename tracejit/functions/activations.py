@@ -2,21 +2,16 @@
 """Activations: functions of each element (relu, sigmoid, gelu, ...) and of each channel vector (softmax)."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tracejit.array import apply, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import describe, floating, labelled, need_labels
 from tracejit.functions.movement import relabel
-from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
-
-_apply = recorder.apply
 
 
-def relu(x: Any) -> "dlarray":
+def relu(x: Any) -> dlarray:
     """Return max(x, 0), NaN where x is NaN.
 
     Args:
@@ -33,10 +28,10 @@ def relu(x: Any) -> "dlarray":
         2 dlarray float64
         [0.  0.5]
     """
-    return _apply("relu", x)  # type: ignore[no-any-return]
+    return apply("relu", x)
 
 
-def leakyrelu(x: Any, scale: Any = 0.01) -> "dlarray":
+def leakyrelu(x: Any, scale: Any = 0.01) -> dlarray:
     """Return x where x > 0, and scale x elsewhere.
 
     Args:
@@ -55,10 +50,10 @@ def leakyrelu(x: Any, scale: Any = 0.01) -> "dlarray":
         [-0.1  0.5]
     """
     array = floating("leakyrelu", x)
-    return _apply("where", _apply("greater", array, 0.0), array, _apply("mul", array, scale))  # type: ignore[no-any-return]
+    return apply("where", apply("greater", array, 0.0), array, apply("mul", array, scale))
 
 
-def sigmoid(x: Any) -> "dlarray":
+def sigmoid(x: Any) -> dlarray:
     """Return y = 1 / (1 + exp(-x)), without overflow for any x.
 
     Args:
@@ -75,10 +70,10 @@ def sigmoid(x: Any) -> "dlarray":
         3 dlarray float64
         [0.  0.5 1. ]
     """
-    return _apply("sigmoid", x)  # type: ignore[no-any-return]
+    return apply("sigmoid", x)
 
 
-def softplus(x: Any) -> "dlarray":
+def softplus(x: Any) -> dlarray:
     """Return log(1 + exp(x)), without overflow for any x and exact for very negative x.
 
     Args:
@@ -94,10 +89,10 @@ def softplus(x: Any) -> "dlarray":
         >>> tj.softplus([-1000.0, 0.0, 1000.0]).tolist()
         [0.0, 0.6931471805599453, 1000.0]
     """
-    return _apply("softplus", x)  # type: ignore[no-any-return]
+    return apply("softplus", x)
 
 
-def gelu(x: Any, *, approximation: str = "none") -> "dlarray":
+def gelu(x: Any, *, approximation: str = "none") -> dlarray:
     """Return the Gaussian error linear unit, x times the probability that a standard normal is below x.
 
     Args:
@@ -118,17 +113,17 @@ def gelu(x: Any, *, approximation: str = "none") -> "dlarray":
     """
     array = floating("gelu", x)
     if approximation == "none":
-        twice = _apply("add", _apply("erf", _apply("mul", array, math.sqrt(0.5))), 1.0)
+        twice = apply("add", apply("erf", apply("mul", array, math.sqrt(0.5))), 1.0)
     elif approximation == "tanh":
         root = math.sqrt(2 / math.pi)
-        factor = _apply("add", _apply("mul", _apply("square", array), 0.044715 * root), root)
-        twice = _apply("add", _apply("tanh", _apply("mul", array, factor)), 1.0)
+        factor = apply("add", apply("mul", apply("square", array), 0.044715 * root), root)
+        twice = apply("add", apply("tanh", apply("mul", array, factor)), 1.0)
     else:
         raise ArgumentError(f'gelu: approximation must be "none" or "tanh", not {approximation!r}.')
-    return _apply("mul", _apply("mul", array, 0.5), twice)  # type: ignore[no-any-return]
+    return apply("mul", apply("mul", array, 0.5), twice)
 
 
-def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> "dlarray":
+def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlarray:
     """Return y = exp(x) / sum(exp(x)), the sum over the channels, without overflow.
 
     Args:
@@ -154,13 +149,13 @@ def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> "dla
     """
     array, axes = _channels("softmax", x, axis, data_format)
     if not array._data.size:
-        return array  # type: ignore[no-any-return]
-    powers = _apply("exp", _shifted(array, axes))
+        return array
+    powers = apply("exp", _shifted(array, axes))
     # One division for each sum: products are several times faster.
-    return _apply("mul", powers, _apply("reciprocal", _apply("sum", powers, axes=axes, keepdims=True)))  # type: ignore[no-any-return]
+    return apply("mul", powers, apply("reciprocal", apply("sum", powers, axes=axes, keepdims=True)))
 
 
-def logsoftmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> "dlarray":
+def logsoftmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlarray:
     """Return log(softmax(x)) = x - log(sum(exp(x))), exact where softmax is 0.
 
     Args:
@@ -183,19 +178,19 @@ def logsoftmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> "
         >>> tj.logsoftmax(tj.dlarray([[0.0, 1000.0]], "BC")).tolist()
         [[-1000.0, 0.0]]
     """
-    return logsoftmax_over(*_channels("logsoftmax", x, axis, data_format))  # type: ignore[no-any-return]
+    return logsoftmax_over(*_channels("logsoftmax", x, axis, data_format))
 
 
-def logsoftmax_over(array: Any, axes: tuple[int, ...]) -> Any:
+def logsoftmax_over(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return logsoftmax of a floating-point array over axes by number."""
     if not array._data.size:
         return array
     shifted = _shifted(array, axes)
-    total = _apply("sum", _apply("exp", shifted), axes=axes, keepdims=True)
-    return _apply("sub", shifted, _apply("log", total))
+    total = apply("sum", apply("exp", shifted), axes=axes, keepdims=True)
+    return apply("sub", shifted, apply("log", total))
 
 
-def _channels(function: str, x: Any, axis: Any, data_format: str | None) -> tuple[Any, tuple[int, ...]]:
+def _channels(function: str, x: Any, axis: Any, data_format: str | None) -> tuple[dlarray, tuple[int, ...]]:
     """Return `x` as a floating-point array with the format of the result, and the axes of its channels."""
     if axis is not None:
         if data_format is not None:
@@ -216,8 +211,8 @@ def _channels(function: str, x: Any, axis: Any, data_format: str | None) -> tupl
     return floating(function, array if formatted else relabel(array, None)), (place,)
 
 
-def _shifted(array: Any, axes: tuple[int, ...]) -> Any:
+def _shifted(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return `array` less its largest element over `axes`, so that exp does not overflow."""
     # The results do not depend on the shift, so that no derivative is taken through it.
-    largest = _apply("stop_gradient", _apply("max", array, axes=axes, keepdims=True))
-    return _apply("sub", array, largest)
+    largest = apply("stop_gradient", apply("max", array, axes=axes, keepdims=True))
+    return apply("sub", array, largest)

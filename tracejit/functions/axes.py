@@ -5,10 +5,10 @@ import operator
 from collections import Counter
 from typing import Any
 
+from tracejit.array import apply, dlarray, wrap
 from tracejit.aval import LABELS, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.ops.reduce import reduced_format, reduced_shape
-from tracejit.record import recorder
 
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
@@ -109,10 +109,10 @@ def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:
     return tuple(axis for axis, label in enumerate(format) if label in wanted)
 
 
-def drop_axes(array: Any, axes: tuple[int, ...]) -> Any:
+def drop_axes(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return `array` without `axes`, which have size 1, and without their labels."""
     if not axes:
         return array
     shape = reduced_shape(array._data.shape, axes, False)
-    flat = recorder.apply("reshape", array, shape=shape)
-    return recorder.wrap(flat._data, reduced_format(array._format, axes, False), flat._value)
+    flat = apply("reshape", array, shape=shape)
+    return wrap(flat._data, reduced_format(array._format, axes, False), flat._value)

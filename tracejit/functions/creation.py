@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """New arrays: zeros, ones, full, eye, arange and their ..._like forms."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import check_dtype, check_format
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.record import recorder
 
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
-
-def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> "dlarray":
+def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> dlarray:
     """Return an array of zeros.
 
     Args:
@@ -41,7 +39,7 @@ def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any
     )
 
 
-def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> "dlarray":
+def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> dlarray:
     """Return an array of ones.
 
     Args:
@@ -68,7 +66,7 @@ def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any 
 
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, format: str | None = None, *, like: Any = None
-) -> "dlarray":
+) -> dlarray:
     """Return an array whose elements are all `fill_value`; the sum of ct for a traced `fill_value`.
 
     Args:
@@ -93,12 +91,12 @@ def full(
          [7. 7.]]
     """
     sizes = sizes_of("full", shape)
-    value = recorder.as_array(fill_value, "full")
+    value = as_array(fill_value, "full")
     wanted = value.dtype if dtype is None and like is None else dtype_of("full", dtype, like)
     if value.dtype != wanted:
-        value = recorder.apply("cast", value, dtype=wanted)
+        value = apply("cast", value, dtype=wanted)
     if value.shape != sizes:
-        value = recorder.apply("broadcast_to", recorder.wrap(value._data, None, value._value), shape=sizes)
+        value = apply("broadcast_to", wrap(value._data, None, value._value), shape=sizes)
     return with_format("full", value._data, format, like, value._value)
 
 
@@ -110,7 +108,7 @@ def eye(
     format: str | None = None,
     *,
     like: Any = None,
-) -> "dlarray":
+) -> dlarray:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
@@ -147,7 +145,7 @@ def arange(
     format: str | None = None,
     *,
     like: Any = None,
-) -> "dlarray":
+) -> dlarray:
     """Return the numbers from `start` up to but not including `stop`, `step` apart.
 
     Args:
@@ -187,7 +185,7 @@ def arange(
     return with_format("arange", data, format, like)
 
 
-def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
+def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     """Return zeros with the sizes, the format and the dtype of `x`.
 
     Args:
@@ -204,11 +202,11 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
         2(B) dlarray float64
         [0. 0.]
     """
-    like = recorder.as_array(x, "zeros_like")
+    like = as_array(x, "zeros_like")
     return zeros(like.shape if shape is None else shape, dtype, like=like)
 
 
-def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
+def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     """Return ones with the sizes, the format and the dtype of `x`.
 
     Args:
@@ -225,11 +223,11 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
         2(B) dlarray float64
         [1. 1.]
     """
-    like = recorder.as_array(x, "ones_like")
+    like = as_array(x, "ones_like")
     return ones(like.shape if shape is None else shape, dtype, like=like)
 
 
-def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> "dlarray":
+def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> dlarray:
     """Return `fill_value` throughout, with the sizes, the format and the dtype of `x`.
 
     Args:
@@ -247,7 +245,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         2(B) dlarray float64
         [3. 3.]
     """
-    like = recorder.as_array(x, "full_like")
+    like = as_array(x, "full_like")
     return full(like.shape if shape is None else shape, fill_value, dtype, like=like)
 
 
@@ -270,7 +268,7 @@ def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
     if dtype is None:
         if like is None:
             return np.dtype(np.float64)
-        return recorder.as_array(like, where).dtype  # type: ignore[no-any-return]
+        return as_array(like, where).dtype
     try:
         wanted = np.dtype(dtype)
     except TypeError:
@@ -280,10 +278,10 @@ def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
     return check_dtype(where, wanted)
 
 
-def with_format(where: str, data: np.ndarray, format: str | None, like: Any, value: Any = None) -> "dlarray":
+def with_format(where: str, data: np.ndarray, format: str | None, like: Any, value: Any = None) -> dlarray:
     """Return an array with a format, or with that of `like` if the sizes are the same."""
     if format is not None:
         format = check_format(where, format, data.ndim)
     elif recorder.is_array(like) and like._data.shape == data.shape:
         format = like._format
-    return recorder.wrap(data, format, value)  # type: ignore[no-any-return]
+    return wrap(data, format, value)

@@ -2,20 +2,17 @@
 """fullyconnect: one weighted sum of all channels for each output."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped
-from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
 _OBSERVED = "BT"  # the labels of axes that stay; all others are summed over
 
 
-def fullyconnect(x: Any, weights: Any, bias: Any = None, *, data_format: str | None = None) -> "dlarray":
+def fullyconnect(x: Any, weights: Any, bias: Any = None, *, data_format: str | None = None) -> dlarray:
     """Return weights times the channels of `x`, plus bias, for every observation and time step.
 
     Args:
@@ -63,29 +60,29 @@ def fullyconnect(x: Any, weights: Any, bias: Any = None, *, data_format: str | N
     plain = relabel(array, None)
     if channels == tuple(range(len(channels))):  # channels first: weights x
         flat = reshaped(plain, (count, rows), None)
-        y = recorder.apply("matmul", matrix, flat)
+        y = apply("matmul", matrix, flat)
         if column is not None:
-            y = recorder.apply("add", y, reshaped(column, (outputs, 1), None))
+            y = apply("add", y, reshaped(column, (outputs, 1), None))
         y = reshaped(y, (outputs, *(shape[axis] for axis in others)), None)
         at = 0
     else:  # channels last, if need be after a permutation: x weights'
         flat = reshaped(permuted(plain, others + channels), (rows, count), None)
-        y = recorder.apply("matmul", flat, recorder.apply("transpose", matrix, axes=(1, 0)))
+        y = apply("matmul", flat, apply("transpose", matrix, axes=(1, 0)))
         if column is not None:
-            y = recorder.apply("add", y, column)
+            y = apply("add", y, column)
         y = reshaped(y, (*(shape[axis] for axis in others), outputs), None)
         at = len(others)
     order = list(range(at)) + list(range(at + 1, len(kept)))
     order.insert(kept.index(place), at)
-    return relabel(permuted(y, tuple(order)), result_format if formatted else None)  # type: ignore[no-any-return]
+    return relabel(permuted(y, tuple(order)), result_format if formatted else None)
 
 
 def _sizes(array: Any) -> str:
     return "x".join(map(str, array._data.shape))
 
 
-def _weights(weights: Any, format: str, x: Any, count: int) -> Any:
-    matrix = relabel(recorder.as_array(weights, "fullyconnect"), None)
+def _weights(weights: Any, format: str, x: Any, count: int) -> dlarray:
+    matrix = relabel(as_array(weights, "fullyconnect"), None)
     shape = matrix._data.shape
     if len(shape) != 2 or shape[1] != count:
         found = f"have {shape[1]} columns" if len(shape) == 2 else f"are of {describe(matrix)}"
@@ -97,10 +94,10 @@ def _weights(weights: Any, format: str, x: Any, count: int) -> Any:
     return matrix
 
 
-def _bias(bias: Any, outputs: int) -> Any:
+def _bias(bias: Any, outputs: int) -> dlarray | None:
     if bias is None:
         return None
-    vector = relabel(recorder.as_array(bias, "fullyconnect"), None)
+    vector = relabel(as_array(bias, "fullyconnect"), None)
     if vector._data.size != outputs or max(vector._data.shape, default=1) != outputs:
         raise DimsError(
             f"fullyconnect: bias is of {describe(vector)}, but weights have {outputs} rows; bias must be "

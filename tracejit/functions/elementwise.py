@@ -7,22 +7,20 @@ documentation, with the formula and the adjoint, is the docstring.
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import check_dtype
 from tracejit.errors import ArgumentError
 from tracejit.ops import OPS
 from tracejit.record import recorder
 
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
+Unary = Callable[[Any], dlarray]
+Binary = Callable[[Any, Any], dlarray]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-Unary = Callable[[Any], "dlarray"]
-Binary = Callable[[Any, Any], "dlarray"]
-
-_apply = recorder.apply
 _BOOL = np.dtype(bool)
 
 _ONE = """Return {doc}.
@@ -48,7 +46,7 @@ _TWO = """Return {doc}.
     """
 
 
-def _named(function: Any, name: str, op: str, text: str) -> Any:
+def _named(function: _Function, name: str, op: str, text: str) -> _Function:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text.format(doc=OPS[op].doc, numpy=name)
     return function
@@ -58,20 +56,20 @@ def _unary(name: str, op: str | None = None) -> Unary:
     """Return the public function of an op of one operand; `op` where its name is not NumPy's."""
     op = op or name
 
-    def function(x: Any) -> "dlarray":
-        return _apply(op, x)  # type: ignore[no-any-return]
+    def function(x: Any) -> dlarray:
+        return apply(op, x)
 
-    return _named(function, name, op, _ONE)  # type: ignore[no-any-return]
+    return _named(function, name, op, _ONE)
 
 
 def _binary(name: str, op: str | None = None) -> Binary:
     """Return the public function of an op of two operands; `op` where its name is not NumPy's."""
     op = op or name
 
-    def function(x: Any, y: Any) -> "dlarray":
-        return _apply(op, x, y)  # type: ignore[no-any-return]
+    def function(x: Any, y: Any) -> dlarray:
+        return apply(op, x, y)
 
-    return _named(function, name, op, _TWO)  # type: ignore[no-any-return]
+    return _named(function, name, op, _TWO)
 
 
 add = _binary("add")
@@ -136,7 +134,7 @@ isinf = _unary("isinf")
 isfinite = _unary("isfinite")
 
 
-def positive(x: Any) -> "dlarray":
+def positive(x: Any) -> dlarray:
     """Return x itself, as a dlarray; ct.
 
     >>> import tracejit as tj
@@ -144,10 +142,10 @@ def positive(x: Any) -> "dlarray":
     2 dlarray float64
     [ 1. -2.]
     """
-    return recorder.as_array(x, "positive")  # type: ignore[no-any-return]
+    return as_array(x, "positive")
 
 
-def power(x: Any, y: Any) -> "dlarray":
+def power(x: Any, y: Any) -> dlarray:
     """Return x ** y; ct y x**(y-1) (0 where y = 0), ct x**y log x (0 where x = 0 < y).
 
     Args:
@@ -167,11 +165,11 @@ def power(x: Any, y: Any) -> "dlarray":
         [1. 4. 9.]
     """
     if type(y) in (int, float) and y == 2 and recorder.is_array(x) and x._data.dtype.kind == "f":
-        return _apply("square", x)  # type: ignore[no-any-return]
-    return _apply("pow", x, y)  # type: ignore[no-any-return]
+        return apply("square", x)
+    return apply("pow", x, y)
 
 
-def where(condition: Any, x: Any, y: Any) -> "dlarray":
+def where(condition: Any, x: Any, y: Any) -> dlarray:
     """Return x where the condition holds and y elsewhere; ct masked by the condition.
 
     The way to write a decision on array values so that it is part of the trace. The cotangent is
@@ -195,14 +193,14 @@ def where(condition: Any, x: Any, y: Any) -> "dlarray":
         2 dlarray float64
         [-0.1  2. ]
     """
-    condition = recorder.as_array(condition, "where")
+    condition = as_array(condition, "where")
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
-        condition = _apply("cast", condition, dtype=_BOOL)
-    return _apply("where", condition, x, y)  # type: ignore[no-any-return]
+        condition = apply("cast", condition, dtype=_BOOL)
+    return apply("where", condition, x, y)
 
 
-def clip(x: Any, min: Any = None, max: Any = None) -> "dlarray":
+def clip(x: Any, min: Any = None, max: Any = None) -> dlarray:
     """Return minimum(maximum(x, min), max); ct where x lies between, half of it at a bound.
 
     Args:
@@ -222,15 +220,15 @@ def clip(x: Any, min: Any = None, max: Any = None) -> "dlarray":
         3 dlarray float64
         [-1.   0.5  1. ]
     """
-    result = recorder.as_array(x, "clip")
+    result = as_array(x, "clip")
     if min is not None:
-        result = _apply("maximum", result, min)
+        result = apply("maximum", result, min)
     if max is not None:
-        result = _apply("minimum", result, max)
-    return result  # type: ignore[no-any-return]
+        result = apply("minimum", result, max)
+    return result
 
 
-def round(x: Any, decimals: int = 0) -> "dlarray":
+def round(x: Any, decimals: int = 0) -> dlarray:
     """Return x rounded to `decimals` decimal places, halves to even; no derivative.
 
     Args:
@@ -251,20 +249,20 @@ def round(x: Any, decimals: int = 0) -> "dlarray":
     """
     if not isinstance(decimals, (int, np.integer)):
         raise ArgumentError(f"round: decimals must be an integer, not {decimals!r}.")
-    array = recorder.as_array(x, "round")
+    array = as_array(x, "round")
     if decimals == 0:
-        return array if array.dtype.kind in "iu" else _apply("rint", array)  # type: ignore[no-any-return]
+        return array if array.dtype.kind in "iu" else apply("rint", array)
     if array.dtype.kind != "f":
         if decimals > 0:
-            return array  # type: ignore[no-any-return]
+            return array
         return cast(round(cast(array, np.float64), decimals), array.dtype)
     scale = 10.0 ** math.fabs(decimals)
     if decimals > 0:
-        return _apply("div", _apply("rint", _apply("mul", array, scale)), scale)  # type: ignore[no-any-return]
-    return _apply("mul", _apply("rint", _apply("div", array, scale)), scale)  # type: ignore[no-any-return]
+        return apply("div", apply("rint", apply("mul", array, scale)), scale)
+    return apply("mul", apply("rint", apply("div", array, scale)), scale)
 
 
-def cast(x: Any, dtype: Any) -> "dlarray":
+def cast(x: Any, dtype: Any) -> dlarray:
     """Return x in another dtype; ct in the dtype of x (none through integers and bools).
 
     Args:
@@ -288,13 +286,13 @@ def cast(x: Any, dtype: Any) -> "dlarray":
     except TypeError:
         raise ArgumentError(f"cast: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
     wanted = check_dtype("cast", wanted)
-    array = recorder.as_array(x, "cast")
+    array = as_array(x, "cast")
     if array.dtype == wanted:
-        return array  # type: ignore[no-any-return]
-    return _apply("cast", array, dtype=wanted)  # type: ignore[no-any-return]
+        return array
+    return apply("cast", array, dtype=wanted)
 
 
-def stop_gradient(x: Any) -> "dlarray":
+def stop_gradient(x: Any) -> dlarray:
     """Return x as a constant for dlgradient; no derivative.
 
     Unlike extractdata it leaves `x` on the trace, so that it is right under acceleration.
@@ -311,4 +309,4 @@ def stop_gradient(x: Any) -> "dlarray":
         scalar dlarray float64
         3.0
     """
-    return _apply("stop_gradient", x)  # type: ignore[no-any-return]
+    return apply("stop_gradient", x)

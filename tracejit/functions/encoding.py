@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Classes as numbers or names, and as vectors with a one in the place of the class."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import LABELS, check_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
@@ -12,11 +13,8 @@ from tracejit.functions.formats import describe
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
-
-def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any = np.float32) -> "dlarray":
+def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any = np.float32) -> dlarray:
     """Return vectors of zeros with a one in the place of the class, along a new axis.
 
     Args:
@@ -58,9 +56,9 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
     values = None if recorder.is_array(labels) else np.asarray(labels)
     if values is not None and values.dtype.kind in "US":
         names = _classes("onehotencode", np.unique(values) if class_names is None else class_names)
-        array, classes = recorder.as_array(_numbered(values, names)), np.arange(len(names))
+        array, classes = as_array(_numbered(values, names)), np.arange(len(names))
     else:
-        array = recorder.as_array(labels, "onehotencode")
+        array = as_array(labels, "onehotencode")
         if class_names is None:
             class_names = np.unique(recorder.need_value(array, "onehotencode without class_names"))
         classes = _classes("onehotencode", class_names)
@@ -76,9 +74,7 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
     shape, format, place = _with_axis(array, axis)
     column = reshaped(relabel(array, None), shape, None)
     along = tuple(len(classes) if at == place else 1 for at in range(len(shape)))
-    return relabel(  # type: ignore[no-any-return]
-        recorder.apply("cast", recorder.apply("equal", column, classes.reshape(along)), dtype=wanted), format
-    )
+    return relabel(apply("cast", apply("equal", column, classes.reshape(along)), dtype=wanted), format)
 
 
 def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
@@ -106,7 +102,7 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
         1(B) dlarray int64
         [20]
     """
-    array = recorder.as_array(y, "onehotdecode")
+    array = as_array(y, "onehotdecode")
     place = normalize_axis("onehotdecode", array, axis)
     classes = _classes("onehotdecode", class_names)
     if array._data.shape[place] != len(classes):
@@ -114,13 +110,13 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
             f"onehotdecode: y of {describe(array)} has size {array._data.shape[place]} along axis={axis!r}, "
             f"but there are {len(classes)} classes; these must be equal."
         )
-    found = recorder.apply("argmax", array, axis=place, keepdims=False)
+    found = apply("argmax", array, axis=place, keepdims=False)
     if classes.dtype.kind in "US":
         return classes[recorder.need_value(found, "onehotdecode to strings")]
     if isinstance(class_names, (int, np.integer)):
         return found
     flat = reshaped(relabel(found, None), (found._data.size,), None)
-    taken = recorder.apply("take", classes, flat, axis=0)
+    taken = apply("take", classes, flat, axis=0)
     return reshaped(taken, found._data.shape, found._format)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import autodiff, tree
-from tracejit.array import dlarray
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
@@ -71,7 +71,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _as_input(leaf: Any) -> dlarray:
-    array: dlarray = trace.as_array(leaf, "dlfeval")
+    array: dlarray = as_array(leaf, "dlfeval")
     trace.check_open(array)
     return array
 
@@ -86,7 +86,7 @@ def _inner_input(leaf: Any) -> Any:
         return leaf
     array = _as_input(leaf)
     if array.dtype.kind == "f":
-        return trace.apply("cast", array, dtype=array.dtype)
+        return apply("cast", array, dtype=array.dtype)
     return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import DimsError
 from tracejit.functions.movement import relabel
-from tracejit.record import recorder
 
 
-def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]:
+def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, bool]:
     """Return `x` with the labels of `data_format`, and whether it was formatted by itself.
 
     A function that was given `data_format` returns unformatted arrays, as it was given them.
@@ -20,7 +20,7 @@ def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]
         DimsError: if `x` is formatted and `data_format` is given as well, or it does not fit `x`.
         ArgumentError: if `x` is no array.
     """
-    array = recorder.as_array(x, function)
+    array = as_array(x, function)
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
@@ -34,14 +34,14 @@ def labelled(function: str, x: Any, data_format: str | None) -> tuple[Any, bool]
     return relabel(array, check_format(function, data_format, array._data.ndim)), False
 
 
-def need_labels(function: str, array: Any, why: str) -> str:
+def need_labels(function: str, array: dlarray, why: str) -> str:
     """Return the format of `array`, or raise a DimsError that says `why` labels are needed."""
     if array._format is None:
         raise DimsError(
             f"{function}: an array of {describe(array)} has no labels, but {why}; label it with "
             'dlarray(x, format), or pass data_format (for example "CB").'
         )
-    return array._format  # type: ignore[no-any-return]
+    return array._format
 
 
 def describe(array: Any) -> str:
@@ -49,12 +49,12 @@ def describe(array: Any) -> str:
     return describe_shape(array._data.shape, array._format)
 
 
-def floating(function: str, x: Any) -> Any:
+def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
-    array = recorder.as_array(x, function)
+    array = as_array(x, function)
     return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
 
 
-def in_dtype(array: Any, dtype: np.dtype) -> Any:
+def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
     """Return `array` in another dtype; no op is recorded where it has that dtype."""
-    return array if array._data.dtype == dtype else recorder.apply("cast", array, dtype=dtype)
+    return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)

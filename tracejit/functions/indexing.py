@@ -10,19 +10,17 @@ import operator
 from contextlib import suppress
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
 from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
 _SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # what an entry of a key is
 _INT64 = np.dtype(np.int64)
@@ -62,7 +60,7 @@ class _Key:
 # steps on the way in and their inverses on the way out, with put for take and setslice for slice.
 
 
-def getitem(x: Any, key: Any) -> "dlarray":
+def getitem(x: Any, key: Any) -> dlarray:
     """Return ``x[key]``.
 
     Args:
@@ -87,15 +85,15 @@ def getitem(x: Any, key: Any) -> "dlarray":
         >>> x[1].shape, x[:, [0, 0]].shape, x[x > 9].shape
         ((4,), (3, 2), (2,))
     """
-    array = recorder.as_array(x, "getitem")
+    array = as_array(x, "getitem")
     parsed = _parsed("getitem", array, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
-        region = recorder.apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
-    return reshaped(region, parsed.result, parsed.result_format)  # type: ignore[no-any-return]
+        region = apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
+    return reshaped(region, parsed.result, parsed.result_format)
 
 
-def setitem(x: Any, key: Any, value: Any) -> "dlarray":
+def setitem(x: Any, key: Any, value: Any) -> dlarray:
     """Return a copy of `x` in which ``x[key]`` is `value`; `x` itself does not change.
 
     Args:
@@ -122,7 +120,7 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         >>> tj.extractdata(x)
         array([1., 0., 0.])
     """
-    array = recorder.as_array(x, "setitem")
+    array = as_array(x, "setitem")
     given = _as_value(array, value)
     mask = _only_mask(key)
     if mask is not None:
@@ -132,8 +130,8 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         if given._data.ndim <= len(rest):
             _check_mask("setitem", array._data.shape, array._format, mask, 0)
             mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
-            chosen = recorder.apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
-            return relabel(chosen, array._format)  # type: ignore[no-any-return]
+            chosen = apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
+            return relabel(chosen, array._format)
     parsed = _parsed("setitem", array, key)
     given = _fitted(array, given, parsed.result, parsed.result_format)
     steps = {"starts": parsed.starts, "stops": parsed.stops, "steps": parsed.steps}
@@ -142,14 +140,14 @@ def setitem(x: Any, key: Any, value: Any) -> "dlarray":
         if given._data.ndim:
             given = reshaped(given, parsed.taken_shape, None)
         region = _merged(slice_of(array, **steps), parsed)
-        region = recorder.apply("put", region, parsed.index, given, axis=parsed.front)
+        region = apply("put", region, parsed.index, given, axis=parsed.front)
         region = reshaped(region, tuple(parsed.sliced_shape[axis] for axis in parsed.order), None)
         given = permuted(region, tuple(parsed.order.index(axis) for axis in range(len(parsed.order))))
         if parsed.sliced_shape == array._data.shape and all(step == 1 for step in parsed.steps):
-            return relabel(given, array._format)  # type: ignore[no-any-return]
+            return relabel(given, array._format)
     if given._data.ndim:
         given = reshaped(given, whole, None)
-    return recorder.apply("setslice", array, given, **steps)  # type: ignore[no-any-return]
+    return apply("setslice", array, given, **steps)
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:
@@ -309,7 +307,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
             entry = entry.astype(_INT64)  # an empty list
         if entry.ndim == 0 and entry.dtype.kind in "iu":
             return (_INT, int(entry))
-        entry = recorder.as_array(entry, function)
+        entry = as_array(entry, function)
     kind = entry._data.dtype.kind
     if kind in "iu":
         return (_PLACES, relabel(entry, None))
@@ -379,11 +377,11 @@ def _only_mask(key: Any) -> Any:
         key = np.asarray(key)
         if key.dtype != bool:
             return None
-        key = recorder.as_array(key)
+        key = as_array(key)
     return relabel(key, None) if key._data.dtype == bool else None
 
 
-def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
+def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlarray:
     """Return one index into axes merged in C order that does what `indices` of each of them do together."""
     if len(indices) == 1:
         return indices[0]
@@ -406,13 +404,13 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
         total: Any = 0
         for index, extent in zip(indices, extents, strict=True):
             recorder.check_open(index)
-            place = index._data.astype(_INT64, copy=False)
-            total = total * extent + np.where(place < 0, place + extent, place)
-        return recorder.as_array(total)
+            places = index._data.astype(_INT64, copy=False)
+            total = total * extent + np.where(places < 0, places + extent, places)
+        return as_array(total)
     # A replay sees other indices: one out of range must not name a place in another row, so all of the result
     # of such a one is sent out of range.
-    apply = recorder.apply
-    flat = inside = None
+    flat: dlarray | None = None
+    inside: dlarray | None = None
     for index, extent in zip(indices, extents, strict=True):
         place = index if index._data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
         fits = apply("logical_and", apply("less_equal", -extent, place), apply("less", place, extent))
@@ -422,14 +420,14 @@ def _combined(function: str, indices: list[Any], extents: list[int]) -> Any:
     return apply("where", inside, flat, prod(extents))
 
 
-def _merged(region: Any, parsed: _Key) -> Any:
+def _merged(region: dlarray, parsed: _Key) -> dlarray:
     """Return a slice of x with the axes that are indexed by arrays next to each other and merged into one."""
     assert parsed.order is not None
     region = permuted(reshaped(region, parsed.sliced_shape, None), parsed.order)
     return reshaped(region, parsed.merged_shape, None)
 
 
-def _as_value(array: Any, value: Any) -> Any:
+def _as_value(array: dlarray, value: Any) -> dlarray:
     """Return a value to assign in the dtype of `array`."""
     dtype = array._data.dtype
     if isinstance(value, (int, float)):
@@ -441,12 +439,12 @@ def _as_value(array: Any, value: Any) -> Any:
                     f"({info.min} to {info.max}); cast x first."
                 )
         with np.errstate(all="ignore"):
-            return recorder.as_array(np.asarray(value).astype(dtype))
-    given = recorder.as_array(value, "setitem")
-    return given if given._data.dtype == dtype else recorder.apply("cast", given, dtype=dtype)
+            return as_array(np.asarray(value).astype(dtype))
+    given = as_array(value, "setitem")
+    return given if given._data.dtype == dtype else apply("cast", given, dtype=dtype)
 
 
-def _fitted(array: Any, given: Any, shape: tuple[int, ...], format: str | None) -> Any:
+def _fitted(array: dlarray, given: dlarray, shape: tuple[int, ...], format: str | None) -> dlarray:
     """Return a value broadcast to the `shape` of what is assigned (or a scalar), without labels."""
     have, labels = given._data.shape, given._format
     if (
@@ -477,7 +475,7 @@ def _fitted(array: Any, given: Any, shape: tuple[int, ...], format: str | None) 
     return expanded(reshaped(given, have, None), shape)
 
 
-def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
+def take(x: Any, indices: Any, axis: Any = None) -> dlarray:
     """Return the elements of `x` at integer places along an axis.
 
     Args:
@@ -500,16 +498,14 @@ def take(x: Any, indices: Any, axis: Any = None) -> "dlarray":
         >>> tj.take(np.arange(12.0).reshape(3, 4), [0, 0, 2], axis=0).shape
         (3, 4)
     """
-    array = recorder.as_array(x, "take")
+    array = as_array(x, "take")
     index = relabel(_indices("take", indices), None)
     if axis is None:
         array, axis = ravel(array), 0
-    return recorder.apply(  # type: ignore[no-any-return]
-        "take", array, index, axis=normalize_axis("take", array, axis)
-    )
+    return apply("take", array, index, axis=normalize_axis("take", array, axis))
 
 
-def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
+def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> dlarray:
     """Return, for each of `indices`, the element of `x` at that place along an axis.
 
     Args:
@@ -533,7 +529,7 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
         array([[2.],
                [3.]])
     """
-    array = recorder.as_array(x, "take_along_axis")
+    array = as_array(x, "take_along_axis")
     index = relabel(_indices("take_along_axis", indices), None)
     if axis is None:
         array, axis = ravel(array), 0
@@ -545,10 +541,10 @@ def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> "dlarray":
             common = [b if a == 1 else a for a, b in pairs]
             array = expanded(array, (*common[:axis], have[axis], *common[axis + 1 :]))
             index = expanded(index, (*common[:axis], wanted[axis], *common[axis + 1 :]))
-    return recorder.apply("take_along_axis", array, index, axis=axis)  # type: ignore[no-any-return]
+    return apply("take_along_axis", array, index, axis=axis)
 
 
-def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
+def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> dlarray:
     """Return `x` with `values` added at the given places along an axis; values at equal places add up.
 
     Args:
@@ -572,7 +568,7 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
         >>> tj.scatter_add(np.zeros(4), [0, 2, 2], [1.0, 10.0, 100.0]).tolist()
         [1.0, 0.0, 110.0, 0.0]
     """
-    array = recorder.as_array(x, "scatter_add")
+    array = as_array(x, "scatter_add")
     index = relabel(_indices("scatter_add", indices), None)
     axis = normalize_axis("scatter_add", array, axis)
     have = array._data.shape
@@ -581,17 +577,17 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> "dlarray":
     if given._data.shape != shape:
         with suppress(DimsError):  # the op names the sizes
             given = expanded(given, shape)
-    return recorder.apply("scatter_add", array, index, given, axis=axis)  # type: ignore[no-any-return]
+    return apply("scatter_add", array, index, given, axis=axis)
 
 
-def _indices(function: str, indices: Any) -> Any:
-    array = recorder.as_array(indices, function)
+def _indices(function: str, indices: Any) -> dlarray:
+    array = as_array(indices, function)
     if not array._data.size and isinstance(indices, list):
-        return recorder.as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
+        return as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
     return array
 
 
-def nonzero(x: Any) -> tuple["dlarray", ...]:
+def nonzero(x: Any) -> tuple[dlarray, ...]:
     """Return the places where `x` is not zero: one array of int64 for each axis.
 
     Args:
@@ -606,17 +602,17 @@ def nonzero(x: Any) -> tuple["dlarray", ...]:
         >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]
         [array([1, 2])]
     """
-    return tuple(_true_places(recorder.as_array(x, "nonzero"), "the number of places of nonzero"))
+    return tuple(_true_places(as_array(x, "nonzero"), "the number of places of nonzero"))
 
 
 def _true_places(array: Any, what: str) -> list[Any]:
     """Return the places where an array is not zero, one array for each axis; `what` names their number."""
     if not recorder.steers(array) or not array._data.ndim:
-        return [recorder.as_array(places) for places in np.nonzero(recorder.need_value(array, what))]
+        return [as_array(places) for places in np.nonzero(recorder.need_value(array, what))]
     count = int(recorder.need_value(count_nonzero(array), what))
-    place = recorder.apply("true_places", relabel(array, None), count=count)
+    place = apply("true_places", relabel(array, None), count=count)
     places = []
     for extent in reversed(array._data.shape[1:]):
-        places.append(recorder.apply("mod", place, extent))
-        place = recorder.apply("floordiv", place, extent)
+        places.append(apply("mod", place, extent))
+        place = apply("floordiv", place, extent)
     return [place, *reversed(places)]

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labels and data of arrays: dims, finddim, stripdims, extractdata, isdlarray."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, dlarray, wrap
 from tracejit.aval import LABELS, axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
 
 def isdlarray(x: object) -> bool:
@@ -21,7 +19,7 @@ def isdlarray(x: object) -> bool:
         >>> tj.isdlarray(tj.dlarray([1.0])), tj.isdlarray(1.0)
         (True, False)
     """
-    return recorder.is_array(x)
+    return isinstance(x, dlarray)
 
 
 def dims(x: Any) -> str:
@@ -63,7 +61,7 @@ def finddim(x: Any, label: str) -> tuple[int, ...]:
     return tuple(axis for axis, have in enumerate(format) if have == label.upper())
 
 
-def stripdims(x: Any, format: str | None = None) -> "dlarray":
+def stripdims(x: Any, format: str | None = None) -> dlarray:
     """Return `x` without labels; it stays on the trace, and is still the same variable for dlgradient.
 
     Args:
@@ -96,10 +94,10 @@ def stripdims(x: Any, format: str | None = None) -> "dlarray":
             )
         shape = tuple(1 if axis is None else array.shape[axis] for axis in axes)
         if order != tuple(range(len(order))):
-            array = recorder.apply("transpose", array, axes=order)
+            array = apply("transpose", array, axes=order)
         if shape != array.shape:
-            array = recorder.apply("reshape", array, shape=shape)
-    return recorder.wrap(array._data, None, array._value)  # type: ignore[no-any-return]
+            array = apply("reshape", array, shape=shape)
+    return wrap(array._data, None, array._value)
 
 
 def extractdata(x: Any) -> np.ndarray:
@@ -125,8 +123,8 @@ def extractdata(x: Any) -> np.ndarray:
     return recorder.need_value(_checked("extractdata", x), "extractdata").copy()
 
 
-def _checked(where: str, x: Any) -> Any:
-    if not recorder.is_array(x):
+def _checked(where: str, x: Any) -> dlarray:
+    if not isinstance(x, dlarray):
         raise ArgumentError(
             f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x)."
         )

@@ -5,42 +5,39 @@ import math
 import operator
 import string
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
-from tracejit.record.recorder import apply, as_array, wrap
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
 
 def _describe(array: Any) -> str:
     return describe_shape(array._data.shape, array._format)
 
 
-def _relabel(array: Any, format: str | None) -> Any:
+def _relabel(array: dlarray, format: str | None) -> dlarray:
     return array if array._format == format else wrap(array._data, format or None, array._value)
 
 
-def _reshape(array: Any, shape: tuple[int, ...]) -> Any:
+def _reshape(array: dlarray, shape: tuple[int, ...]) -> dlarray:
     return array if array._data.shape == shape else apply("reshape", array, shape=shape)
 
 
-def _transpose(array: Any, axes: tuple[int, ...]) -> Any:
+def _transpose(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     return array if axes == tuple(range(len(axes))) else apply("transpose", array, axes=axes)
 
 
-def _cast(array: Any, dtype: np.dtype) -> Any:
+def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
     return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
-def matmul(x: Any, y: Any) -> "dlarray":
+def matmul(x: Any, y: Any) -> dlarray:
     """Return the matrix product, as ``x @ y`` of NumPy.
 
     Args:
@@ -71,7 +68,7 @@ def matmul(x: Any, y: Any) -> "dlarray":
             raise DimsError(f"matmul: {name} is a scalar, but a product of matrices needs axes; use x * y.")
     vectors = (first._data.ndim == 1, second._data.ndim == 1)
     if not any(vectors):
-        return _matmul(first, second)  # type: ignore[no-any-return]
+        return _matmul(first, second)
     columns, rows = first._data.shape[-1], second._data.shape[0 if vectors[1] else -2]
     if columns != rows:
         raise DimsError(
@@ -81,17 +78,17 @@ def matmul(x: Any, y: Any) -> "dlarray":
         )
     if all(vectors):
         # A product and a sum fuse with what is around them; a matrix product of 1 x k and k x 1 does not.
-        return _einsum("matmul", [first, second], ["a", "a"], "")  # type: ignore[no-any-return]
+        return _einsum("matmul", [first, second], ["a", "a"], "")
     if vectors[0]:
         row = _reshape(first, (1, columns))
         product = _matmul(_relabel(row, first._format and "U" + first._format), second)
-        return drop_axes(product, (product._data.ndim - 2,))  # type: ignore[no-any-return]
+        return drop_axes(product, (product._data.ndim - 2,))
     column = _reshape(second, (rows, 1))
     product = _matmul(first, _relabel(column, second._format and second._format + "U"))
-    return drop_axes(product, (product._data.ndim - 1,))  # type: ignore[no-any-return]
+    return drop_axes(product, (product._data.ndim - 1,))
 
 
-def _matmul(x: Any, y: Any) -> Any:
+def _matmul(x: Any, y: Any) -> dlarray:
     """Return the product of operands with 2 or more axes each."""
     shape = x._data.shape
     if len(shape) == 2 or y._data.ndim != 2:
@@ -105,7 +102,7 @@ def _matmul(x: Any, y: Any) -> Any:
     return _relabel(_reshape(apply("matmul", rows, _relabel(y, None)), aval.shape), aval.format)
 
 
-def dot(x: Any, y: Any) -> "dlarray":
+def dot(x: Any, y: Any) -> dlarray:
     """Return the dot product, as ``numpy.dot``: over the last axis of `x` and the second last of `y`.
 
     Args:
@@ -124,12 +121,12 @@ def dot(x: Any, y: Any) -> "dlarray":
     """
     first, second = as_array(x, "dot"), as_array(y, "dot")
     if first._data.ndim == 0 or second._data.ndim == 0:
-        return apply("mul", first, second)  # type: ignore[no-any-return]
+        return apply("mul", first, second)
     other = max(second._data.ndim - 2, 0)
-    return _contract("dot", first, second, (first._data.ndim - 1,), (other,))  # type: ignore[no-any-return]
+    return _contract("dot", first, second, (first._data.ndim - 1,), (other,))
 
 
-def vdot(x: Any, y: Any) -> "dlarray":
+def vdot(x: Any, y: Any) -> dlarray:
     """Return the sum of the products of all elements, as ``numpy.vdot`` of real arrays.
 
     Args:
@@ -147,15 +144,15 @@ def vdot(x: Any, y: Any) -> "dlarray":
     11.0
     """
     first, second = (_flat(as_array(operand, "vdot")) for operand in (x, y))
-    return _contract("vdot", _relabel(first, None), _relabel(second, None), (0,), (0,))  # type: ignore[no-any-return]
+    return _contract("vdot", _relabel(first, None), _relabel(second, None), (0,), (0,))
 
 
-def _flat(array: Any) -> Any:
+def _flat(array: dlarray) -> dlarray:
     """Return `array` as a vector, which keeps its label if it is one already."""
     return array if array._data.ndim == 1 else apply("reshape", array, shape=(array._data.size,))
 
 
-def inner(x: Any, y: Any) -> "dlarray":
+def inner(x: Any, y: Any) -> dlarray:
     """Return the product over the last axes of both operands, as ``numpy.inner``.
 
     Args:
@@ -175,11 +172,11 @@ def inner(x: Any, y: Any) -> "dlarray":
     """
     first, second = as_array(x, "inner"), as_array(y, "inner")
     if first._data.ndim == 0 or second._data.ndim == 0:
-        return apply("mul", first, second)  # type: ignore[no-any-return]
-    return _contract("inner", first, second, (first._data.ndim - 1,), (second._data.ndim - 1,))  # type: ignore[no-any-return]
+        return apply("mul", first, second)
+    return _contract("inner", first, second, (first._data.ndim - 1,), (second._data.ndim - 1,))
 
 
-def outer(x: Any, y: Any) -> "dlarray":
+def outer(x: Any, y: Any) -> dlarray:
     """Return the products of every element of `x` with every element of `y`, as ``numpy.outer``.
 
     Args:
@@ -199,10 +196,10 @@ def outer(x: Any, y: Any) -> "dlarray":
      [6. 8.]]
     """
     first, second = (_flat(as_array(operand, "outer")) for operand in (x, y))
-    return _einsum("outer", [first, second], ["a", "b"], "ab")  # type: ignore[no-any-return]
+    return _einsum("outer", [first, second], ["a", "b"], "ab")
 
 
-def tensordot(x: Any, y: Any, axes: Any = 2) -> "dlarray":
+def tensordot(x: Any, y: Any, axes: Any = 2) -> dlarray:
     """Return the sum of products over pairs of axes, as ``numpy.tensordot``.
 
     Args:
@@ -249,7 +246,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> "dlarray":
             f"tensordot: axes={axes!r} pairs the axes {of_x} of x with {of_y} of y; name as many of each, "
             "and none twice."
         )
-    return _contract("tensordot", first, second, of_x, of_y)  # type: ignore[no-any-return]
+    return _contract("tensordot", first, second, of_x, of_y)
 
 
 def _chosen(array: Any, axes: Any) -> tuple[int, ...]:
@@ -257,7 +254,7 @@ def _chosen(array: Any, axes: Any) -> tuple[int, ...]:
     return tuple(normalize_axis("tensordot", array, entry) for entry in entries)
 
 
-def _contract(function: str, x: Any, y: Any, of_x: tuple[int, ...], of_y: tuple[int, ...]) -> Any:
+def _contract(function: str, x: Any, y: Any, of_x: tuple[int, ...], of_y: tuple[int, ...]) -> dlarray:
     """Return the sum of products over pairs of axes, with the other axes of x, then those of y."""
     for first, second in zip(of_x, of_y, strict=True):
         if x._data.shape[first] != y._data.shape[second]:
@@ -275,7 +272,7 @@ def _contract(function: str, x: Any, y: Any, of_x: tuple[int, ...], of_y: tuple[
     return _einsum(function, [x, y], [letters, right], result)
 
 
-def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> "dlarray":
+def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> dlarray:
     """Return a sum of products by Einstein's convention, as ``numpy.einsum``.
 
     Args:
@@ -310,7 +307,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> "dlarray":
         )
     arrays = [as_array(operand, "einsum") for operand in operands]
     terms, result = _parse(subscripts, arrays)
-    return _einsum("einsum", arrays, terms, result)  # type: ignore[no-any-return]
+    return _einsum("einsum", arrays, terms, result)
 
 
 def _parse(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
@@ -370,14 +367,14 @@ def _parse(subscripts: str, arrays: Sequence[Any]) -> tuple[list[str], str]:
 class _Term(NamedTuple):
     """An unformatted array and a letter for each of its axes."""
 
-    array: Any
+    array: dlarray
     letters: str
 
     def size(self, letter: str) -> int:
-        return self.array._data.shape[self.letters.index(letter)]  # type: ignore[no-any-return]
+        return self.array.shape[self.letters.index(letter)]
 
 
-def _einsum(function: str, arrays: Sequence[Any], letters: Sequence[str], result: str) -> Any:
+def _einsum(function: str, arrays: Sequence[Any], letters: Sequence[str], result: str) -> dlarray:
     """Return the sum of products of arrays over the letters that are not in `result`."""
     sizes = _sizes(function, arrays, letters)
     format = _result_format(function, arrays, letters, result)
@@ -452,7 +449,7 @@ def _diagonals(term: _Term) -> _Term:
     return _Term(array, names)
 
 
-def _diagonal(array: Any, first: int, second: int, offset: int) -> Any:
+def _diagonal(array: dlarray, first: int, second: int, offset: int) -> dlarray:
     """Return the diagonal of two axes as the last axis of an unformatted array, as a strided view."""
     shape = array._data.shape
     others = tuple(axis for axis in range(len(shape)) if axis not in (first, second))
@@ -505,17 +502,17 @@ def _product(x: _Term, y: _Term, needed: set[str]) -> _Term:
     return _Term(product, batch + rows + columns)
 
 
-def _ordered(term: _Term, letters: str) -> Any:
+def _ordered(term: _Term, letters: str) -> dlarray:
     return _transpose(term.array, tuple(term.letters.index(name) for name in letters))
 
 
-def _spread(term: _Term, letters: str) -> Any:
+def _spread(term: _Term, letters: str) -> dlarray:
     """Return a term's array with an axis for each of `letters`, of size 1 where the term lacks it."""
     array = _ordered(term, "".join(name for name in letters if name in term.letters))
     return _reshape(array, tuple(term.size(name) if name in term.letters else 1 for name in letters))
 
 
-def _matrix(function: str, x: Any) -> Any:
+def _matrix(function: str, x: Any) -> dlarray:
     array = as_array(x, function)
     if array._data.ndim < 2:
         raise DimsError(
@@ -524,7 +521,7 @@ def _matrix(function: str, x: Any) -> Any:
     return array
 
 
-def trace(x: Any, offset: int = 0) -> "dlarray":
+def trace(x: Any, offset: int = 0) -> dlarray:
     """Return the sum along a diagonal of the first two axes, as ``numpy.trace``, by which it is called.
 
     Args:
@@ -545,10 +542,10 @@ def trace(x: Any, offset: int = 0) -> "dlarray":
     array = _matrix("trace", x)
     diagonal = _diagonal(_relabel(array, None), 0, 1, offset)
     total = apply("sum", diagonal, axes=(diagonal._data.ndim - 1,), keepdims=False)
-    return _relabel(total, array._format and array._format[2:])  # type: ignore[no-any-return]
+    return _relabel(total, array._format and array._format[2:])
 
 
-def diag(x: Any, k: int = 0) -> "dlarray":
+def diag(x: Any, k: int = 0) -> dlarray:
     """Return the diagonal of a matrix, or the matrix that has a vector on its diagonal, as ``numpy.diag``.
 
     Args:
@@ -568,17 +565,17 @@ def diag(x: Any, k: int = 0) -> "dlarray":
     """
     array = _relabel(as_array(x, "diag"), None)
     if array._data.ndim == 2:
-        return _diagonal(array, 0, 1, k)  # type: ignore[no-any-return]
+        return _diagonal(array, 0, 1, k)
     if array._data.ndim != 1:
         raise DimsError(f"diag: x of {_describe(array)} must be a vector or a matrix.")
     # Padding moves a vector of n to the place where its diagonal meets the rows of an (n + |k|) square.
     before = (max(-k, 0), max(k, 0))
     placed = apply("pad", array, widths=(before,), value=0.0)
     column = _reshape(placed, (placed._data.size, 1))
-    return apply("where", np.eye(placed._data.size, k=k, dtype=bool), column, 0)  # type: ignore[no-any-return]
+    return apply("where", np.eye(placed._data.size, k=k, dtype=bool), column, 0)
 
 
-def tril(x: Any, k: int = 0) -> "dlarray":
+def tril(x: Any, k: int = 0) -> dlarray:
     """Return the lower triangles of matrices in the last two axes, zeros above, as ``numpy.tril``.
 
     Args:
@@ -600,10 +597,10 @@ def tril(x: Any, k: int = 0) -> "dlarray":
     array = _matrix("tril", x)
     rows, columns = array._data.shape[-2:]
     mask = np.tri(rows, columns, k, dtype=bool)
-    return apply("where", mask, array, np.zeros((), array._data.dtype))  # type: ignore[no-any-return]
+    return apply("where", mask, array, np.zeros((), array._data.dtype))
 
 
-def triu(x: Any, k: int = 0) -> "dlarray":
+def triu(x: Any, k: int = 0) -> dlarray:
     """Return the upper triangles of matrices in the last two axes, zeros below, as ``numpy.triu``.
 
     Args:
@@ -625,4 +622,4 @@ def triu(x: Any, k: int = 0) -> "dlarray":
     array = _matrix("triu", x)
     rows, columns = array._data.shape[-2:]
     mask = np.tri(rows, columns, k - 1, dtype=bool)
-    return apply("where", mask, np.zeros((), array._data.dtype), array)  # type: ignore[no-any-return]
+    return apply("where", mask, np.zeros((), array._data.dtype), array)

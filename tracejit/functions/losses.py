@@ -6,21 +6,16 @@ dtype of `y`. Targets, weights and masks align with `y` by label if they have la
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.activations import logsoftmax_over
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped
-from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
-
-_apply = recorder.apply
 
 _NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
 
@@ -29,15 +24,15 @@ class _Compared(NamedTuple):
     """Operands of a loss, of equal sizes and without labels, and what is known of their axes."""
 
     function: str
-    y: Any
-    targets: Any
-    included: Any  # bool, of sizes equal or 1; None without a mask
+    y: dlarray
+    targets: dlarray
+    included: dlarray | None  # bool, of sizes equal or 1; None without a mask
     format: str | None
     formatted: bool  # y came with labels, so that an unreduced loss has them too
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.y._data.shape  # type: ignore[no-any-return]
+        return self.y._data.shape
 
     def describe(self) -> str:
         return describe_shape(self.shape, self.format)
@@ -55,7 +50,7 @@ def crossentropy(
     normalization_factor: str = "batch-size",
     data_format: str | None = None,
     weights_format: str | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return the cross-entropy of predicted probabilities `y` and `targets`, over N observations.
 
     single-label:  -1/N sum(w t log y), with classes along C, probabilities that sum to 1
@@ -117,10 +112,10 @@ def crossentropy(
     else:
         likelihood = _multilabel_logits(pair) if from_logits else _multilabel(pair)
     likelihood = _weighted(pair, likelihood, weights, weights_format)
-    return _reduce(pair, likelihood, -1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, likelihood, -1.0, reduction, normalization_factor)
 
 
-def mse(y: Any, targets: Any, *, data_format: str | None = None) -> "dlarray":
+def mse(y: Any, targets: Any, *, data_format: str | None = None) -> dlarray:
     """Return HALF the mean squared error over N observations, 1/(2 N) sum((y - t)**2).
 
     N is the size of the axis B, not the number of elements: this is the loss whose gradient is
@@ -143,8 +138,8 @@ def mse(y: Any, targets: Any, *, data_format: str | None = None) -> "dlarray":
         2.5
     """
     pair = _compare("mse", y, targets, None, data_format)
-    squares = _apply("square", _apply("sub", pair.y, pair.targets))
-    return _reduce(pair, squares, 0.5, "sum", "batch-size")  # type: ignore[no-any-return]
+    squares = apply("square", apply("sub", pair.y, pair.targets))
+    return _reduce(pair, squares, 0.5, "sum", "batch-size")
 
 
 def l1loss(
@@ -157,7 +152,7 @@ def l1loss(
     normalization_factor: str = "batch-size",
     data_format: str | None = None,
     weights_format: str | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return the sum of absolute errors over N observations, 1/N sum(w |y - t|).
 
     Args:
@@ -186,9 +181,9 @@ def l1loss(
         2.0
     """
     pair = _compare("l1loss", y, targets, mask, data_format)
-    loss = _apply("abs", _apply("sub", pair.y, pair.targets))
+    loss = apply("abs", apply("sub", pair.y, pair.targets))
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
 
 
 def l2loss(
@@ -201,7 +196,7 @@ def l2loss(
     normalization_factor: str = "batch-size",
     data_format: str | None = None,
     weights_format: str | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return the sum of squared errors over N observations, 1/N sum(w (y - t)**2); twice mse.
 
     Args:
@@ -228,9 +223,9 @@ def l2loss(
         2.5
     """
     pair = _compare("l2loss", y, targets, mask, data_format)
-    loss = _apply("square", _apply("sub", pair.y, pair.targets))
+    loss = apply("square", apply("sub", pair.y, pair.targets))
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
 
 
 def huber(
@@ -244,7 +239,7 @@ def huber(
     normalization_factor: str = "batch-size",
     data_format: str | None = None,
     weights_format: str | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return the sum of Huber losses h(y - t) over N observations, 1/N sum(w h).
 
     h(e) = e**2 / 2 where |e| <= d, and d |e| - d**2 / 2 beyond; d is the transition point.
@@ -275,33 +270,33 @@ def huber(
     if isinstance(transition_point, (int, float)) and not transition_point > 0:
         raise ArgumentError(f"huber: transition_point must be positive, not {transition_point!r}.")
     pair = _compare("huber", y, targets, mask, data_format)
-    error = _apply("sub", pair.y, pair.targets)
-    size = _apply("abs", error)
-    near = _apply("mul", _apply("square", error), 0.5)
-    far = _apply("mul", _apply("sub", size, transition_point * 0.5), transition_point)
-    loss = _apply("where", _apply("less_equal", size, transition_point), near, far)
+    error = apply("sub", pair.y, pair.targets)
+    size = apply("abs", error)
+    near = apply("mul", apply("square", error), 0.5)
+    far = apply("mul", apply("sub", size, transition_point * 0.5), transition_point)
+    loss = apply("where", apply("less_equal", size, transition_point), near, far)
     loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)  # type: ignore[no-any-return]
+    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
 
 
-def _single_label(pair: _Compared, axis: int, from_logits: bool) -> Any:
+def _single_label(pair: _Compared, axis: int, from_logits: bool) -> dlarray:
     """Return t log y for each element."""
     if from_logits:
-        return _apply("mul", logsoftmax_over(pair.y, (axis,)), pair.targets)
-    return _apply("mul", _apply("log", _at_least(pair.y, _floor(pair.y))), pair.targets)
+        return apply("mul", logsoftmax_over(pair.y, (axis,)), pair.targets)
+    return apply("mul", apply("log", _at_least(pair.y, _floor(pair.y))), pair.targets)
 
 
-def _multilabel(pair: _Compared) -> Any:
+def _multilabel(pair: _Compared) -> dlarray:
     """Return t log y + (1 - t) log(1 - y) for each element."""
     y, targets = pair.y, pair.targets
     below_one = 1.0 - float(np.finfo(y._data.dtype).epsneg)
-    of_one = _apply("log", _at_least(y, _floor(y)))
-    capped = _apply("where", _apply("greater", y, below_one), below_one, y)
-    of_zero = _apply("log1p", _apply("neg", capped))
-    return _apply("add", _apply("mul", targets, of_one), _apply("mul", _apply("sub", 1.0, targets), of_zero))
+    of_one = apply("log", _at_least(y, _floor(y)))
+    capped = apply("where", apply("greater", y, below_one), below_one, y)
+    of_zero = apply("log1p", apply("neg", capped))
+    return apply("add", apply("mul", targets, of_one), apply("mul", apply("sub", 1.0, targets), of_zero))
 
 
-def _multilabel_logits(pair: _Compared) -> Any:
+def _multilabel_logits(pair: _Compared) -> dlarray:
     """Return t log s(z) + (1 - t) log(1 - s(z)) for each element z, s the logistic function.
 
     That is t z - max(z, 0) - log(1 + exp(-|z|)), in which nothing cancels for t = 0 and t = 1. max and
@@ -309,10 +304,10 @@ def _multilabel_logits(pair: _Compared) -> Any:
     is t - 1/2, not the sum of two conventions.
     """
     z, targets = pair.y, pair.targets
-    positive = _apply("greater", z, 0.0)
-    largest = _apply("where", positive, z, 0.0)
-    rest = _apply("log1p", _apply("exp", _apply("where", positive, _apply("neg", z), z)))
-    return _apply("sub", _apply("sub", _apply("mul", targets, z), largest), rest)
+    positive = apply("greater", z, 0.0)
+    largest = apply("where", positive, z, 0.0)
+    rest = apply("log1p", apply("exp", apply("where", positive, apply("neg", z), z)))
+    return apply("sub", apply("sub", apply("mul", targets, z), largest), rest)
 
 
 def _floor(y: Any) -> float:
@@ -321,14 +316,14 @@ def _floor(y: Any) -> float:
     return float(info.tiny) / float(info.eps)
 
 
-def _at_least(y: Any, bound: float) -> Any:
+def _at_least(y: Any, bound: float) -> dlarray:
     # A choice, not maximum(), whose adjoint would look for ties.
-    return _apply("where", _apply("less", y, bound), bound, y)
+    return apply("where", apply("less", y, bound), bound, y)
 
 
 def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
     array, formatted = labelled(function, y, data_format)
-    other = recorder.as_array(targets, function)
+    other = as_array(targets, function)
     format, other_format = array._format, other._format
     if format is None:
         format = other_format
@@ -360,14 +355,14 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
     if mask is None:
         return pair
     fitted = _fitted(pair, "mask", mask, None)
-    included = fitted if fitted._data.dtype == bool else _apply("not_equal", fitted, 0)
+    included = fitted if fitted._data.dtype == bool else apply("not_equal", fitted, 0)
     # The loss is masked later; targets are masked here because NaN in their padding would reach gradients.
-    return pair._replace(targets=_apply("where", included, pair.targets, 0.0), included=included)
+    return pair._replace(targets=apply("where", included, pair.targets, 0.0), included=included)
 
 
-def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
+def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarray:
     """Return weights or a mask with as many axes as y has, sizes equal or 1, without labels."""
-    array = recorder.as_array(x, pair.function)
+    array = as_array(x, pair.function)
     shape = array._data.shape
     have = array._format
     if format is not None:
@@ -393,7 +388,7 @@ def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> Any:
     )
 
 
-def _weighted(pair: _Compared, loss: Any, weights: Any, weights_format: str | None) -> Any:
+def _weighted(pair: _Compared, loss: dlarray, weights: Any, weights_format: str | None) -> dlarray:
     if weights is None:
         if weights_format is not None:
             raise ArgumentError(
@@ -401,10 +396,12 @@ def _weighted(pair: _Compared, loss: Any, weights: Any, weights_format: str | No
             )
         return loss
     fitted = _fitted(pair, "weights", weights, weights_format)
-    return _apply("mul", loss, in_dtype(fitted, loss._data.dtype))
+    return apply("mul", loss, in_dtype(fitted, loss._data.dtype))
 
 
-def _reduce(pair: _Compared, loss: Any, factor: float, reduction: str, normalization_factor: str) -> Any:
+def _reduce(
+    pair: _Compared, loss: dlarray, factor: float, reduction: str, normalization_factor: str
+) -> dlarray:
     """Return the reduced loss, `factor` times the sum over what the mask includes, normalised."""
     function = pair.function
     if reduction not in ("sum", "none"):
@@ -416,9 +413,9 @@ def _reduce(pair: _Compared, loss: Any, factor: float, reduction: str, normaliza
         )
     if pair.included is not None:
         # A choice, not a product: what padding holds may be NaN.
-        loss = _apply("where", pair.included, loss, 0.0)
+        loss = apply("where", pair.included, loss, 0.0)
     if reduction == "none":
-        scaled = loss if factor == 1.0 else _apply("mul", loss, factor)
+        scaled = loss if factor == 1.0 else apply("mul", loss, factor)
         return relabel(scaled, pair.format if pair.formatted else None)
     axes = tuple(range(len(pair.shape)))
     if normalization_factor == "mask-included":
@@ -426,12 +423,12 @@ def _reduce(pair: _Compared, loss: Any, factor: float, reduction: str, normaliza
             raise ArgumentError(
                 f'{function}: normalization_factor="mask-included" needs mask, which says what is included.'
             )
-        loss = _divided_by_included(pair, loss)
+        loss = _divided_by_included(pair, pair.included, loss)
         axes = tuple(range(loss._data.ndim))
-    total = _apply("sum", loss, axes=axes, keepdims=False)
+    total = apply("sum", loss, axes=axes, keepdims=False)
     divisor = _divisor(pair, normalization_factor)
     factor = factor / divisor if divisor else math.nan  # the mean of nothing
-    return total if factor == 1.0 else _apply("mul", total, factor)
+    return total if factor == 1.0 else apply("mul", total, factor)
 
 
 def _divisor(pair: _Compared, normalization_factor: str) -> int:
@@ -447,14 +444,14 @@ def _divisor(pair: _Compared, normalization_factor: str) -> int:
     return pair.shape[format.index("B")] if "B" in format else 1
 
 
-def _divided_by_included(pair: _Compared, loss: Any) -> Any:
+def _divided_by_included(pair: _Compared, included: dlarray, loss: dlarray) -> dlarray:
     """Return, for each observation, its loss over the number of its elements that the mask includes."""
     format = pair.format or ""
     axes = tuple(axis for axis in range(len(pair.shape)) if format[axis : axis + 1] != "B")
-    counts = _apply("sum", pair.included, axes=axes, keepdims=True)
+    counts = apply("sum", included, axes=axes, keepdims=True)
     # An element of a mask of size 1 along an axis stands for all elements there.
-    spread = math.prod([pair.shape[axis] for axis in axes if pair.included._data.shape[axis] == 1])
+    spread = math.prod(pair.shape[axis] for axis in axes if included.shape[axis] == 1)
     sizes = in_dtype(counts, loss._data.dtype)
     if spread != 1:
-        sizes = _apply("mul", sizes, float(spread))
-    return _apply("div", _apply("sum", loss, axes=axes, keepdims=True), _apply("maximum", sizes, 1.0))
+        sizes = apply("mul", sizes, float(spread))
+    return apply("div", apply("sum", loss, axes=axes, keepdims=True), apply("maximum", sizes, 1.0))

@@ -8,41 +8,39 @@ import operator
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import recorder
 
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
-
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def relabel(array: Any, format: str | None) -> Any:
+def relabel(array: dlarray, format: str | None) -> dlarray:
     """Return `array` with another format; it stays the same variable on the trace."""
-    return array if array._format == format else recorder.wrap(array._data, format or None, array._value)
+    return array if array._format == format else wrap(array._data, format or None, array._value)
 
 
-def reshaped(array: Any, shape: tuple[int, ...], format: str | None) -> Any:
+def reshaped(array: dlarray, shape: tuple[int, ...], format: str | None) -> dlarray:
     """Return `array` in another shape, labelled `format`; no op is recorded where the shape is the same."""
     if array._data.shape != shape:
-        array = recorder.apply("reshape", array, shape=shape)
+        array = apply("reshape", array, shape=shape)
     return relabel(array, format)
 
 
-def permuted(array: Any, axes: tuple[int, ...]) -> Any:
+def permuted(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return `array` with its axes in another order; no op is recorded where the order is the same."""
-    return array if axes == tuple(range(len(axes))) else recorder.apply("transpose", array, axes=axes)
+    return array if axes == tuple(range(len(axes))) else apply("transpose", array, axes=axes)
 
 
-def expanded(array: Any, shape: tuple[int, ...]) -> Any:
+def expanded(array: dlarray, shape: tuple[int, ...]) -> dlarray:
     """Return `array` broadcast to `shape`; no op is recorded where it has that shape."""
-    return array if array._data.shape == shape else recorder.apply("broadcast_to", array, shape=shape)
+    return array if array._data.shape == shape else apply("broadcast_to", array, shape=shape)
 
 
 def bounds(key: slice, extent: int) -> tuple[int, int, int]:
@@ -56,7 +54,7 @@ def bounds(key: slice, extent: int) -> tuple[int, int, int]:
     return (start, stop, step)
 
 
-def sliced(array: Any, keys: Mapping[int, slice]) -> Any:
+def sliced(array: dlarray, keys: Mapping[int, slice]) -> dlarray:
     """Return `array` with slices taken of some axes; no op is recorded where they take everything."""
     shape = array._data.shape
     starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
@@ -65,11 +63,13 @@ def sliced(array: Any, keys: Mapping[int, slice]) -> Any:
     return slice_of(array, tuple(starts), tuple(stops), tuple(steps))
 
 
-def slice_of(array: Any, starts: tuple[int, ...], stops: tuple[int, ...], steps: tuple[int, ...]) -> Any:
+def slice_of(
+    array: dlarray, starts: tuple[int, ...], stops: tuple[int, ...], steps: tuple[int, ...]
+) -> dlarray:
     """Return the slice of `array`; no op is recorded where it is all of it."""
     if stops == array._data.shape and not any(starts) and all(step == 1 for step in steps):
         return array
-    return recorder.apply("slice", array, starts=starts, stops=stops, steps=steps)
+    return apply("slice", array, starts=starts, stops=stops, steps=steps)
 
 
 def _sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ def _sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
         ) from None
 
 
-def reshape(x: Any, shape: Any) -> "dlarray":
+def reshape(x: Any, shape: Any) -> dlarray:
     """Return the elements of `x`, in C order, in another shape.
 
     Args:
@@ -105,7 +105,7 @@ def reshape(x: Any, shape: Any) -> "dlarray":
         >>> tj.reshape(tj.dlarray(np.zeros((4, 6)), "CB"), (3, -1)).shape
         (3, 8)
     """
-    array = recorder.as_array(x, "reshape")
+    array = as_array(x, "reshape")
     sizes = _sizes("reshape", "shape", shape)
     if -1 in sizes:
         known = prod(size for size in sizes if size != -1)
@@ -117,10 +117,10 @@ def reshape(x: Any, shape: Any) -> "dlarray":
                 "others must divide the number of elements."
             )
         sizes = tuple(size // known if extent == -1 else extent for extent in sizes)
-    return reshaped(array, sizes, None)  # type: ignore[no-any-return]
+    return reshaped(array, sizes, None)
 
 
-def ravel(x: Any) -> "dlarray":
+def ravel(x: Any) -> dlarray:
     """Return all elements of `x`, in C order, along one axis, unformatted.
 
     Args:
@@ -131,14 +131,14 @@ def ravel(x: Any) -> "dlarray":
         >>> tj.ravel(np.zeros((2, 3))).shape
         (6,)
     """
-    array = recorder.as_array(x, "ravel")
-    return reshaped(array, (array._data.size,), None)  # type: ignore[no-any-return]
+    array = as_array(x, "ravel")
+    return reshaped(array, (array._data.size,), None)
 
 
 flatten = ravel
 
 
-def transpose(x: Any, axes: Any = None) -> "dlarray":
+def transpose(x: Any, axes: Any = None) -> dlarray:
     """Return `x` with its axes in another order; labels move with them. Also ``permute``, ``permute_dims``.
 
     Args:
@@ -160,10 +160,10 @@ def transpose(x: Any, axes: Any = None) -> "dlarray":
         >>> tj.transpose(x, "BCSS").shape
         (16, 3, 28, 28)
     """
-    array = recorder.as_array(x, "transpose")
+    array = as_array(x, "transpose")
     ndim = array._data.ndim
     if axes is None:
-        return permuted(array, tuple(range(ndim))[::-1])  # type: ignore[no-any-return]
+        return permuted(array, tuple(range(ndim))[::-1])
     if isinstance(axes, str):
         format = array._format or ""
         order = axes_in(format, axes.upper())
@@ -172,17 +172,15 @@ def transpose(x: Any, axes: Any = None) -> "dlarray":
                 f"transpose: axes={axes!r} is not an order of the labels of x "
                 f"({describe_shape(array._data.shape, array._format)}); name each of its labels once."
             )
-        return permuted(array, order)  # type: ignore[no-any-return, arg-type]
+        return permuted(array, order)  # type: ignore[arg-type]
     sizes = _sizes("transpose", "axes", axes)
-    return permuted(  # type: ignore[no-any-return]
-        array, tuple(axis + ndim if -ndim <= axis < 0 else axis for axis in sizes)
-    )
+    return permuted(array, tuple(axis + ndim if -ndim <= axis < 0 else axis for axis in sizes))
 
 
 permute = permute_dims = transpose
 
 
-def swapaxes(x: Any, axis1: Any, axis2: Any) -> "dlarray":
+def swapaxes(x: Any, axis1: Any, axis2: Any) -> dlarray:
     """Return `x` with two axes exchanged; labels move with them.
 
     Args:
@@ -198,14 +196,14 @@ def swapaxes(x: Any, axis1: Any, axis2: Any) -> "dlarray":
         >>> tj.swapaxes(np.zeros((2, 3, 4)), 0, -1).shape
         (4, 3, 2)
     """
-    array = recorder.as_array(x, "swapaxes")
+    array = as_array(x, "swapaxes")
     first, second = normalize_axis("swapaxes", array, axis1), normalize_axis("swapaxes", array, axis2)
     axes = list(range(array._data.ndim))
     axes[first], axes[second] = second, first
-    return permuted(array, tuple(axes))  # type: ignore[no-any-return]
+    return permuted(array, tuple(axes))
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> "dlarray":
+def moveaxis(x: Any, source: Any, destination: Any) -> dlarray:
     """Return `x` with axes moved to other places, the others staying in order; labels move with them.
 
     Args:
@@ -221,7 +219,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> "dlarray":
         >>> tj.moveaxis(tj.dlarray(np.zeros((28, 28, 3, 16)), "SSCB"), "B", 0).shape
         (16, 28, 28, 3)
     """
-    array = recorder.as_array(x, "moveaxis")
+    array = as_array(x, "moveaxis")
     listed = [list(part) if isinstance(part, (tuple, list)) else [part] for part in (source, destination)]
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
@@ -232,10 +230,10 @@ def moveaxis(x: Any, source: Any, destination: Any) -> "dlarray":
     axes = [axis for axis in range(array._data.ndim) if axis not in moved]
     for place, axis in sorted(zip(places, moved, strict=True)):
         axes.insert(place, axis)
-    return permuted(array, tuple(axes))  # type: ignore[no-any-return]
+    return permuted(array, tuple(axes))
 
 
-def broadcast_to(x: Any, shape: Any) -> "dlarray":
+def broadcast_to(x: Any, shape: Any) -> dlarray:
     """Return `x` repeated to `shape`: from the last axis, sizes are equal or 1 becomes any size.
 
     Args:
@@ -255,11 +253,11 @@ def broadcast_to(x: Any, shape: Any) -> "dlarray":
         >>> tj.broadcast_to(np.ones((3, 1)), (2, 3, 4)).shape
         (2, 3, 4)
     """
-    array = recorder.as_array(x, "broadcast_to")
-    return expanded(array, _sizes("broadcast_to", "shape", shape))  # type: ignore[no-any-return]
+    array = as_array(x, "broadcast_to")
+    return expanded(array, _sizes("broadcast_to", "shape", shape))
 
 
-def squeeze(x: Any, axis: Any = None) -> "dlarray":
+def squeeze(x: Any, axis: Any = None) -> dlarray:
     """Return `x` without axes of size 1, and without their labels.
 
     Args:
@@ -274,7 +272,7 @@ def squeeze(x: Any, axis: Any = None) -> "dlarray":
         >>> tj.dims(tj.squeeze(tj.dlarray(np.zeros((1, 5)), "CB"), "C"))
         'B'
     """
-    array = recorder.as_array(x, "squeeze")
+    array = as_array(x, "squeeze")
     shape, format = array._data.shape, array._format
     if axis is None:
         dropped = tuple(i for i, extent in enumerate(shape) if extent == 1)
@@ -288,10 +286,10 @@ def squeeze(x: Any, axis: Any = None) -> "dlarray":
                 )
     kept = [i for i in range(len(shape)) if i not in dropped]
     labels = None if format is None else "".join(format[i] for i in kept)
-    return reshaped(array, tuple(shape[i] for i in kept), labels)  # type: ignore[no-any-return]
+    return reshaped(array, tuple(shape[i] for i in kept), labels)
 
 
-def expand_dims(x: Any, axis: Any, label: str | None = None) -> "dlarray":
+def expand_dims(x: Any, axis: Any, label: str | None = None) -> dlarray:
     """Return `x` with new axes of size 1.
 
     Args:
@@ -307,7 +305,7 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> "dlarray":
         >>> tj.dims(tj.expand_dims(tj.dlarray(np.zeros((3, 5)), "CB"), 0, "T"))
         'TCB'
     """
-    array = recorder.as_array(x, "expand_dims")
+    array = as_array(x, "expand_dims")
     places = _sizes("expand_dims", "axis", axis)
     ndim = array._data.ndim + len(places)
     new = sorted(place % ndim for place in places if -ndim <= place < ndim)
@@ -331,18 +329,18 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> "dlarray":
         format = check_format("expand_dims", "".join(have), ndim)
     for place in new:
         sizes.insert(place, 1)
-    return reshaped(array, tuple(sizes), format)  # type: ignore[no-any-return]
+    return reshaped(array, tuple(sizes), format)
 
 
-def _listed(function: str, arrays: Any) -> list[Any]:
+def _listed(function: str, arrays: Any) -> list[dlarray]:
     if isinstance(arrays, np.ndarray) or not isinstance(arrays, Sequence):
         arrays = list(arrays) if hasattr(arrays, "__iter__") else []
     if not arrays:
         raise ArgumentError(f"{function}: arrays must be a list or tuple of at least one array.")
-    return [recorder.as_array(array, function) for array in arrays]
+    return [as_array(array, function) for array in arrays]
 
 
-def concatenate(arrays: Any, axis: Any = 0) -> "dlarray":
+def concatenate(arrays: Any, axis: Any = 0) -> dlarray:
     """Return arrays joined along an axis that they have.
 
     Args:
@@ -368,14 +366,12 @@ def concatenate(arrays: Any, axis: Any = 0) -> "dlarray":
         parts, axis = [ravel(part) for part in parts], 0
     if len(parts) == 1:
         normalize_axis("concatenate", parts[0], axis)
-        return parts[0]  # type: ignore[no-any-return]
+        return parts[0]
     leader = next((part for part in parts if part._format is not None), parts[0])
-    return recorder.apply(  # type: ignore[no-any-return]
-        "concatenate", *parts, axis=normalize_axis("concatenate", leader, axis)
-    )
+    return apply("concatenate", *parts, axis=normalize_axis("concatenate", leader, axis))
 
 
-def stack(arrays: Any, axis: int = 0) -> "dlarray":
+def stack(arrays: Any, axis: int = 0) -> dlarray:
     """Return arrays of the same size joined along a new axis, labelled U if they are formatted.
 
     Args:
@@ -406,7 +402,7 @@ def stack(arrays: Any, axis: int = 0) -> "dlarray":
     return concatenate(expanded_parts, place)
 
 
-def vstack(arrays: Any) -> "dlarray":
+def vstack(arrays: Any) -> dlarray:
     """Return arrays joined along the first of at least two axes.
 
     Args:
@@ -420,7 +416,7 @@ def vstack(arrays: Any) -> "dlarray":
     return concatenate([atleast_2d(part) for part in _listed("vstack", arrays)], 0)
 
 
-def hstack(arrays: Any) -> "dlarray":
+def hstack(arrays: Any) -> dlarray:
     """Return arrays joined along the second axis, 1-D arrays along the first.
 
     Args:
@@ -435,7 +431,7 @@ def hstack(arrays: Any) -> "dlarray":
     return concatenate(parts, 0 if parts[0]._data.ndim == 1 else 1)
 
 
-def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarray"]:
+def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list[dlarray]:
     """Return the parts of `x` along an axis: equal parts, or those between the given places.
 
     Args:
@@ -454,7 +450,7 @@ def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarray"]:
         >>> [part.shape for part in tj.split(np.zeros(6), [1, 4])]
         [(1,), (3,), (2,)]
     """
-    array = recorder.as_array(x, "split")
+    array = as_array(x, "split")
     axis = normalize_axis("split", array, axis)
     extent = array._data.shape[axis]
     if np.ndim(indices_or_sections) == 0:
@@ -467,7 +463,7 @@ def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarray"]:
     return _cut("split", array, indices_or_sections, axis)
 
 
-def array_split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarray"]:
+def array_split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list[dlarray]:
     """Return the parts of `x` along an axis as split does; the first parts are longer by 1 where needed.
 
     Args:
@@ -483,11 +479,11 @@ def array_split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list["dlarra
         >>> [part.shape for part in tj.array_split(np.zeros(5), 2)]
         [(3,), (2,)]
     """
-    array = recorder.as_array(x, "array_split")
+    array = as_array(x, "array_split")
     return _cut("array_split", array, indices_or_sections, normalize_axis("array_split", array, axis))
 
 
-def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list["dlarray"]:
+def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list[dlarray]:
     extent = array._data.shape[axis]
     places = _sizes(function, "indices_or_sections", indices_or_sections)
     if np.ndim(indices_or_sections) == 0:
@@ -500,7 +496,7 @@ def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list
     return [sliced(array, {axis: slice(start, stop)}) for start, stop in pairwise(edges)]
 
 
-def flip(x: Any, axis: Any = None) -> "dlarray":
+def flip(x: Any, axis: Any = None) -> dlarray:
     """Return `x` with the elements along axes in reverse order.
 
     Args:
@@ -512,13 +508,11 @@ def flip(x: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.flip([1.0, 2.0, 3.0]))
         array([3., 2., 1.])
     """
-    array = recorder.as_array(x, "flip")
-    return sliced(  # type: ignore[no-any-return]
-        array, dict.fromkeys(normalize_axes("flip", array, axis), slice(None, None, -1))
-    )
+    array = as_array(x, "flip")
+    return sliced(array, dict.fromkeys(normalize_axes("flip", array, axis), slice(None, None, -1)))
 
 
-def roll(x: Any, shift: Any, axis: Any = None) -> "dlarray":
+def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
     """Return `x` with the elements moved along axes; what leaves at the end enters at the beginning.
 
     Args:
@@ -534,11 +528,11 @@ def roll(x: Any, shift: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.roll([1.0, 2.0, 3.0], 1))
         array([3., 1., 2.])
     """
-    array = recorder.as_array(x, "roll")
+    array = as_array(x, "roll")
     shifts = _sizes("roll", "shift", shift)
     if axis is None:
         flat = _rolled(ravel(array), sum(shifts), 0)
-        return reshaped(flat, array._data.shape, array._format)  # type: ignore[no-any-return]
+        return reshaped(flat, array._data.shape, array._format)
     if isinstance(axis, (tuple, list)):
         axes = tuple(normalize_axis("roll", array, each) for each in axis)
     else:
@@ -550,20 +544,20 @@ def roll(x: Any, shift: Any, axis: Any = None) -> "dlarray":
         )
     for number in range(max(len(shifts), len(axes))):
         array = _rolled(array, shifts[number % len(shifts)], axes[number % len(axes)])
-    return array  # type: ignore[no-any-return]
+    return array
 
 
-def _rolled(array: Any, shift: int, axis: int) -> Any:
+def _rolled(array: dlarray, shift: int, axis: int) -> dlarray:
     extent = array._data.shape[axis]
     shift = shift % extent if extent else 0
     if not shift:
         return array
     cut = extent - shift
     parts = sliced(array, {axis: slice(cut, None)}), sliced(array, {axis: slice(0, cut)})
-    return recorder.apply("concatenate", *parts, axis=axis)
+    return apply("concatenate", *parts, axis=axis)
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> "dlarray":
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> dlarray:
     """Return `x` with a border around it.
 
     Args:
@@ -587,7 +581,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         >>> tj.extractdata(tj.pad([1.0, 2.0], (1, 2)))
         array([0., 1., 2., 0., 0.])
     """
-    array = recorder.as_array(x, "pad")
+    array = as_array(x, "pad")
     if mode not in _PAD_MODES:
         raise ArgumentError(f"pad: mode={mode!r} is not supported; use one of {', '.join(_PAD_MODES)}.")
     shape, format = array._data.shape, array._format
@@ -605,7 +599,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         )
     if mode == "constant":
         values = _pairs("constant_values", constant_values, array).astype(array._data.dtype)
-        return _constant_border(array, widths, values)  # type: ignore[no-any-return]
+        return _constant_border(array, widths, values)
     for axis, (before, after) in enumerate(widths.tolist()):
         if before or after:
             if not shape[axis]:
@@ -614,8 +608,8 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
                     'no value to repeat; use mode="constant".'
                 )
             places: Any = np.pad(np.arange(shape[axis]), (before, after), mode)  # type: ignore[call-overload]
-            array = recorder.apply("take", array, places, axis=axis)
-    return array  # type: ignore[no-any-return]
+            array = apply("take", array, places, axis=axis)
+    return array
 
 
 def _pairs(argument: str, value: Any, array: Any) -> np.ndarray:
@@ -635,23 +629,23 @@ def _pairs(argument: str, value: Any, array: Any) -> np.ndarray:
         ) from None
 
 
-def _constant_border(array: Any, widths: np.ndarray, values: np.ndarray) -> Any:
+def _constant_border(array: dlarray, widths: np.ndarray, values: np.ndarray) -> dlarray:
     if not widths.any():
         return array
     pairs = tuple((before, after) for before, after in widths.tolist())
     first = values.flat[0]
     if (values == first).all():
-        return recorder.apply("pad", array, widths=pairs, value=first.item())
+        return apply("pad", array, widths=pairs, value=first.item())
     for axis in range(len(pairs)):
         for side in (0, 1):
             part = [(0, 0)] * len(pairs)
             part[axis] = (pairs[axis][0], 0) if side == 0 else (0, pairs[axis][1])
             if any(part[axis]):
-                array = recorder.apply("pad", array, widths=tuple(part), value=values[axis, side].item())
+                array = apply("pad", array, widths=tuple(part), value=values[axis, side].item())
     return array
 
 
-def repeat(x: Any, repeats: Any, axis: Any = None) -> "dlarray":
+def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
     """Return `x` with each element repeated along an axis.
 
     Args:
@@ -672,7 +666,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> "dlarray":
         >>> tj.extractdata(tj.repeat([1.0, 2.0], 2))
         array([1., 1., 2., 2.])
     """
-    array = recorder.as_array(x, "repeat")
+    array = as_array(x, "repeat")
     if axis is None:
         array, axis = ravel(array), 0
     axis = normalize_axis("repeat", array, axis)
@@ -685,15 +679,13 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> "dlarray":
         )
     if len(counts) != 1:
         places = np.repeat(np.arange(shape[axis]), counts)
-        return recorder.apply("take", array, places, axis=axis)  # type: ignore[no-any-return]
+        return apply("take", array, places, axis=axis)
     before, after = shape[: axis + 1], shape[axis + 1 :]
     each = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
-    return reshaped(  # type: ignore[no-any-return]
-        each, (*shape[:axis], shape[axis] * counts[0], *after), format
-    )
+    return reshaped(each, (*shape[:axis], shape[axis] * counts[0], *after), format)
 
 
-def tile(x: Any, reps: Any) -> "dlarray":
+def tile(x: Any, reps: Any) -> dlarray:
     """Return `x` repeated as a whole along each axis.
 
     Args:
@@ -711,7 +703,7 @@ def tile(x: Any, reps: Any) -> "dlarray":
         >>> tj.extractdata(tj.tile([1.0, 2.0], 2))
         array([1., 2., 1., 2.])
     """
-    array = recorder.as_array(x, "tile")
+    array = as_array(x, "tile")
     counts = _sizes("tile", "reps", reps)
     if min(counts, default=0) < 0:
         raise DimsError(f"tile: reps={reps!r:.80} must be made of integers >= 0.")
@@ -722,14 +714,14 @@ def tile(x: Any, reps: Any) -> "dlarray":
     sizes = (1,) * extra + shape
     labels = None if format is None else "U" * extra + format
     if all(count == 1 for count in counts):
-        return reshaped(array, sizes, labels)  # type: ignore[no-any-return]
+        return reshaped(array, sizes, labels)
     pairs = list(zip(counts, sizes, strict=True))
     single = tuple(extent for _, size in pairs for extent in (1, size))
     each = expanded(reshaped(array, single, None), tuple(extent for pair in pairs for extent in pair))
-    return reshaped(each, tuple(count * size for count, size in pairs), labels)  # type: ignore[no-any-return]
+    return reshaped(each, tuple(count * size for count, size in pairs), labels)
 
 
-def atleast_1d(x: Any) -> "dlarray":
+def atleast_1d(x: Any) -> dlarray:
     """Return `x` with at least one axis.
 
     Args:
@@ -740,11 +732,11 @@ def atleast_1d(x: Any) -> "dlarray":
         >>> tj.atleast_1d(3.0).shape
         (1,)
     """
-    array = recorder.as_array(x, "atleast_1d")
+    array = as_array(x, "atleast_1d")
     return array if array._data.ndim else expand_dims(array, 0)
 
 
-def atleast_2d(x: Any) -> "dlarray":
+def atleast_2d(x: Any) -> dlarray:
     """Return `x` with at least two axes; new ones come first.
 
     Args:
@@ -755,12 +747,12 @@ def atleast_2d(x: Any) -> "dlarray":
         >>> tj.atleast_2d(np.zeros(3)).shape
         (1, 3)
     """
-    array = recorder.as_array(x, "atleast_2d")
+    array = as_array(x, "atleast_2d")
     missing = 2 - array._data.ndim
     return array if missing <= 0 else expand_dims(array, tuple(range(missing)))
 
 
-def atleast_3d(x: Any) -> "dlarray":
+def atleast_3d(x: Any) -> dlarray:
     """Return `x` with at least three axes; (n) becomes (1, n, 1) and (m, n) becomes (m, n, 1).
 
     Args:
@@ -771,6 +763,6 @@ def atleast_3d(x: Any) -> "dlarray":
         >>> tj.atleast_3d(np.zeros(3)).shape
         (1, 3, 1)
     """
-    array = recorder.as_array(x, "atleast_3d")
+    array = as_array(x, "atleast_3d")
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(array._data.ndim)
     return array if new is None else expand_dims(array, new)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 from tracejit.record import recorder
@@ -98,7 +99,7 @@ def _value(x: Any, what: str) -> Any:
 
 
 def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    pair = [recorder.as_array(a, "np.allclose") for a in (x, y)]
+    pair = [as_array(a, "np.allclose") for a in (x, y)]
     if any(map(recorder.steers, pair)):
         a, b = pair
         near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
@@ -109,7 +110,7 @@ def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
 
 
 def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
-    pair = [recorder.as_array(a, "np.array_equal") for a in (x, y)]
+    pair = [as_array(a, "np.array_equal") for a in (x, y)]
     if any(map(recorder.steers, pair)):
         a, b = pair
         return bool(a.shape == b.shape) and _all((a == b) | _both_nan(a, b, equal_nan), "np.array_equal")
@@ -135,12 +136,12 @@ def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return np.result_type(*(x.dtype if recorder.is_array(x) else x for x in arrays_and_dtypes))
 
 
-def _ndim(x: Any) -> int:
-    return x.ndim  # type: ignore[no-any-return]
+def _ndim(x: dlarray) -> int:
+    return x.ndim
 
 
-def _shape(x: Any) -> tuple[int, ...]:
-    return x.shape  # type: ignore[no-any-return]
+def _shape(x: dlarray) -> tuple[int, ...]:
+    return x.shape
 
 
 def _size(x: Any, axis: Any = None) -> int:

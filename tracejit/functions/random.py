@@ -2,10 +2,11 @@
 """Random numbers: rand, randn, randi, randperm, dropout, and rng, which seeds them."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, dlarray
 from tracejit.aval import check_format
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions import rng as generators
@@ -15,10 +16,6 @@ from tracejit.functions.rng import Generator, RngState, seed_of
 from tracejit.ops.random import blocks
 from tracejit.record import recorder
 
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
-
-_apply = recorder.apply
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _RESOLUTION = 2**53  # different numbers that a uniform float64 can be
 
@@ -64,7 +61,7 @@ def rand(
     format: str | None = None,
     like: Any = None,
     generator: Generator | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return numbers drawn uniformly from [0, 1): multiples of 2**-53, in float32 of 2**-24.
 
     Args:
@@ -100,7 +97,7 @@ def randn(
     format: str | None = None,
     like: Any = None,
     generator: Generator | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return numbers drawn from the standard normal distribution.
 
     Args:
@@ -129,8 +126,8 @@ def randn(
     """
     sizes, wanted = _sizes("randn", size, format), _floating("randn", dtype, like)
     u, v = _uniforms("randn", sizes, wanted, generator, 2)
-    radius = _apply("sqrt", _apply("mul", _apply("log", _apply("sub", 1.0, u)), -2.0))
-    x = _apply("mul", radius, _apply("cos", _apply("mul", v, 2 * math.pi)))
+    radius = apply("sqrt", apply("mul", apply("log", apply("sub", 1.0, u)), -2.0))
+    x = apply("mul", radius, apply("cos", apply("mul", v, 2 * math.pi)))
     return with_format("randn", x._data, format, like, x._value)
 
 
@@ -141,7 +138,7 @@ def randi(
     format: str | None = None,
     like: Any = None,
     generator: Generator | None = None,
-) -> "dlarray":
+) -> dlarray:
     """Return integers drawn uniformly: those of range(high) or range(low, high), so `high` itself is left out.
 
     Args:
@@ -173,14 +170,14 @@ def randi(
     _check_holds(wanted, low, high)
     (u,) = _uniforms("randi", _sizes("randi", size, format), _FLOAT64, generator)
     # The product is below `high - low` even after rounding, because u is 1 - 2**-53 at most.
-    x = _apply("cast", _apply("mul", u, float(high - low)), dtype=np.dtype(np.int64))
+    x = apply("cast", apply("mul", u, float(high - low)), dtype=np.dtype(np.int64))
     if low:
-        x = _apply("add", x, low)
+        x = apply("add", x, low)
     x = in_dtype(x, wanted)
     return with_format("randi", x._data, format, like, x._value)
 
 
-def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> "dlarray":
+def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> dlarray:
     """Return the integers 0 to n - 1 in random order, or the first `k` of them.
 
     Args:
@@ -206,11 +203,11 @@ def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> "d
     (chosen,) = (count,) if k is None else sizes_of("randperm", (k,), "k")
     if chosen > count:
         raise DimsError(f"randperm: k={chosen} different integers cannot be chosen of n={count}.")
-    order = _apply("permutation", *_uniforms("randperm", (count,), _FLOAT64, generator))
-    return order if chosen == count else order[:chosen]  # type: ignore[no-any-return]
+    order = apply("permutation", *_uniforms("randperm", (count,), _FLOAT64, generator))
+    return order if chosen == count else order[:chosen]
 
 
-def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> "dlarray":
+def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> dlarray:
     """Return `x` with each element set to 0 with probability `p`, and the others multiplied by 1 / (1 - p).
 
     Args:
@@ -235,7 +232,7 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> "dla
     """
     array = floating("dropout", x)
     if recorder.is_array(p):
-        scale = in_dtype(_apply("div", 1.0, _apply("sub", 1.0, p)), array.dtype)
+        scale: Any = in_dtype(apply("div", 1.0, apply("sub", 1.0, p)), array.dtype)
         p = in_dtype(p, _FLOAT32)
     elif isinstance(p, (int, float, np.number)) and 0 <= p < 1:
         scale = 1 / (1 - float(p))
@@ -243,7 +240,7 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> "dla
         raise ArgumentError(f"dropout: p must be a probability, 0 <= p < 1, not {p!r}.")
     # Numbers of 24 bits are exact enough, and made in half the time.
     (u,) = _uniforms("dropout", array.shape, _FLOAT32, generator)
-    return _apply("where", _apply("greater_equal", u, p), _apply("mul", array, scale), 0.0)  # type: ignore[no-any-return]
+    return apply("where", apply("greater_equal", u, p), apply("mul", array, scale), 0.0)
 
 
 def _uniforms(
@@ -256,7 +253,7 @@ def _uniforms(
         raise ArgumentError(f"{where}: generator must be a tj.Generator, not {type(generator).__name__}.")
     state, offset = generators.draw(generator, blocks(math.prod(shape), dtype))
     op = "uniform32" if dtype == _FLOAT32 else "uniform64"
-    return [_apply(op, state, shape=shape, offset=offset, stream=stream) for stream in range(count)]
+    return [apply(op, state, shape=shape, offset=offset, stream=stream) for stream in range(count)]
 
 
 def _sizes(where: str, size: tuple[Any, ...], format: str | None) -> tuple[int, ...]:

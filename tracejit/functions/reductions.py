@@ -8,48 +8,45 @@ reduced axes stay with size 1 and their labels; without it they go away with the
 
 import builtins
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import check_dtype, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
-from tracejit.record import recorder
-
-if TYPE_CHECKING:
-    from tracejit.array import dlarray
 
 _BOOL = np.dtype(bool)
 _FLOAT64 = np.dtype(np.float64)
 
 
-def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    array = recorder.as_array(x, op)
-    return recorder.apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
+def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
+    array = as_array(x, op)
+    return apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
 
 
-def _cast(array: Any, dtype: np.dtype) -> Any:
-    return array if array._data.dtype == dtype else recorder.apply("cast", array, dtype=dtype)
+def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
+    return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
-def _as_float(array: Any) -> Any:
+def _as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
     return array if array._data.dtype.kind == "f" else _cast(array, _FLOAT64)
 
 
-def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
+def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:
     if dtype is None:
         return _reduce(op, x, axis, keepdims)
     wanted = check_dtype(op, np.dtype(dtype))
-    return _cast(_reduce(op, _cast(recorder.as_array(x, op), wanted), axis, keepdims), wanted)
+    return _cast(_reduce(op, _cast(as_array(x, op), wanted), axis, keepdims), wanted)
 
 
 def _count(array: Any, axes: tuple[int, ...]) -> int:
     return math.prod([array._data.shape[axis] for axis in axes])
 
 
-def sum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+def sum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> dlarray:
     """Return the sum over axes.
 
     Args:
@@ -72,10 +69,10 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) 
     >>> tj.extractdata(tj.sum(x, "B"))
     array([3., 7.])
     """
-    return _accumulate("sum", x, axis, keepdims, dtype)  # type: ignore[no-any-return]
+    return _accumulate("sum", x, axis, keepdims, dtype)
 
 
-def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> dlarray:
     """Return the product over axes.
 
     Args:
@@ -96,10 +93,10 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     >>> float(tj.prod([2.0, 3.0, 4.0]))
     24.0
     """
-    return _accumulate("prod", x, axis, keepdims, dtype)  # type: ignore[no-any-return]
+    return _accumulate("prod", x, axis, keepdims, dtype)
 
 
-def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> "dlarray":
+def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> dlarray:
     """Return the arithmetic mean over axes.
 
     Args:
@@ -118,14 +115,14 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     >>> float(tj.mean([1.0, 2.0, 6.0]))
     3.0
     """
-    array = recorder.as_array(x, "mean")
+    array = as_array(x, "mean")
     array = _as_float(array) if dtype is None else _cast(array, check_dtype("mean", np.dtype(dtype)))
     axes = normalize_axes("mean", array, axis)
-    total = recorder.apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
-    return recorder.apply("div", total, _count(array, axes))  # type: ignore[no-any-return]
+    total = apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
+    return apply("div", total, _count(array, axes))
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the maximum over axes, NaN where an element is NaN.
 
     Args:
@@ -145,10 +142,10 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> float(tj.max([1.0, 5.0, 2.0]))
     5.0
     """
-    return _reduce("max", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("max", x, axis, keepdims)
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the minimum over axes, NaN where an element is NaN.
 
     Args:
@@ -168,10 +165,10 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> float(tj.min([3.0, 1.0, 2.0]))
     1.0
     """
-    return _reduce("min", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("min", x, axis, keepdims)
 
 
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the difference of maximum and minimum over axes ("peak to peak").
 
     Args:
@@ -189,33 +186,29 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> float(tj.ptp([3.0, 1.0, 2.0]))
     2.0
     """
-    array = recorder.as_array(x, "ptp")
+    array = as_array(x, "ptp")
     axes = normalize_axes("ptp", array, axis)
-    return recorder.apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))  # type: ignore[no-any-return]
+    return apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))
 
 
-def _search(op: str, x: Any, axis: Any, keepdims: bool) -> Any:
-    array = recorder.as_array(x, op)
+def _search(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
+    array = as_array(x, op)
     if axis is not None:
-        return recorder.apply(
-            op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims)
-        )
+        return apply(op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims))
     shape = array._data.shape
     if array._data.size == 0:
         raise DimsError(
             f"{op}: an array of {describe_shape(shape, array._format)} holds no elements and so no extremum; "
             "pass an array that holds some."
         )
-    place = recorder.apply(
-        op, recorder.apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False
-    )
+    place = apply(op, apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False)
     if not keepdims:
         return place
-    place = recorder.apply("reshape", place, shape=(1,) * len(shape))
-    return recorder.wrap(place._data, array._format, place._value)
+    place = apply("reshape", place, shape=(1,) * len(shape))
+    return wrap(place._data, array._format, place._value)
 
 
-def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the place of the first maximum along an axis; a NaN counts as the maximum.
 
     Args:
@@ -233,10 +226,10 @@ def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> int(tj.argmax([1.0, 5.0, 2.0]))
     1
     """
-    return _search("argmax", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _search("argmax", x, axis, keepdims)
 
 
-def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the place of the first minimum along an axis; a NaN counts as the minimum.
 
     Args:
@@ -254,10 +247,10 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> int(tj.argmin([4.0, 5.0, 2.0]))
     2
     """
-    return _search("argmin", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _search("argmin", x, axis, keepdims)
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return whether any element over axes is not 0 (NaN is not 0).
 
     Args:
@@ -275,10 +268,10 @@ def any(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> bool(tj.any([0.0, 2.0]))
     True
     """
-    return _reduce("any", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("any", x, axis, keepdims)
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return whether no element over axes is 0.
 
     Args:
@@ -296,10 +289,10 @@ def all(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> bool(tj.all([0.0, 2.0]))
     False
     """
-    return _reduce("all", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("all", x, axis, keepdims)
 
 
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return how many elements over axes are not 0.
 
     Args:
@@ -317,13 +310,13 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray"
     >>> int(tj.count_nonzero([0.0, 2.0, 3.0]))
     2
     """
-    array = recorder.as_array(x, "count_nonzero")
+    array = as_array(x, "count_nonzero")
     axes = normalize_axes("count_nonzero", array, axis)
-    hits = recorder.apply("not_equal", array, np.zeros((), array._data.dtype))
-    return recorder.apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))  # type: ignore[no-any-return]
+    hits = apply("not_equal", array, np.zeros((), array._data.dtype))
+    return apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))
 
 
-def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
+def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
     """Return the running sums along an axis.
 
     Args:
@@ -344,31 +337,31 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> "dlarray":
     3 dlarray float64
     [1. 3. 6.]
     """
-    array = recorder.as_array(x, "cumsum")
+    array = as_array(x, "cumsum")
     wanted = None if dtype is None else check_dtype("cumsum", np.dtype(dtype))
     if wanted is not None:
         array = _cast(array, wanted)
     if axis is None:
-        array, axis = recorder.apply("reshape", array, shape=(array._data.size,)), 0
-    result = recorder.apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
-    return result if wanted is None else _cast(result, wanted)  # type: ignore[no-any-return]
+        array, axis = apply("reshape", array, shape=(array._data.size,)), 0
+    result = apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
+    return result if wanted is None else _cast(result, wanted)
 
 
-def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> Any:
-    array = _as_float(recorder.as_array(x, function))
+def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> dlarray:
+    array = _as_float(as_array(x, function))
     axes = normalize_axes(function, array, axis)
     count = _count(array, axes)
-    middle = recorder.apply("div", recorder.apply("sum", array, axes=axes, keepdims=True), count)
-    squares = recorder.apply("square", recorder.apply("sub", array, middle))
-    total = recorder.apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
-    return recorder.apply("div", total, builtins.max(count - ddof, 0))
+    middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
+    squares = apply("square", apply("sub", array, middle))
+    total = apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
+    return apply("div", total, builtins.max(count - ddof, 0))
 
 
-def _root(square: Any) -> Any:
+def _root(square: dlarray) -> dlarray:
     """Return the square root of sums of squares, with the derivative 0 at 0 (Note [roots at zero])."""
-    zero = recorder.apply("equal", square, 0)
-    root = recorder.apply("sqrt", recorder.apply("where", zero, 1, square))
-    return recorder.apply("where", zero, 0, root)
+    zero = apply("equal", square, 0)
+    root = apply("sqrt", apply("where", zero, 1, square))
+    return apply("where", zero, 0, root)
 
 
 # Note [roots at zero]
@@ -377,7 +370,7 @@ def _root(square: Any) -> Any:
 # under the root is replaced before the root is taken: a `where` after it would still multiply inf by 0.
 
 
-def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
+def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
     """Return the variance over axes: the mean of squared deviations from the mean.
 
     Args:
@@ -397,10 +390,10 @@ def var(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) ->
     >>> float(tj.var([1.0, 3.0]))
     1.0
     """
-    return _variance("var", x, axis, keepdims, ddof)  # type: ignore[no-any-return]
+    return _variance("var", x, axis, keepdims, ddof)
 
 
-def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> "dlarray":
+def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
     """Return the standard deviation over axes: the root of the variance.
 
     Args:
@@ -422,10 +415,10 @@ def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) ->
     >>> float(tj.std([1.0, 3.0]))
     1.0
     """
-    return _root(_variance("std", x, axis, keepdims, ddof))  # type: ignore[no-any-return]
+    return _root(_variance("std", x, axis, keepdims, ddof))
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return log(sum(exp(x))) over axes, without overflow.
 
     Args:
@@ -446,22 +439,22 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> "dlarray":
     >>> round(float(tj.logsumexp([1000.0, 1000.0])), 4)
     1000.6931
     """
-    array = _as_float(recorder.as_array(x, "logsumexp"))
+    array = _as_float(as_array(x, "logsumexp"))
     axes = normalize_axes("logsumexp", array, axis)
     shift: Any = 0
     if _count(array, axes):
         # The result does not depend on the shift, so that no derivative is taken through it.
-        largest = recorder.apply("stop_gradient", recorder.apply("max", array, axes=axes, keepdims=True))
-        shift = recorder.apply("where", recorder.apply("isfinite", largest), largest, 0)
-    powers = recorder.apply("exp", recorder.apply("sub", array, shift))
-    total = recorder.apply("sum", powers, axes=axes, keepdims=True)
-    empty = recorder.apply("equal", total, 0)
-    logarithm = recorder.apply("log", recorder.apply("where", empty, 1, total))
-    result = recorder.apply("where", empty, -math.inf, recorder.apply("add", logarithm, shift))
-    return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
+        largest = apply("stop_gradient", apply("max", array, axes=axes, keepdims=True))
+        shift = apply("where", apply("isfinite", largest), largest, 0)
+    powers = apply("exp", apply("sub", array, shift))
+    total = apply("sum", powers, axes=axes, keepdims=True)
+    empty = apply("equal", total, 0)
+    logarithm = apply("log", apply("where", empty, 1, total))
+    result = apply("where", empty, -math.inf, apply("add", logarithm, shift))
+    return result if keepdims else drop_axes(result, axes)
 
 
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "dlarray":
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the norm of vectors or matrices, as ``numpy.linalg.norm``.
 
     Args:
@@ -487,33 +480,33 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> "
     >>> float(tj.norm([3.0, 4.0]))
     5.0
     """
-    array = _as_float(recorder.as_array(x, "norm"))
+    array = _as_float(as_array(x, "norm"))
     axes = normalize_axes("norm", array, axis)
     keepdims = builtins.bool(keepdims)
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
-        squares = recorder.apply("square", array)
-        return _root(recorder.apply("sum", squares, axes=axes, keepdims=keepdims))  # type: ignore[no-any-return]
-    magnitudes = recorder.apply("abs", array)
+        squares = apply("square", array)
+        return _root(apply("sum", squares, axes=axes, keepdims=keepdims))
+    magnitudes = apply("abs", array)
     if kind == "sum":
-        return recorder.apply("sum", magnitudes, axes=axes, keepdims=keepdims)  # type: ignore[no-any-return]
+        return apply("sum", magnitudes, axes=axes, keepdims=keepdims)
     if kind == "largest":
-        return _largest(magnitudes, axes, keepdims)  # type: ignore[no-any-return]
+        return _largest(magnitudes, axes, keepdims)
     # A pair is (rows, columns) as given: "(1, 0)" means the transposed matrix.
     rows, columns = axes
     if isinstance(axis, (tuple, list)) and axis[0] % array._data.ndim == columns:
         rows, columns = columns, rows
     inner, outer = (rows, columns) if kind == "columns" else (columns, rows)
-    sums = recorder.apply("sum", magnitudes, axes=(inner,), keepdims=True)
+    sums = apply("sum", magnitudes, axes=(inner,), keepdims=True)
     result = _largest(sums, (outer,), True)
-    return result if keepdims else drop_axes(result, axes)  # type: ignore[no-any-return]
+    return result if keepdims else drop_axes(result, axes)
 
 
-def _largest(magnitudes: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _largest(magnitudes: dlarray, axes: tuple[int, ...], keepdims: bool) -> dlarray:
     """Return the maximum of numbers >= 0, which is 0 where there are none."""
     if _count(magnitudes, axes):
-        return recorder.apply("max", magnitudes, axes=axes, keepdims=keepdims)
-    return recorder.apply("sum", magnitudes, axes=axes, keepdims=keepdims)
+        return apply("max", magnitudes, axes=axes, keepdims=keepdims)
+    return apply("sum", magnitudes, axes=axes, keepdims=keepdims)
 
 
 def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str:

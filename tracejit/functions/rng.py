@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from tracejit.array import wrap
 from tracejit.errors import ArgumentError
 from tracejit.record import recorder as trace
 from tracejit.record.state import State
@@ -225,18 +226,18 @@ def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
     before = generator.advance(blocks)
     recorder = trace.recorder()
     if recorder is None or not recorder.accelerating:
-        return trace.wrap(before), 0
+        return wrap(before), 0
     known: Draw | None = recorder.draws.get(generator)
     if known is None:
         if generator in recorder.draws:  # made while recording
-            return trace.wrap(before), 0
-        known = recorder.draws[generator] = Draw(before, recorder.input(trace.wrap(before)))
+            return wrap(before), 0
+        known = recorder.draws[generator] = Draw(before, recorder.input(wrap(before)))
     offset = known.blocks
     known.blocks += blocks
     if before[0] != known.start[0] or before[1] != known.start[1] + offset:
         # Another thread drew from it meanwhile: right for this call, but not what a replay would draw. Or it was set.
         recorder.replayable = recorder.refusal is not None
-        return trace.wrap(before), 0
+        return wrap(before), 0
     return known.input, offset
 
 

@@ -4,7 +4,7 @@
 Templates name functions of the emitted source by dtype suffix (``exp_f32``); every target defines them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -76,10 +76,8 @@ def _elementwise(
 
 def format_of(avals: Any) -> str | None:
     """Return the common format of operands that the array door has aligned (equal or None)."""
-    for aval in avals:
-        if aval.format is not None:
-            return aval.format  # type: ignore[no-any-return]
-    return None
+    formats: Iterator[str] = (aval.format for aval in avals if aval.format is not None)
+    return next(formats, None)
 
 
 def _unary(derivative: Callable[[Any, Any, Any], Any]) -> Vjp:
@@ -304,7 +302,8 @@ def _as_float(x: np.ndarray) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     x = _as_float(x)
-    return 1 / (1 + np.exp(-x))  # type: ignore[no-any-return]  # exp overflows to inf, whose inverse is 0
+    result: np.ndarray = 1 / (1 + np.exp(-x))  # exp overflows to inf, whose inverse is 0
+    return result
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:

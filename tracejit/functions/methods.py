@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The methods of dlarray that are functions of the toolbox, installed on the class when tracejit is imported.
+
+dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError
+from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
+
+
+def reversed_axes(self: dlarray) -> dlarray:
+    """The array with its axes, and their labels, in reverse order."""
+    return movement.transpose(self)
+
+
+def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    return numpy_api.call_ufunc(ufunc, method, inputs, options)
+
+
+def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
+    return numpy_api.call_function(function, args, options)
+
+
+def round_to(self: dlarray, decimals: int = 0) -> dlarray:
+    return elementwise.round(self, decimals)
+
+
+def power(self: dlarray, other: Any) -> dlarray:
+    return elementwise.power(self, other)
+
+
+def matmul(self: dlarray, other: Any) -> dlarray:
+    return linear.matmul(self, other)
+
+
+def reflected_matmul(self: dlarray, other: Any) -> dlarray:
+    return linear.matmul(other, self)
+
+
+def getitem(self: dlarray, key: Any) -> dlarray:
+    return indexing.getitem(self, key)
+
+
+def setitem(self: dlarray, key: Any, value: Any) -> None:
+    result = indexing.setitem(self, key, value)
+    self._data = result._data
+    self._format = result._format
+    self._value = result._value
+
+
+def astype(self: dlarray, dtype: Any) -> dlarray:
+    """Return the array in another dtype; see cast."""
+    return elementwise.cast(self, dtype)
+
+
+def clip(self: dlarray, min: Any = None, max: Any = None) -> dlarray:
+    """Return the array limited to [min, max]; see clip."""
+    return elementwise.clip(self, min, max)
+
+
+def round(self: dlarray, decimals: int = 0) -> dlarray:
+    """Return the array rounded to `decimals` places; see round."""
+    return elementwise.round(self, decimals)
+
+
+def sum(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the sum over `axis`; see sum."""
+    return reductions.sum(self, axis=axis, keepdims=keepdims)
+
+
+def prod(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the product over `axis`; see prod."""
+    return reductions.prod(self, axis=axis, keepdims=keepdims)
+
+
+def mean(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the mean over `axis`; see mean."""
+    return reductions.mean(self, axis=axis, keepdims=keepdims)
+
+
+def var(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+    """Return the variance over `axis`; see var."""
+    return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+def std(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+    """Return the standard deviation over `axis`; see std."""
+    return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+def max(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the largest element over `axis`; see max."""
+    return reductions.max(self, axis=axis, keepdims=keepdims)
+
+
+def min(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the smallest element over `axis`; see min."""
+    return reductions.min(self, axis=axis, keepdims=keepdims)
+
+
+def any(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return whether any element over `axis` is true; see any."""
+    return reductions.any(self, axis=axis, keepdims=keepdims)
+
+
+def all(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return whether all elements over `axis` are true; see all."""
+    return reductions.all(self, axis=axis, keepdims=keepdims)
+
+
+def argmax(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the index of the largest element along `axis`; see argmax."""
+    return reductions.argmax(self, axis=axis, keepdims=keepdims)
+
+
+def argmin(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the index of the smallest element along `axis`; see argmin."""
+    return reductions.argmin(self, axis=axis, keepdims=keepdims)
+
+
+def cumsum(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the running sums along `axis`; see cumsum."""
+    return reductions.cumsum(self, axis=axis)
+
+
+def dot(self: dlarray, other: Any) -> dlarray:
+    """Return the dot product with `other`; see dot."""
+    return linear.dot(self, other)
+
+
+def reshape(self: dlarray, *shape: Any, order: Literal["C"] = "C") -> dlarray:
+    """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
+    if order != "C":
+        raise ArgumentError(
+            f"reshape: order must be 'C', not {order!r}; transpose around the reshape instead."
+        )
+    return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def ravel(self: dlarray) -> dlarray:
+    """Return the elements along one axis."""
+    return movement.ravel(self)
+
+
+def flatten(self: dlarray) -> dlarray:
+    """Return the elements along one axis."""
+    return movement.ravel(self)
+
+
+def transpose(self: dlarray, *axes: Any) -> dlarray:
+    """Return the array with its axes, and their labels, in another order; see transpose."""
+    return movement.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+
+def swapaxes(self: dlarray, axis1: Any, axis2: Any) -> dlarray:
+    """Return the array with two axes, and their labels, exchanged; see swapaxes."""
+    return movement.swapaxes(self, axis1, axis2)
+
+
+def squeeze(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the array without its axes of size 1; see squeeze."""
+    return movement.squeeze(self, axis)
+
+
+def repeat(self: dlarray, repeats: int, axis: Any = None) -> dlarray:
+    """Return the array with each element repeated; see repeat."""
+    return movement.repeat(self, repeats, axis)
+
+
+def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
+    """Return the elements at `indices` along `axis`; see take."""
+    return indexing.take(self, indices, axis)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "T": reversed_axes,
+    "__array_function__": array_function,
+    "__array_ufunc__": array_ufunc,
+    "__getitem__": getitem,
+    "__matmul__": matmul,
+    "__pow__": power,
+    "__rmatmul__": reflected_matmul,
+    "__round__": round_to,
+    "__setitem__": setitem,
+    "all": all,
+    "any": any,
+    "argmax": argmax,
+    "argmin": argmin,
+    "astype": astype,
+    "clip": clip,
+    "cumsum": cumsum,
+    "dot": dot,
+    "flatten": flatten,
+    "max": max,
+    "mean": mean,
+    "min": min,
+    "prod": prod,
+    "ravel": ravel,
+    "repeat": repeat,
+    "reshape": reshape,
+    "round": round,
+    "squeeze": squeeze,
+    "std": std,
+    "sum": sum,
+    "swapaxes": swapaxes,
+    "take": take,
+    "transpose": transpose,
+    "var": var,
+}
+
+
+def install() -> None:
+    """Complete dlarray, as if the methods stood in its body: help, signatures and pickles name the class."""
+    for name, function in METHODS.items():
+        function.__name__, function.__qualname__ = name, f"dlarray.{name}"
+        function.__module__ = dlarray.__module__
+        function.__annotations__.pop("self")
+        setattr(dlarray, name, property(function) if name == "T" else function)
