@@ -37,7 +37,7 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     from tracejit.codegen.emit import _adapter
     from tracejit.compile.registry import compiled
     from tracejit.passes.loops.launches import KernelLaunch
-    from tracejit.passes.loops.lower import Access
+    from tracejit.passes.loops.nest import Access
     from tracejit.passes.loops.products import WIDE_BYTES
     from tracejit.runtime.cpu import _symbol_address
 

@@ -9,8 +9,8 @@ from hypothesis import settings
 from interpreted import interpreted
 
 from tracejit import config
-from tracejit.passes.loops import bands, parts, products
-from tracejit.passes.schedule import sections
+from tracejit.passes import cost
+from tracejit.passes.loops import bands, products
 from tracejit.record.recorder import Recorder
 from tracejit.traces import replay
 
@@ -49,19 +49,19 @@ def python_backend(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def always_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut every launch, however short, into as many parts as its rows allow, up to 3."""
-    monkeypatch.setattr(parts, "LEAST_NS", 0.0)
-    monkeypatch.setattr(parts, "PART_NS", 1e-9)
-    monkeypatch.setattr(parts, "MOST_PARTS", 3)
-    monkeypatch.setattr(parts, "LEAST_FOLDED", 1)
+    monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 0.0)
+    monkeypatch.setattr(cost, "PART_NS", 1e-9)
+    monkeypatch.setattr(cost, "MOST_PARTS", 3)
+    monkeypatch.setattr(cost, "LEAST_FOLDED", 1)
     monkeypatch.setattr(products, "ROWS", 1)
-    monkeypatch.setattr(sections, "LEAST_NS", math.inf)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", math.inf)
 
 
 @pytest.fixture
 def always_in_bands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put every launch that has more than one row into a section, if it can join one."""
-    monkeypatch.setattr(parts, "LEAST_FOLDED", 0.01)
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_FOLDED", 0.01)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
     monkeypatch.setattr(bands, "BAND_ROWS", 1)
     monkeypatch.setattr(bands, "LEAST_ROWS", 1)
     monkeypatch.setattr(bands, "MOST_BANDS", 3)

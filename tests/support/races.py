@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.ir import Value
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
-from tracejit.passes.loops.lower import IN_PLACE, Access, Accumulate
+from tracejit.passes.loops.nest import IN_PLACE, Access, Accumulate
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
 

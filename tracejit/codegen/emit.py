@@ -12,7 +12,7 @@ from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import NAME, named
 from tracejit.ir import Node, Where
 from tracejit.passes.loops.launches import KernelLaunch, Section, Single
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
 from tracejit.util.text import count, printable

@@ -7,7 +7,7 @@ from tracejit.codegen import gemm
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import INDENT, Emitted, Emitter, Walk
 from tracejit.passes.loops.launches import Epilogue, KernelLaunch
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.epilogues import LONGEST_BYTES
 
 

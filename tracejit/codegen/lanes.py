@@ -19,16 +19,15 @@ float32, AVX-512, 16000 elements, row after row and side by side:
 """
 
 import math
-from collections.abc import Iterable
 
 from tracejit.codegen.target import vector_bytes
 from tracejit.ir import Node
 from tracejit.ops.op import Scalar
-from tracejit.passes.loops.lower import Accumulate, Compute, Line, Nest, Reload
+from tracejit.passes import cost
+from tracejit.passes.loops.nest import Accumulate, Compute, Line, Nest, Reload
 
 SHORT = 64  # elements: the longest row that runs in lanes
 SHORT_IF_CHEAP = 8  # the same if nothing but arithmetic is done to its elements
-_DEAR = 10  # cost of an op that pays for gathering its operands
 _LARGEST_STRIDE = 2**26  # elements: places of lanes count with 32 bits
 _MOST_SCRATCH = 16  # values of a row in scratch memory
 _CALLS = frozenset({"floordiv", "mod"})  # of floats they call the C library, number by number
@@ -47,7 +46,7 @@ def lane_axis(extents: tuple[int, ...], split: int) -> int:
 
 def kept(nest: Nest) -> set[int]:
     """Return the writes that hold one row at a time: nothing outside of the nest reads them."""
-    accumulated = {line.write for line in _lines(nest) if isinstance(line, Accumulate)}
+    accumulated = {line.write for line in nest.lines if isinstance(line, Accumulate)}
     return {
         k
         for k, access in enumerate(nest.writes)
@@ -69,7 +68,7 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
         moving = [stride for stride in access.strides[: nest.split] if stride]
         if moving and (access.dtype.itemsize < 4 or max(map(abs, moving)) >= _LARGEST_STRIDE):
             return False
-    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_known, _lines(nest)))
+    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_known, nest.lines))
 
 
 def _is_by_columns(nest: Nest) -> bool:
@@ -80,12 +79,7 @@ def _is_by_columns(nest: Nest) -> bool:
 
 def _is_dear(nest: Nest) -> bool:
     """Return whether the elements of rows go through functions such as exp."""
-    emits = [line.node.op.emit for lines in nest.full for line in lines if isinstance(line, Compute)]
-    return any(isinstance(emit, Scalar) and emit.cost >= _DEAR for emit in emits)
-
-
-def _lines(nest: Nest) -> Iterable[Line]:
-    return (line for group in (*nest.row, *nest.full) for line in group)
+    return any(cost.is_dear(line.node) for lines in nest.full for line in lines if isinstance(line, Compute))
 
 
 def _known(line: Line) -> bool:
@@ -107,4 +101,4 @@ def _expressible(node: Node) -> bool:
 
 def is_reloaded(nest: Nest, write: int) -> bool:
     """Return whether a later pass over a row reads what an earlier one stored."""
-    return any(isinstance(line, Reload) and line.write == write for line in _lines(nest))
+    return any(isinstance(line, Reload) and line.write == write for line in nest.lines)

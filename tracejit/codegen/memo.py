@@ -2,24 +2,13 @@
 """Nests that become the same text, such as equal steps of a loop and bands of one launch: emitted once."""
 
 from collections.abc import Hashable
+from typing import Any
 
 from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.nest import Emitted, emit_nest
 from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch
-from tracejit.passes.loops.lower import (
-    Access,
-    Accumulate,
-    Compute,
-    Fold,
-    Line,
-    Literal,
-    Load,
-    Nest,
-    Operand,
-    Reload,
-    Store,
-)
+from tracejit.passes.loops.nest import Access, Literal, Nest
 
 
 class Emissions:
@@ -76,27 +65,14 @@ class Emissions:
         return known[1]
 
 
-def _likeness(line: Line, numbers: dict[Value, int]) -> Hashable:
-    """Return a line with values as numbers, in the order in which they appear."""
-    if isinstance(line, Load):
-        return line
-    if isinstance(line, Compute):
-        return Compute, *_op(line.node), *[_operand(each, numbers) for each in (line.result, *line.operands)]
-    if isinstance(line, Store):
-        return Store, line.write, _operand(line.value, numbers)
-    if isinstance(line, Reload):
-        return Reload, line.write, _operand(line.result, numbers)
-    value = _operand(line.value, numbers)
-    if isinstance(line, Fold):
-        return Fold, *_op(line.node), value, _operand(line.result, numbers)
-    return Accumulate, *_op(line.node), value, line.write, line.start
-
-
-def _op(node: Node) -> tuple[Hashable, ...]:
-    return node.op.name, node.inputs[0].aval.dtype, node.output.aval.dtype
-
-
-def _operand(operand: Operand, numbers: dict[Value, int]) -> Hashable:
-    if isinstance(operand, Value):
-        return "value", numbers.setdefault(operand, len(numbers))
-    return (operand.dtype, operand.number.tobytes()) if isinstance(operand, Literal) else operand
+def _likeness(part: Any, numbers: dict[Value, int]) -> Hashable:
+    """Return a line, or a part of one, with values as numbers in the order in which they appear."""
+    if isinstance(part, Value):
+        return "value", numbers.setdefault(part, len(numbers))
+    if isinstance(part, Node):
+        return part.op.name, part.inputs[0].aval.dtype, part.output.aval.dtype
+    if isinstance(part, Literal):
+        return part.dtype, part.number.tobytes()
+    if isinstance(part, tuple):
+        return (type(part), *[_likeness(each, numbers) for each in part])
+    return part  # type: ignore[no-any-return]  # the number of a read or a write

@@ -23,7 +23,7 @@ from tracejit.codegen.target import vector_bytes
 from tracejit.ir import Node
 from tracejit.ops.op import Fold as FoldEmit
 from tracejit.ops.op import Scalar
-from tracejit.passes.loops.lower import (
+from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
     Accumulate,

@@ -14,8 +14,9 @@ from tracejit.codegen import gemm
 from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.memo import Emissions
 from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.passes import cost
 from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section
-from tracejit.passes.schedule import epilogues, sections
+from tracejit.passes.schedule import epilogues
 from tracejit.runtime.cpu import CpuExecutable
 from tracejit.runtime.python import PythonExecutable
 
@@ -213,7 +214,7 @@ def parts_of(launch: Launch) -> list[tuple[int, int]]:
 
 
 def test_bands_become_one_launch_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
     plan = pipeline.stages(graph_of(layers, (64, 64), (64, 64), (64, 64))).plan
     assert parts_of(plan.launches[0]) == [(16, 64)] * 2 * 4
     assert check_races(plan) == 4
@@ -232,7 +233,7 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_band_that_goes_on_with_rows_of_another_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
     plan = pipeline.stages(graph_of(layers, (64, 64), (64, 64), (64, 64))).plan
     section = plan.launches[0]
     assert isinstance(section, Section)
@@ -246,7 +247,7 @@ def test_a_band_that_goes_on_with_rows_of_another_is_found(monkeypatch: pytest.M
 
 
 def test_equal_products_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
     plan = pipeline.stages(graph_of(layers, (64, 64), (64, 64), (64, 64), (64, 64))).plan
     section = plan.launches[0]
     assert isinstance(section, Section)

@@ -15,8 +15,9 @@ from in_parts import check
 
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, evaluate
+from tracejit.passes import cost
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 from tracejit.pipeline import build
 from tracejit.program import Program
 from tracejit.runtime import cpu
@@ -209,6 +210,6 @@ def test_what_is_added_to_in_place_runs_as_a_whole() -> None:
     node = b.sum(memory, axes=(0,), keepdims=False).node
     assert node is not None
     start = Access(root, 0, (), root.dtype)
-    assert parts.estimate(parts.combine(node, memory, root, start)) > parts.LEAST_NS
+    assert parts.combine(node, memory, root, start).ns > cost.LEAST_SPLIT_NS
     assert parts.split_nest(parts.combine(node, memory, root, start), set()) is None
     assert parts.split_nest(parts.combine(node, memory, root, None), set()) is not None

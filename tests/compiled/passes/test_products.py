@@ -14,7 +14,8 @@ from tracejit.compile.registry import compiled
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
-from tracejit.passes.loops import parts, products
+from tracejit.passes import cost
+from tracejit.passes.loops import products
 from tracejit.pipeline import build
 from tracejit.program import Kernel, Program
 from tracejit.runtime.cpu import CpuExecutable
@@ -310,10 +311,10 @@ def test_narrow_results_of_batches() -> None:
 def test_parts_of_narrow_results(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for lies, who in (("rows", "dots"), ("columns", "columns")):
         x, y = matrices((100, 40), dtype, lies), matrices((40, 5), dtype, "rows")
-        monkeypatch.setattr(parts, "LEAST_NS", 1e18)
+        monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 1e18)
         whole = by_numba(x, y)
-        monkeypatch.setattr(parts, "LEAST_NS", 0)
-        monkeypatch.setattr(parts, "PART_NS", 1e-9)
+        monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 0)
+        monkeypatch.setattr(cost, "PART_NS", 1e-9)
         rows = program_of(x, y).rows
         assert [row.kernel.name.partition("_")[0] for row in rows] == [who] * 3
         np.testing.assert_array_equal(by_numba(x, y), whole)
@@ -491,10 +492,10 @@ def test_parts_of_panels(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def parts_of(m: int, n: int, lies: str = "rows") -> list[tuple[int, int]]:
         x, y = matrices((m, 4), dtype, lies), matrices((4, n), dtype, "rows")
-        monkeypatch.setattr(parts, "LEAST_NS", 1e18)
+        monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 1e18)
         whole = by_numba(x, y)
-        monkeypatch.setattr(parts, "LEAST_NS", 0)
-        monkeypatch.setattr(parts, "PART_NS", 1e-9)
+        monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 0)
+        monkeypatch.setattr(cost, "PART_NS", 1e-9)
         np.testing.assert_array_equal(by_numba(x, y), whole)
         check(by_numba, x, y)
         return [row.arguments[1:3] for row in program_of(x, y).rows]

@@ -368,8 +368,8 @@ def test_emitted_source_has_the_lines_of_the_user() -> None:
 def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a bias in a loop over time: each band adds to memory of its own, in one loop after the other."""
     for name, value in (
-        ("parts.LEAST_FOLDED", 0.01), ("sections.LEAST_NS", 0.0), ("bands.BAND_ROWS", 1), ("bands.LEAST_ROWS", 1),
-        ("bands.MOST_BANDS", 3),
+        ("cost.LEAST_FOLDED", 0.01), ("cost.LEAST_SECTION_NS", 0.0), ("loops.bands.BAND_ROWS", 1),
+        ("loops.bands.LEAST_ROWS", 1), ("loops.bands.MOST_BANDS", 3),
     ):  # fmt: skip
         monkeypatch.setattr(f"tracejit.passes.{name}", value)
 
@@ -389,8 +389,8 @@ def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyP
 
 def test_a_sum_of_what_bands_summed_that_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands for the product: what adds it up is no operation of the graph."""
-    monkeypatch.setattr("tracejit.passes.loops.parts.LEAST_NS", 100.0)
-    monkeypatch.setattr("tracejit.passes.loops.parts.PART_NS", 50.0)
+    monkeypatch.setattr("tracejit.passes.cost.LEAST_SPLIT_NS", 100.0)
+    monkeypatch.setattr("tracejit.passes.cost.PART_NS", 50.0)
 
     def layers(b: Any) -> tuple[Value, ...]:
         x, w = inputs(b, (256, 20), (20, 20))

@@ -16,7 +16,7 @@ from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS
 from tracejit.ops.random import philox
-from tracejit.passes.loops import parts
+from tracejit.passes import cost
 from tracejit.pipeline import build
 from tracejit.runtime.python import PythonExecutable
 
@@ -95,9 +95,9 @@ def test_a_number_depends_on_the_seed_and_its_place_only(name):
 @pytest.mark.parametrize("size", [1, 64, 200, 1001])
 @pytest.mark.parametrize("name", ["uniform32", "uniform64"])
 def test_parts_in_any_order(name, size, monkeypatch):
-    monkeypatch.setattr(parts, "LEAST_NS", 0.0)
-    monkeypatch.setattr(parts, "PART_NS", 1e-9)
-    monkeypatch.setattr(parts, "MOST_PARTS", 3)
+    monkeypatch.setattr(cost, "LEAST_SPLIT_NS", 0.0)
+    monkeypatch.setattr(cost, "PART_NS", 1e-9)
+    monkeypatch.setattr(cost, "MOST_PARTS", 3)
     state, params = np.array([5, 2**32 - 7]), {"shape": (size,), "offset": 3, "stream": 1}
     program = build(graph_of(name, state, params))
     assert program.rows[0].parts == len(program.rows) == max(1, min(3, size // 64))

@@ -21,12 +21,9 @@ from typing import NamedTuple
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import Scalar
+from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
-from tracejit.passes.loops.lower import CHEAP
-
-_RECIPE_COST = 4
 
 
 class _Use(NamedTuple):
@@ -255,7 +252,7 @@ class _Recipe:
         self.fused = fused
         self.kept = kept
         self.nodes: dict[Node, None] = {}
-        self.budget = _RECIPE_COST
+        self.budget = cost.RECIPE
 
     def add(self, value: Value) -> bool:
         """Add what computes a value, if that is cheap; return whether it is."""
@@ -263,14 +260,14 @@ class _Recipe:
         if value in self.kept or node is None or fused.home.get(value) is not loop:
             base = fused.sources[value][0]
             return base is value or fused.home.get(base) is not loop
-        emit = node.op.emit
-        if node.op.kind is not Kind.ELEMENTWISE or not isinstance(emit, Scalar) or emit.cost > CHEAP:
+        own = cost.op_cost(node)
+        if node.op.kind is not Kind.ELEMENTWISE or own is None or own > cost.CHEAP:
             return False
         if len([axis for axis in loop.maps[value] if axis >= 0]) != len(loop.domain):
             return False
         if node in self.nodes:
             return True
-        self.budget -= max(emit.cost, 1)
+        self.budget -= max(own, 1)
         if self.budget < 0 or not all(self.add(v) for v in node.inputs):
             return False
         self.nodes[node] = None

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import OPS, Kind
 from tracejit.ops.op import Strided
-from tracejit.passes.loops.tiles import is_dear, makes_vectors
+from tracejit.passes.cost import is_dear, makes_vectors
 
 MOST_SLICES = 8  # of one array: there are as many operations then, in the place of one
 DEEPEST = 4  # operations of a chain that are moved, and looked at

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tracejit.ir import Value
 from tracejit.passes.loops import products
 from tracejit.passes.loops.launches import KernelLaunch, Single, product_launch
-from tracejit.passes.loops.lower import Access, Nest
+from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.parts import Divisible
 from tracejit.passes.loops.products import Product
 

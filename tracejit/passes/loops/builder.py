@@ -7,7 +7,7 @@ from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.fusion.fuse import Fused
 from tracejit.passes.loops import products, tiles
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Single
-from tracejit.passes.loops.lower import Access, Literal, Nest, copy_nest
+from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
 
 

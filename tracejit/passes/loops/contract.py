@@ -10,7 +10,7 @@ from tracejit.ops.op import KernelCall, contiguous
 from tracejit.passes.loops import products
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.launches import KernelLaunch, product_launch
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.pieces import Destination, result_in_place
 from tracejit.passes.loops.products import Matrices, Product
 

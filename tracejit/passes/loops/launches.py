@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Cut
-from tracejit.passes.loops.lower import Access, Nest
+from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
 
 

@@ -11,127 +11,30 @@ loads that two passes need, takes half of its time else.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Layout, Scalar, contiguous
+from tracejit.ops.op import contiguous
+from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import Fused, Loop
-
-CHEAP = 3  # values of ops that cost more are stored rather than computed again
-CHEAP_TOGETHER = 5  # so are those for which operations and loads come to more
-
-
-class Access(NamedTuple):
-    """A strided walk through the memory of `root` along the domain's axes; strides in elements."""
-
-    root: Value
-    offset: int
-    strides: tuple[int, ...]
-    dtype: np.dtype
-
-    def moved(self, elements: int) -> "Access":
-        """Return the access that begins `elements` further on."""
-        # To make a tuple takes a third of what _replace takes, and bands are many.
-        return Access(self.root, self.offset + elements, self.strides, self.dtype) if elements else self
-
-
-class Literal(NamedTuple):
-    """A constant number as an operand."""
-
-    number: Any
-    dtype: np.dtype
-
-
-IN_PLACE = -1  # of an accumulation's start
-Operand = Any  # a key of a line's result (Value, or an int: the number of a read), or a Literal
-
-
-class Load(NamedTuple):
-    """result <- reads[read]"""
-
-    result: int
-    read: int
-
-
-class Reload(NamedTuple):
-    """result <- writes[write], which an earlier pass stored"""
-
-    result: Value
-    write: int
-
-
-class Compute(NamedTuple):
-    """result <- op of operands"""
-
-    result: Value
-    node: Node
-    operands: tuple[Operand, ...]
-
-
-class Store(NamedTuple):
-    """writes[write] <- value"""
-
-    write: int
-    value: Operand
-
-
-class Fold(NamedTuple):
-    """result <- result combined with value; result starts anew for each row"""
-
-    result: Value
-    node: Node
-    value: Operand
-
-
-class Accumulate(NamedTuple):
-    """writes[write] <- writes[write] combined with value.
-
-    The memory starts with reads[start], or the fold's init, or IN_PLACE with what it holds.
-    """
-
-    write: int
-    node: Node
-    value: Operand
-    start: int | None = None
-
-
-Line = Load | Reload | Compute | Store | Fold | Accumulate
-
-
-class Nest(NamedTuple):
-    """A loop nest over `extents`; row[p] runs in each row before the loops of full[p] (one more at the end).
-
-    Without a split there are no rows: only full[0].
-    """
-
-    extents: tuple[int, ...]
-    split: int | None
-    reads: list[Access]
-    writes: list[Access]
-    row: list[list[Line]]
-    full: list[list[Line]]
-    nodes: list[Node]
+from tracejit.passes.loops.nest import (
+    Access,
+    Accumulate,
+    Compute,
+    Fold,
+    Line,
+    Literal,
+    Load,
+    Nest,
+    Operand,
+    Reload,
+    Store,
+)
 
 
 def lower(loop: Loop, fused: Fused, stored: Iterable[Value]) -> Nest:
     """Return the nest of a loop whose values `stored` are needed outside of it."""
     return _Lowering(loop, fused, list(stored)).run()
-
-
-def copy_nest(source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> Nest:
-    """Return a nest that writes a layout of one array, or a number, to a layout of another of equal shape."""
-    root, layout = target
-    axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
-    extents = tuple([layout.shape[a] for a in axes])
-    write = Access(root, layout.offset, tuple([layout.strides[a] for a in axes]), root.dtype)
-    if isinstance(source, Literal):
-        return Nest(extents, None, [], [write], [[]], [[Store(0, source)]], [])
-    base, seen = source
-    read = Access(base, seen.offset, tuple([seen.strides[a] for a in axes]), base.dtype)
-    return Nest(extents, None, [read], [write], [[]], [[Load(0, 0), Store(0, 0)]], [])
 
 
 class _Lowering:
@@ -334,27 +237,26 @@ class _Lowering:
     def is_dear(self, value: Value, number: int, known: set[Operand]) -> bool:
         """Return whether to compute a value again takes longer than to store it and to load it again."""
         seen: set[Value | Access] = set()
-        waiting, cost = [value], 0
+        waiting, total = [value], 0
         while waiting:
             each = waiting.pop()
             assert each.node is not None
-            emit = each.node.op.emit
-            own = emit.cost if isinstance(emit, Scalar) else CHEAP + 1
-            cost += own
-            if own > CHEAP or cost > CHEAP_TOGETHER:
+            own = cost.op_cost(each.node)
+            if own is None or own > cost.CHEAP or total + own > cost.CHEAP_TOGETHER:
                 return True
+            total += own
             for place in range(len(each.node.inputs)):
                 source = self.source(each.node, place)
                 if isinstance(source, Literal) or source in seen:
                     continue
                 seen.add(source)
                 if isinstance(source, Access):
-                    cost += self.read_numbers.get(source) not in known
+                    total += self.read_numbers.get(source) not in known
                 elif source in self.write_numbers and self.ready[source] < number:
-                    cost += 1
+                    total += 1
                 elif not self.is_row[source] and source not in known:
                     waiting.append(source)
-        return cost > CHEAP_TOGETHER
+        return total > cost.CHEAP_TOGETHER
 
     def fill_row(self, number: int, lines: list[Line], full: list[list[Line]]) -> None:
         """Add the row-level lines that become possible before pass `number`."""

@@ -8,10 +8,7 @@ never on the machine or its threads, because a sum of partial sums is rounded ot
 the same on one thread and on many. Every part that accumulates does so in memory of its own, and one more launch
 combines these; memory that holds one row at a time is also each part's own.
 
-What a launch takes is estimated from its loads, stores and the costs of its ops. To hand parts to a thread that is
-awake takes 0.5 us, but what the other CPU reads has to come from this one's cache, and what it writes has to go back.
-A product (128, 64) (64, 128), float32, whose factors one CPU writes takes 14 us there, and 16 on two; (256, 128)
-(128, 128) takes 53, and 48. Elementwise work begins to pay at about the same time.
+How long a launch takes is estimated from its loads, its stores and the costs of its ops (passes/cost.py).
 """
 
 import math
@@ -25,32 +22,22 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Fold as FoldEmit
-from tracejit.ops.op import Scalar
-from tracejit.passes.loops.lower import (
+from tracejit.passes import cost
+from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
     Accumulate,
     Compute,
     Fold,
     Line,
-    Literal,
     Load,
     Nest,
     Operand,
-    Reload,
     Store,
+    compact,
+    map_line,
 )
 
-LEAST_NS = 40_000.0  # a launch that takes less runs as a whole
-PART_NS = 10_000.0
-MOST_PARTS = 32
-LEAST_FOLDED = 4  # elements for each number that a part accumulates
-_NS_PER_TOUCH = 0.05  # of an element that is loaded or stored
-_NS_PER_COST = 0.018  # of an op's cost, for each element
-_NS_OF_LINE: dict[type, float] = {
-    Load: _NS_PER_TOUCH, Reload: _NS_PER_TOUCH, Store: _NS_PER_TOUCH,
-    Fold: _NS_PER_COST, Accumulate: 2 * _NS_PER_TOUCH,
-}  # fmt: skip
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
 
 
@@ -66,11 +53,6 @@ class Running(NamedTuple):
 
     memory: Value
     start: Access | None
-
-
-def count_of(ns: float, most: int) -> int:
-    """Return into how many parts to cut a launch that takes about `ns` and has `most` pieces."""
-    return 1 if ns < LEAST_NS else max(1, min(int(ns / PART_NS), MOST_PARTS, most))
 
 
 def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
@@ -107,7 +89,7 @@ class Divisible(NamedTuple):
         sizes = sum([self.nest.writes[k].root.aval.size for k in self.sums])
         if not sizes:
             return self.extent
-        return min(self.extent, math.prod(self.nest.extents) // (LEAST_FOLDED * sizes))
+        return min(self.extent, math.prod(self.nest.extents) // (cost.LEAST_FOLDED * sizes))
 
     def pieces(
         self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, Running] = MappingProxyType({})
@@ -193,8 +175,7 @@ def _starts(nest: Nest) -> dict[int, int]:
     """Return, by write, the read of what is added to, or IN_PLACE."""
     return {
         line.write: line.start
-        for group in (*nest.row, *nest.full)
-        for line in group
+        for line in nest.lines
         if isinstance(line, Accumulate) and line.start is not None
     }
 
@@ -206,35 +187,16 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
         nest: the nest.
         is_scratch: roots of memory that holds one row at a time.
     """
-    ns = estimate(nest)
-    if ns < LEAST_NS:
+    ns = nest.ns
+    if ns < cost.LEAST_SPLIT_NS:
         return None
-    found = divisible(nest, is_scratch, count_of(ns, MOST_PARTS))
+    found = divisible(nest, is_scratch, cost.count_of_parts(ns, cost.MOST_PARTS))
     if found is None:
         return None
     extent = found.extent
-    unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * MOST_PARTS else 1
-    count = count_of(ns, found.most)
+    unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * cost.MOST_PARTS else 1
+    count = cost.count_of_parts(ns, found.most)
     return None if count < 2 else found.pieces(bounds(extent, count, unit))
-
-
-def estimate(nest: Nest) -> float:
-    """Return about how many nanoseconds a nest takes."""
-    per_element = per_row = 0.0
-    for lines in nest.full:
-        per_element += sum(map(_line_ns, lines))
-    for lines in nest.row:
-        per_row += sum(map(_line_ns, lines))
-    elements = math.prod(nest.extents)
-    rows = 0 if nest.split is None else math.prod(nest.extents[: nest.split])
-    return per_element * elements + per_row * rows
-
-
-def _line_ns(line: Line) -> float:
-    if isinstance(line, Compute):
-        emit = line.node.op.emit
-        return _NS_PER_COST * (emit.cost if isinstance(emit, Scalar) else 1)
-    return _NS_OF_LINE[type(line)]
 
 
 def outer_joined(nest: Nest, wanted: int) -> Nest:
@@ -257,25 +219,24 @@ def outer_joined(nest: Nest, wanted: int) -> Nest:
 
 def _accumulations(nest: Nest) -> dict[int, Node]:
     """Return, for each write that is accumulated in, or that gets a fold over all elements, the reduction."""
-    lines = [line for group in (*nest.row, *nest.full) for line in group]
-    found = {
-        line.write: line.node for line in lines if isinstance(line, Accumulate) and _is_alike(nest, line)
+    reductions = {
+        line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and _is_alike(nest, line)
     }
     if nest.split == 0:
-        folds = {line.result: line.node for line in lines if isinstance(line, Fold)}
-        found |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
-    return {write: node for write, node in found.items() if _folds_alike(node)}
+        folds = {line.result: line.node for line in nest.lines if isinstance(line, Fold)}
+        reductions |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
+    return {write: node for write, node in reductions.items() if _folds_alike(node)}
 
 
 def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
-    """Return a nest of one row that only stores its folds at the end, and one that does what is left to do."""
+    """Return a nest of one row that only stores its folds at the end, and one that does the rest of the row's lines."""
     first, last = nest.row
     folds = {line.result: line for line in nest.full[0] if isinstance(line, Fold)}
     stores = {line.value: line for line in last if isinstance(line, Store) and line.value in folds}
     if all(line in stores.values() for line in last) and len(stores) == len(folds):
         return nest, []
     reads, writes = list(nest.reads), list(nest.writes)
-    renamed: dict[Operand, int] = {}
+    loads: dict[Operand, int] = {}  # by fold: the read of what the body has stored
     ends: list[Line] = []
     for value, fold in folds.items():
         store = stores.get(value)
@@ -284,57 +245,26 @@ def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
             root = Value(Aval((), None, fold.node.output.dtype), None)
             writes.append(Access(root, 0, (0,) * len(nest.extents), root.dtype))
         ends.append(store)
-        renamed[value] = len(reads)
+        loads[value] = len(reads)
         reads.append(writes[store.write])
-    rest: list[Line] = [Load(number, number) for number in renamed.values()]
-    for line in (*first, *last):
-        if isinstance(line, Compute):
-            rest.append(line._replace(operands=tuple([_renamed(part, renamed) for part in line.operands])))
-        elif isinstance(line, Load) or (isinstance(line, Store) and line not in ends):
-            rest.append(
-                line._replace(value=_renamed(line.value, renamed)) if isinstance(line, Store) else line
-            )
-    body = _compact(nest._replace(reads=reads, writes=writes, row=[first, ends]))
-    tail = nest._replace(extents=(), split=None, row=[[]], full=[rest], nodes=[])
-    scalar = [access._replace(strides=()) for access in reads], [a._replace(strides=()) for a in writes]
-    tail = _compact(tail._replace(reads=scalar[0], writes=scalar[1]))
-    nodes = [line.node for line in tail.full[0] if isinstance(line, Compute)]
-    return body, [tail._replace(nodes=nodes)]
-
-
-def _renamed(operand: Operand, renamed: dict[Operand, int]) -> Operand:
-    return operand if isinstance(operand, Literal) else renamed.get(operand, operand)
-
-
-def _compact(nest: Nest) -> Nest:
-    """Return a nest without the reads and writes that no line mentions."""
-    lines = [line for group in (*nest.row, *nest.full) for line in group]
-    starts = {line.start for line in lines if isinstance(line, Accumulate) and line.start is not None}
-    reads = sorted({line.read for line in lines if isinstance(line, Load)} | starts)
-    writes = sorted({line.write for line in lines if isinstance(line, Store | Reload | Accumulate)})
-    read_number = {number: i for i, number in enumerate(reads)}
-    write_number = {number: i for i, number in enumerate(writes)}
-
-    def renumbered(line: Line) -> Line:
-        if isinstance(line, Load):
-            return Load(read_number[line.result], read_number[line.read])
-        if isinstance(line, Compute):
-            return line._replace(operands=tuple([_renamed(part, read_number) for part in line.operands]))
-        if isinstance(line, Fold):
-            return line._replace(value=_renamed(line.value, read_number))
-        if isinstance(line, Reload):
-            return line._replace(write=write_number[line.write])
-        line = line._replace(write=write_number[line.write], value=_renamed(line.value, read_number))
-        if isinstance(line, Accumulate) and line.start is not None:
-            line = line._replace(start=read_number[line.start])
-        return line
-
-    return nest._replace(
-        reads=[nest.reads[number] for number in reads],
-        writes=[nest.writes[number] for number in writes],
-        row=[list(map(renumbered, group)) for group in nest.row],
-        full=[list(map(renumbered, group)) for group in nest.full],
+    rest: list[Line] = [Load(number, number) for number in loads.values()]
+    rest += [
+        map_line(line, lambda part: loads.get(part, part))
+        for line in (*first, *last)
+        if isinstance(line, Compute | Load) or (isinstance(line, Store) and line not in ends)
+    ]
+    body = compact(nest._replace(reads=reads, writes=writes, row=[first, ends]))
+    tail = Nest(
+        (),
+        None,
+        [a._replace(strides=()) for a in reads],
+        [a._replace(strides=()) for a in writes],
+        [[]],
+        [rest],
+        [],
     )
+    nodes = [line.node for line in rest if isinstance(line, Compute)]
+    return body, [compact(tail)._replace(nodes=nodes)]
 
 
 def combines(node: Node) -> bool:

@@ -30,9 +30,10 @@ from typing import NamedTuple
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops.op import Layout, Piece, Pieces, contiguous
+from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops import bands, parts, products, tiles
-from tracejit.passes.loops.lower import Access, Line, Nest, Store
+from tracejit.passes.loops.nest import Access, Line, Nest, Store
 from tracejit.passes.loops.products import Matrices, Product
 
 _STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
@@ -230,9 +231,9 @@ def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:
     if rows.extents[0] != parts.outer_joined(nest, bands.MOST_BANDS).extents[0]:
         return False
     run = _run(placed)
-    if tiles.makes_vectors(run) or (run == _run(nest) and tiles.tile(nest) is None):
+    if cost.makes_vectors(run) or (run == _run(nest) and tiles.tile(nest) is None):
         return True
-    return not any(map(tiles.is_dear, nest.nodes))
+    return not any(map(cost.is_dear, nest.nodes))
 
 
 def _run(nest: Nest) -> int:

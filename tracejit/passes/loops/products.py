@@ -29,8 +29,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tracejit.ops.op import Layout
+from tracejit.passes import cost
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 
 BLAS_FROM = 1_000_000_000  # multiplications
 PANELS_BYTES = 65536  # of y, at least
@@ -55,7 +56,6 @@ DOTS_BYTES, DOTS_TURNING_BYTES = (
 DOTS_DEPTH = 16  # k, at least, for each column but the first
 DOTS_DEEPEST = 1024  # k, at most, if y does not lie by columns
 ROWS = 16  # of a result: what parts of a product are made of; a multiple of the rows of a tile
-_PER_NS = 300  # multiplications of numbers of one byte; those of 4 bytes take 4 times as long
 TURNED_FROM = 1024  # elements of a right factor by columns
 TURNED_ROWS = {4: 8, 8: 16}  # that many are turned for no fewer rows than this, by bytes of an element
 
@@ -137,6 +137,11 @@ class Product(NamedTuple):
         return self.out.access.dtype.itemsize
 
     @property
+    def ns(self) -> float:
+        """About how many nanoseconds the products take."""
+        return cost.product_ns(self.batch * self.m * self.n * self.k, self.itemsize)
+
+    @property
     def by_rows(self) -> bool:
         """Whether y lies by rows."""
         return self.y.column == 1 or self.n == 1 or self.k == 0
@@ -202,11 +207,6 @@ def _narrow(product: Product) -> str | None:
     return None
 
 
-def estimate(product: Product) -> float:
-    """Return about how many nanoseconds a product takes."""
-    return product.batch * product.m * product.n * product.k * product.itemsize / _PER_NS
-
-
 def parts_of(product: Product, panels: bool) -> list[Product]:
     """Return the parts of a product of ours, several if it takes long: some products, or some of the rows or columns.
 
@@ -223,5 +223,5 @@ def parts_of(product: Product, panels: bool) -> list[Product]:
         most = m // PANELS_PART_ROWS
         if n * itemsize // unit_bytes > most:
             take, extent, unit, most = product.columns, n, unit_bytes // itemsize, n * itemsize // unit_bytes
-    number = parts.count_of(estimate(product), most)
+    number = cost.count_of_parts(product.ns, most)
     return [take(start, stop) for start, stop in parts.bounds(extent, number, unit)]

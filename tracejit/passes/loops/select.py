@@ -18,7 +18,8 @@ from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.launches import KernelLaunch, Single
-from tracejit.passes.loops.lower import Access, Literal, lower
+from tracejit.passes.loops.lower import lower
+from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.pieces import Assemblies, nest_in_place
 from tracejit.program import Place
 

@@ -18,26 +18,14 @@ elements, float32, AVX-512:
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Layout, Scalar, contiguous
-from tracejit.passes.loops.lower import Access, Accumulate, Fold, Line, Load, Nest, Store, copy_nest
+from tracejit.ops.op import Layout, contiguous
+from tracejit.passes import cost
+from tracejit.passes.loops.nest import Access, Accumulate, Fold, Line, Load, Nest, Store, copy_nest
 from tracejit.passes.loops.parts import combines
 
-LONGEST = 64  # elements: longer rows are vectors already
 LEAST = 1024  # elements of all rows for which copies pay
 _TILE = 512  # elements: what a tile has at most
-_VECTORS = 64  # elements: LLVM unrolls loops by so many of float32
 _SMALLEST = 96
-_DEAR = 10  # cost of an op, such as exp
-
-
-def makes_vectors(row: int) -> bool:
-    """Return whether rows of so many elements leave few of them over from vectors, or none."""
-    return row >= LONGEST or row % (_VECTORS // 4) == 0
-
-
-def is_dear(node: Node) -> bool:
-    """Return whether a node takes long for an element that is left over from vectors."""
-    return isinstance(node.op.emit, Scalar) and node.op.emit.cost >= _DEAR
 
 
 def tile(nest: Nest) -> list[Nest] | None:
@@ -45,11 +33,10 @@ def tile(nest: Nest) -> list[Nest] | None:
     if nest.split not in (None, 0) or len(nest.extents) != 2:
         return None
     rows, row = nest.extents
-    if row >= LONGEST or rows * row < LEAST:
+    if row >= cost.LONG_ROW or rows * row < LEAST:
         return None
-    lines = [line for group in (*nest.row, *nest.full) for line in group]
     accumulated = {
-        line.write: line.node for line in lines if isinstance(line, Accumulate) and combines(line.node)
+        line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and combines(line.node)
     }
     spread = {access for access in (*nest.reads, *nest.writes) if _repeats(access)}
     if not spread or any(
@@ -98,7 +85,11 @@ def _longer(access: Access, size: int) -> Access:
 def _together(rows: int, row: int) -> int | None:
     """Return how many rows to take at a time: all tiles are equally long, best a multiple of vectors."""
     fit = [n for n in range(2, min(rows // 2, _TILE // row) + 1) if rows % n == 0 and n * row >= _SMALLEST]
-    return max(fit, key=lambda n: (n * row % _VECTORS == 0, n * row % (_VECTORS // 4) == 0, n), default=None)
+    return max(
+        fit,
+        key=lambda n: (n * row % cost.UNROLLED == 0, n * row % (cost.UNROLLED // 4) == 0, n),
+        default=None,
+    )
 
 
 def _added(node: Node, memory: Value, target: Access) -> Nest:

@@ -22,9 +22,10 @@ from collections import Counter
 from collections.abc import Container, Sequence
 
 from tracejit.ir import Value
-from tracejit.passes.loops import products, tiles
+from tracejit.passes import cost
+from tracejit.passes.loops import products
 from tracejit.passes.loops.launches import Epilogue, KernelLaunch, Launch, NestLaunch, Section, Single
-from tracejit.passes.loops.lower import IN_PLACE, Accumulate, Nest
+from tracejit.passes.loops.nest import IN_PLACE, Accumulate, Nest
 
 LONGEST_BYTES = 2048  # of a row of the result: as many rows as a tile has are to stay in the nearest cache
 _PENDING = 8  # products whose reader is still looked for
@@ -116,7 +117,7 @@ def _is_plain(launch: Single) -> bool:
     if not isinstance(launch, KernelLaunch) or launch.name != "product":
         return False
     count, m, n, *_, add = launch.numbers
-    fits = n >= tiles.LONGEST and n * launch.pointers[-1].dtype.itemsize <= LONGEST_BYTES
+    fits = n >= cost.LONG_ROW and n * launch.pointers[-1].dtype.itemsize <= LONGEST_BYTES
     return count == 1 and not add and fits and m > products.ROWS // 2
 
 

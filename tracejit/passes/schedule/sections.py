@@ -34,14 +34,14 @@ from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Cut
+from tracejit.passes import cost
 from tracejit.passes.loops import bands, parts, products
 from tracejit.passes.loops.bands import Rows, bands_of_product, rows_of_nest, sums_of_product, ways_of_product
 from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section, Single, product_launch
-from tracejit.passes.loops.lower import Nest
+from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.parts import Running
 from tracejit.passes.loops.products import Product
 
-LEAST_NS = 40_000.0  # a section that takes less is not worth a second thread
 MOST_BYTES = 1 << 21  # that a section writes into the arena: more would leave the near cache
 _WINDOW = 64  # launches that are put off, at most, beside four for each one that joins
 _TINY_NS = 100.0  # what takes less, such as a copy of a bias, runs before the section if it can
@@ -119,7 +119,7 @@ class _Scheduler:
                 break
             wish = found.wish
             self.left.extendleft(reversed(window))
-        if found.ns >= LEAST_NS and len(found.items) > 1:
+        if found.ns >= cost.LEAST_SECTION_NS and len(found.items) > 1:
             return found
         taken = max(1, len(window) // 2) if self.left and found.items else len(window)
         self.left.extendleft(reversed(window[taken:]))
@@ -132,18 +132,18 @@ class _Scheduler:
             divisible = parts.divisible(launch.nest, self.scratch(launch.nest), bands.MOST_BANDS)
             is_one = divisible is None or divisible.extent < 2
             ways = [] if is_one or divisible is None else [rows_of_nest(divisible)]
-            return _Facts(launch, parts.estimate(launch.nest), ways)
+            return _Facts(launch, launch.nest.ns, ways)
         product = launch.whole
         if not isinstance(product, Product):
             return _Facts(launch)
         panels = launch.name == "panels"
         writers = self.writers[product.out.access.root]
-        return _Facts(launch, products.estimate(product), ways_of_product(product, panels, writers))
+        return _Facts(launch, product.ns, ways_of_product(product, panels, writers))
 
     @staticmethod
     def whole(nest: Nest) -> _Facts:
         """Return what is known of the launch of a nest that is as short as can be."""
-        return _Facts(NestLaunch(nest), parts.estimate(nest))
+        return _Facts(NestLaunch(nest), nest.ns)
 
     def scratch(self, nest: Nest) -> set[Value]:
         """Return the roots of memory that holds one row at a time."""
@@ -447,7 +447,7 @@ def _cut(launch: KernelLaunch, cut: Cut) -> list[Single]:
     """Return a launch in parts of its output, one if it does not take long."""
     *read, out = launch.pointers
     size = out.root.aval.size
-    count = parts.count_of(cut.ns * size, size // cut.unit)
+    count = cost.count_of_parts(cut.ns * size, size // cut.unit)
     return [
         launch._replace(
             numbers=tuple(cut.numbers(launch.numbers, start, stop)),

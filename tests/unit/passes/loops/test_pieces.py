@@ -20,7 +20,7 @@ from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.fusion.fuse import Loop
 from tracejit.passes.loops import contract, pieces, products, select
 from tracejit.passes.loops.launches import NestLaunch
-from tracejit.passes.loops.lower import Nest
+from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.pieces import Destination
 from tracejit.passes.loops.products import Matrices, Product
 from tracejit.passes.schedule import epilogues

@@ -17,9 +17,10 @@ from races import check_races
 import tracejit as tj
 from tracejit import pipeline, tree
 from tracejit.ir import Graph
+from tracejit.passes import cost
 from tracejit.passes.loops import tiles
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
-from tracejit.passes.loops.lower import Access
+from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule import epilogues, sections
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
@@ -31,7 +32,7 @@ Parameters = dict[str, tj.dlarray]
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make sections however little they do."""
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
 
 
 def tasks_of_random_plans(seeds: range) -> int:

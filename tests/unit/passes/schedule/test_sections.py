@@ -12,6 +12,7 @@ from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.nest import emit_nest
 from tracejit.ir import Builder, Graph, Value, evaluate
+from tracejit.passes import cost
 from tracejit.passes.loops import bands
 from tracejit.passes.loops.launches import NestLaunch, Section, Single
 from tracejit.passes.schedule import epilogues, sections
@@ -108,7 +109,7 @@ def agrees(graph: Graph, seed: int = 0) -> Program:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make sections however little they do."""
-    monkeypatch.setattr(sections, "LEAST_NS", 0.0)
+    monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
 
 
 WEIGHTS = ((64, 64),) * 4

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The loop IR: a Nest of loops, the lines in it, and its accesses to memory."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.ir import Node, Value
+from tracejit.ops.op import Layout
+from tracejit.passes import cost
+
+
+class Access(NamedTuple):
+    """A strided walk through the memory of `root` along the domain's axes; strides in elements."""
+
+    root: Value
+    offset: int
+    strides: tuple[int, ...]
+    dtype: np.dtype
+
+    def moved(self, elements: int) -> "Access":
+        """Return the access that begins `elements` further on."""
+        # To make a tuple takes a third of what _replace takes, and bands are many.
+        return Access(self.root, self.offset + elements, self.strides, self.dtype) if elements else self
+
+
+class Literal(NamedTuple):
+    """A constant number as an operand."""
+
+    number: Any
+    dtype: np.dtype
+
+
+IN_PLACE = -1  # of an accumulation's start
+Operand = Any  # a key of a line's result (Value, or an int: the number of a read), or a Literal
+
+
+def _same(number: int) -> int:
+    return number
+
+
+class Load(NamedTuple):
+    """result <- reads[read]"""
+
+    result: int
+    read: int
+
+
+class Reload(NamedTuple):
+    """result <- writes[write], which an earlier pass stored"""
+
+    result: Value
+    write: int
+
+
+class Compute(NamedTuple):
+    """result <- op of operands"""
+
+    result: Value
+    node: Node
+    operands: tuple[Operand, ...]
+
+
+class Store(NamedTuple):
+    """writes[write] <- value"""
+
+    write: int
+    value: Operand
+
+
+class Fold(NamedTuple):
+    """result <- result combined with value; result starts anew for each row"""
+
+    result: Value
+    node: Node
+    value: Operand
+
+
+class Accumulate(NamedTuple):
+    """writes[write] <- writes[write] combined with value.
+
+    The memory starts with reads[start], or the fold's init, or IN_PLACE with what it holds.
+    """
+
+    write: int
+    node: Node
+    value: Operand
+    start: int | None = None
+
+    @property
+    def start_read(self) -> int | None:
+        """The number of the read that the memory starts with, if there is one."""
+        return None if self.start == IN_PLACE else self.start
+
+
+Line = Load | Reload | Compute | Store | Fold | Accumulate
+
+
+class Nest(NamedTuple):
+    """A loop nest over `extents`; row[p] runs in each row before the loops of full[p] (one more at the end).
+
+    Without a split there are no rows: only full[0].
+    """
+
+    extents: tuple[int, ...]
+    split: int | None
+    reads: list[Access]
+    writes: list[Access]
+    row: list[list[Line]]
+    full: list[list[Line]]
+    nodes: list[Node]
+
+    @property
+    def ns(self) -> float:
+        """About how many nanoseconds the nest takes."""
+        elements = math.prod(self.extents)
+        rows = 0 if self.split is None else math.prod(self.extents[: self.split])
+        per_element = sum([sum(map(_line_ns, lines)) for lines in self.full])
+        per_row = sum([sum(map(_line_ns, lines)) for lines in self.row])
+        return per_element * elements + per_row * rows
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, those of rows first."""
+        return [line for group in (*self.row, *self.full) for line in group]
+
+    def map_lines(self, function: Callable[[Line], Line]) -> "Nest":
+        """Return the nest with a function applied to each line."""
+        row, full = ([list(map(function, lines)) for lines in groups] for groups in (self.row, self.full))
+        return self._replace(row=row, full=full)
+
+
+def _line_ns(line: Line) -> float:
+    if isinstance(line, Compute):
+        op_cost = cost.op_cost(line.node)
+        return cost.NS_PER_COST * (1 if op_cost is None else op_cost)
+    if isinstance(line, Fold):
+        return cost.NS_PER_COST
+    return cost.NS_PER_TOUCH * (2 if isinstance(line, Accumulate) else 1)
+
+
+def map_line(
+    line: Line,
+    operand: Callable[[Operand], Operand],
+    read: Callable[[int], int] = _same,
+    write: Callable[[int], int] = _same,
+) -> Line:
+    """Return a line with functions applied to its operands and results, and to the numbers of its reads and writes.
+
+    Literals stay, and so does the start of an accumulation that is None or IN_PLACE.
+    """
+
+    def renamed(part: Operand) -> Operand:
+        return part if isinstance(part, Literal) else operand(part)
+
+    match line:
+        case Load(result, number):
+            return Load(renamed(result), read(number))
+        case Reload(result, number):
+            return Reload(renamed(result), write(number))
+        case Compute(result, node, operands):
+            return Compute(renamed(result), node, tuple([renamed(part) for part in operands]))
+        case Store(number, value):
+            return Store(write(number), renamed(value))
+        case Fold(result, node, value):
+            return Fold(renamed(result), node, renamed(value))
+        case Accumulate(number, node, value, start):
+            start = start if line.start_read is None else read(line.start_read)
+            return Accumulate(write(number), node, renamed(value), start)
+
+
+def compact(nest: Nest) -> Nest:
+    """Return a nest without the reads and writes that no line mentions."""
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for line in nest.lines:
+        if isinstance(line, Load):
+            reads.add(line.read)
+        if isinstance(line, Accumulate) and line.start_read is not None:
+            reads.add(line.start_read)
+        if isinstance(line, Store | Reload | Accumulate):
+            writes.add(line.write)
+    read_number: dict[Operand, int] = {number: i for i, number in enumerate(sorted(reads))}
+    write_number = {number: i for i, number in enumerate(sorted(writes))}
+
+    def renumbered(line: Line) -> Line:
+        # An operand that is a number is what the read of this number loads.
+        return map_line(
+            line, lambda part: read_number.get(part, part), read_number.__getitem__, write_number.__getitem__
+        )
+
+    return nest.map_lines(renumbered)._replace(
+        reads=[nest.reads[number] for number in read_number],
+        writes=[nest.writes[number] for number in write_number],
+    )
+
+
+def copy_nest(source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> Nest:
+    """Return a nest that writes a layout of one array, or a number, to a layout of another of equal shape."""
+    root, layout = target
+    axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
+    extents = tuple([layout.shape[a] for a in axes])
+    write = Access(root, layout.offset, tuple([layout.strides[a] for a in axes]), root.dtype)
+    if isinstance(source, Literal):
+        return Nest(extents, None, [], [write], [[]], [[Store(0, source)]], [])
+    base, seen = source
+    read = Access(base, seen.offset, tuple([seen.strides[a] for a in axes]), base.dtype)
+    return Nest(extents, None, [read], [write], [[]], [[Load(0, 0), Store(0, 0)]], [])
