@@ -6,7 +6,9 @@ import importlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -25,7 +27,8 @@ from tracejit.runtime.python import namespace
 PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
-ORDER = (  # a part imports itself and parts of the lines above its own
+# A folder, or a file beside the folders, imports itself and what stands above it, at the top of a file or not.
+ORDER = (
     "errors",
     "config",
     "util",
@@ -35,8 +38,13 @@ ORDER = (  # a part imports itself and parts of the lines above its own
     "ops",
     "ir",
     "record",
-    "program autodiff",
-    "passes",
+    "program",
+    "autodiff",
+    "passes.cost",
+    "passes.graph",
+    "passes.fusion",
+    "passes.loops",
+    "passes.schedule",
     "codegen",
     "compile",
     "array",
@@ -44,20 +52,21 @@ ORDER = (  # a part imports itself and parts of the lines above its own
     "call",
     "runtime",
     "describe",
-    "cache capture",
+    "capture",
+    "cache",
     "pipeline",
     "traces",
     "view",
     "accelerate",
-    "export optim testing",
+    "optim",
+    "testing",
+    "export",
     "doctor",
     "__init__",
     "commands",
     "cli",
     "__main__",
 )
-LAYER = {part: number for number, line in enumerate(ORDER) for part in line.split()}
-
 HEAVY = {  # (module, package that is imported): why, and only inside a function if it does not say otherwise
     ("ops.elementwise", "scipy"): "the reference of erf",
     ("compile.numba_target", "numba"): "compiles; at the top of the file",
@@ -68,6 +77,75 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("runtime.cpu", "scipy"): "addresses of BLAS routines, when a program has some",
 }
 LATE = ("numba", "scipy", "llvmlite")
+STILL = {  # what the tests below let pass for now; entries only leave
+    "arrows upwards": {
+        "passes.fusion.regroup -> tracejit.passes.loops.lower",
+        "passes.graph.slices -> tracejit.passes.loops.tiles",
+    },
+    "folders without docstring": {
+        "accelerate",
+        "call",
+        "capture",
+        "codegen",
+        "compile",
+        "describe",
+        "export",
+        "passes",
+        "passes/fusion",
+        "passes/graph",
+        "passes/loops",
+        "passes/schedule",
+        "record",
+        "runtime",
+        "store",
+        "traces",
+        "util",
+    },
+    "class names twice": {
+        "Arena",
+        "Call",
+        "Difference",
+        "Entry",
+        "File",
+        "Finding",
+        "Fold",
+        "Guard",
+        "Kernel",
+        "Key",
+        "Number",
+        "Op",
+        "Pointer",
+        "Program",
+        "Result",
+        "Row",
+        "Running",
+        "Split",
+        "Steps",
+        "Store",
+        "Typed",
+        "Walk",
+        "_Lowering",
+        "_Recipe",
+        "_Table",
+        "_Thread",
+    },
+    "long files": {
+        "kernels/intrinsics/polynomials.py",
+        "tracejit/accelerate/function.py",
+        "tracejit/capture/guards.py",
+        "tracejit/capture/snapshot.py",
+        "tracejit/codegen/nest.py",
+        "tracejit/export/loader.py",
+    },
+    "long classes": {"AcceleratedFunction", "Walk", "Heap", "Emitter", "_Maker"},
+    "long functions": {
+        "bytecode.step",
+        "entry.match",
+        "gemm._panels",
+        "indexing._parse",
+        "lanes._memory",
+    },
+}
 
 
 class Import(NamedTuple):
@@ -77,6 +155,11 @@ class Import(NamedTuple):
     imported: str
     at_top: bool
     line: int
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def imports_of(path: Path, module: str) -> Iterator[Import]:
@@ -91,13 +174,13 @@ def imports_of(path: Path, module: str) -> Iterator[Import]:
             elif isinstance(child, ast.ImportFrom):
                 package = child.module or ""
                 names = [package]
-                if package in ("tracejit", "tracejit.kernels") or child.level:
+                if package in ("tracejit", "tracejit.kernels", "tracejit.passes") or child.level:
                     names = [f"{package}.{alias.name}" for alias in child.names]
             for name in names:
                 yield Import(module, name, inside, child.lineno)
             yield from visit(child, inside)
 
-    yield from visit(ast.parse(path.read_text()), True)
+    yield from visit(parsed(path), True)
 
 
 def module_of(path: Path) -> str:
@@ -109,30 +192,90 @@ IMPORTS = [found for path in FILES for found in imports_of(path, module_of(path)
 
 
 def part_of(module: str) -> str:
-    return module.partition(".")[0]
+    first, _, rest = module.partition(".")
+    return f"passes.{rest.partition('.')[0]}" if first == "passes" and rest else first
 
 
-def test_every_part_has_a_layer() -> None:
-    assert {part_of(module_of(path)) for path in FILES} == set(LAYER)
+def test_the_order_names_what_there_is() -> None:
+    assert {part_of(module_of(path)) for path in FILES} - {"passes"} <= set(ORDER)
+    assert len(set(ORDER)) == len(ORDER)
 
 
 def upwards(found: Import) -> bool:
-    """Return whether an import points to a part of the same line or a later one."""
+    """Return whether an import points to a part that stands below the importing one in the order."""
     target = part_of(found.imported.removeprefix("tracejit").lstrip(".")) or "__init__"
     own = part_of(found.module)
     if not found.imported.startswith("tracejit") or target in ("kernels", "examples", own):
         return False
-    return LAYER[target] >= LAYER[own]
+    return ORDER.index(target) > ORDER.index(own)
 
 
 def test_imports_point_one_way() -> None:
-    assert [found for found in IMPORTS if upwards(found)] == []
+    arrows = {f"{found.module} -> {found.imported}" for found in IMPORTS if upwards(found)}
+    assert arrows <= STILL["arrows upwards"]
 
 
 def test_an_import_that_points_upwards_is_noticed() -> None:
     assert upwards(Import("ops.op", "tracejit.ir", True, 1))
     assert upwards(Import("array", "tracejit", False, 1))
+    assert upwards(Import("passes.graph.slices", "tracejit.passes.loops.tiles", True, 1))
     assert not upwards(Import("ir", "tracejit.ops", True, 1))
+
+
+def test_the_top_of_the_package_is_short() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 16
+
+
+def test_a_folder_has_a_row_in_the_readme_and_a_docstring() -> None:
+    folders = {path.parent.relative_to(PACKAGE).as_posix() for path in FILES if path.name == "__init__.py"}
+    rows = re.findall(r"^\| `([\w/]+)/` \|", (PACKAGE.parent / "README.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(folders - {".", "passes"})
+    documented = {folder for folder in folders if ast.get_docstring(parsed(PACKAGE / folder / "__init__.py"))}
+    assert folders - documented <= STILL["folders without docstring"]
+
+
+SOURCES = [*FILES, *sorted(KERNELS.rglob("*.py"))]
+
+
+def definitions(kind: type[Any]) -> Iterator[tuple[Path, Any]]:
+    """Return classes or functions of the package and the kernels, with the files that they stand in."""
+    for path in SOURCES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, kind):
+                yield path, node
+
+
+def length(node: Any) -> int:
+    """Return the lines of a class or function, without its docstring."""
+    text = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
+    return node.end_lineno - node.lineno + 1 - (text.end_lineno - text.lineno + 1 if text else 0)
+
+
+def test_a_class_name_occurs_once() -> None:
+    counts = Counter(node.name for _, node in definitions(ast.ClassDef))
+    assert {name for name, count in counts.items() if count > 1} <= STILL["class names twice"]
+
+
+def says_why(node: Any) -> bool:
+    return "Long because" in (ast.get_docstring(node) or "")
+
+
+def test_long_files_and_classes_say_why_they_are_long() -> None:
+    long = {
+        path.relative_to(PACKAGE.parent).as_posix()
+        for path in SOURCES
+        if len(path.read_text().splitlines()) > 500 and not says_why(parsed(path))
+    }
+    assert {name for name in long if not name.startswith("tracejit/functions/")} <= STILL["long files"]
+    classes = {
+        node.name for _, node in definitions(ast.ClassDef) if length(node) > 300 and not says_why(node)
+    }
+    assert classes <= STILL["long classes"]
+
+
+def test_functions_are_short() -> None:
+    long = {f"{path.stem}.{node.name}" for path, node in definitions(ast.FunctionDef) if length(node) > 60}
+    assert long <= STILL["long functions"]
 
 
 def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
