@@ -11,7 +11,7 @@ import tracejit as tj
 from benchmarks.internals import Rows, fastest
 from benchmarks.report import environment, table
 from tracejit.capture.state import CapturedState
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 
 SIZE = 8
 
@@ -81,7 +81,7 @@ def recordings(ops: int = 100, repeats: int = 20) -> Rows:
 
         def run(is_watched: bool = name == "watched") -> None:
             state = {"state": CapturedState(chained)} if is_watched else {}
-            with trace.Recorder("chained", accelerating=True, **state) as recorder:
+            with Recorder("chained", accelerating=True, **state) as recorder:
                 chained(recorder.input(x))
 
         rows.append([name, f"{1e6 * fastest(run, repeats) / ops:.2f}"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a random number costs: in accelerated functions, outside of them, and from NumPy's generator.
+"""The cost of a random number: in accelerated functions, outside of them, and from NumPy's generator.
 
     TRACEJIT_THREADS=1 python -m benchmarks.bench_random [ELEMENTS]
 

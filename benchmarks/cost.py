@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a step must do at least, and what the machine can do: the two sides of the roofline."""
+"""The least work of a step, and the rates of the machine: the two sides of the roofline."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +9,12 @@ from tracejit.array import dlarray
 from tracejit.describe import roofline
 from tracejit.ir import Graph
 from tracejit.passes.graph.simplify import simplify
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a step does at least.
+    """The least work of a step.
 
     flops           two for each term of a matrix product, one for each element of another op
     size_bytes      of arguments and results, each once
@@ -28,7 +28,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Rates:
-    """What the machine did in this run: a large matrix product by dtype, and a large copy."""
+    """The rates of the machine in this run: a large matrix product by dtype, and a large copy."""
 
     flops_per_s: dict[str, float]
     bytes_per_s: float
@@ -37,7 +37,7 @@ class Rates:
 def record(function: Any, *args: Any) -> Graph:
     """Return what an accelerated function computes for arguments, as recorded."""
     leaves, treedef = tree.flatten(args)
-    with trace.Recorder(function.__name__, accelerating=True) as recorder:
+    with Recorder(function.__name__, accelerating=True) as recorder:
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in leaves]
         results = tree.flatten(function.function(*tree.unflatten(treedef, inputs)))[0]
         recorder.graph.outputs = [recorder.value(leaf) for leaf in results if type(leaf) is dlarray]

@@ -28,7 +28,7 @@ from benchmarks.workloads.elementwise import calls
 from benchmarks.workloads.recurrent import rnn
 from tracejit import pipeline
 from tracejit.ir import Graph
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 from tracejit.traces.replay import Replay
 
 COUNTS = (100, 1_000, 10_000, 100_000)
@@ -82,7 +82,7 @@ def recording(counts: tuple[int, ...] = COUNTS, repeats: int = 3) -> Rows:
         x = tj.dlarray(data)
 
         def recorded(function: Callable[[Any], Any] = chained, x: tj.dlarray = x) -> None:
-            with trace.Recorder("chained", accelerating=True) as recorder:
+            with Recorder("chained", accelerating=True) as recorder:
                 function(recorder.input(x))
 
         with_numpy = fastest(lambda f=chained, data=data: f(data), repeats)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure.
+    """The settings of a measurement.
 
     threads     of each library
     rounds      how many times each way to run a workload has its turn
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass
 class Measured:
-    """What one way to run a workload took."""
+    """The times of one way to run a workload."""
 
     first_s: float = 0.0
     parts_us: list[float] = field(default_factory=list)

@@ -30,7 +30,7 @@ PARTS = 10  # of a turn; the fastest part is short enough to escape what else th
 
 
 class Session:
-    """What a worker knows between requests."""
+    """The state of a worker between requests."""
 
     def __init__(self, run: str, workload: Workload | None) -> None:
         self._run = run

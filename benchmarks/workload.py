@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a workload is: data, and a loss in the words of each library.
+"""A workload: data, and a loss in the words of each library.
 
 A workload's `losses` maps the name of a way to run it to a function without arguments that imports the
 library and returns ``loss(params, batch)``. The first word of the name says which library it is:

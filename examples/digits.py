@@ -133,7 +133,7 @@ def plot(losses: list[float], path: Path) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run of the example found."""
+    """The results of a run of the example."""
 
     uncompiled_s: float
     accelerated_s: float
@@ -148,7 +148,7 @@ class Report:
 
     @property
     def agrees(self) -> bool:
-        """Whether accelerated and uncompiled steps gave the same losses."""
+        """True if accelerated and uncompiled steps gave the same losses."""
         return self.loss_difference <= TOLERANCE
 
     def __str__(self) -> str:
