@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways in which each library runs a workload. Each module imports its library, so only a worker imports one of them."""
+"""The ways in which each library runs a workload. A module imports its library, so only a worker imports it."""
 
 from typing import Protocol
 
