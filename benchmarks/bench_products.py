@@ -35,7 +35,7 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     """Return, by name, the kernels to launch for each way to multiply, and the arrays they work on."""
     from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
-    from tracejit.compile.registry import compiled
+    from tracejit.compile.registry import registry
     from tracejit.passes.loops.launches import KernelLaunch
     from tracejit.passes.loops.nest import Access
     from tracejit.passes.loops.products import WIDE_BYTES
@@ -54,10 +54,10 @@ def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]],
     ]
     x_, xt, y_, yt, turned, out = [array.ctypes.data for array in arrays]
     product, panels, transpose = (
-        compiled.address(f) for f in (gemm.product(kind, m, n), gemm.panels(kind), gemm.transpose(kind))
+        registry.address(f) for f in (gemm.product(kind, m, n), gemm.panels(kind), gemm.transpose(kind))
     )
     pointer = Access(None, 0, (), kind)  # type: ignore[arg-type]
-    blas = compiled.address(_adapter(KernelLaunch("gemm", (0,) * 11, (pointer,) * 3, 1, None, "blas")))
+    blas = registry.address(_adapter(KernelLaunch("gemm", (0,) * 11, (pointer,) * 3, 1, None, "blas")))
     routine = _symbol_address("sgemm" if kind.itemsize == 4 else "dgemm")
     end = (n, 0, 0)  # distances in the result, and whether to add
     calls: dict[str, list[Call]] = {

@@ -26,7 +26,7 @@ from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
-from .pointers import DTYPES, Pointer, annotate
+from .pointers import DTYPES, TypedPointer, annotate
 from .vectors import Vector
 
 LANES = (4, 8, 16)
@@ -122,7 +122,7 @@ def _define_operators() -> None:
 
 def _define_binary(function: Any, emit: Callable[..., Any], compares: bool) -> None:
     @infer_global(function)
-    class Typed(AbstractTemplate):  # type: ignore[misc]
+    class Typing(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
             vector = _vector_of(args)
             if vector is None:
@@ -141,7 +141,7 @@ def _define_binary(function: Any, emit: Callable[..., Any], compares: bool) -> N
 
 def _define_unary(function: Any, emit: Callable[..., Any]) -> None:
     @infer_global(function)
-    class Typed(AbstractTemplate):  # type: ignore[misc]
+    class Typing(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
             return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
 
@@ -240,7 +240,7 @@ def _memory(lanes: int) -> dict[str, Any]:
     def llvm(context: Any, dtype: Any) -> Any:
         return ir.VectorType(context.get_value_type(dtype), lanes)
 
-    def masked(context: Any, builder: Any, operation: str, pointer: Pointer, args: list[Any]) -> Any:
+    def masked(context: Any, builder: Any, operation: str, pointer: TypedPointer, args: list[Any]) -> Any:
         """Call an intrinsic of LLVM for masked memory; the last argument becomes the mask."""
         *args, count = args
         kind = llvm(context, pointer.dtype)
@@ -321,11 +321,11 @@ def _memory(lanes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _alignment(pointer: Pointer) -> Any:
+def _alignment(pointer: TypedPointer) -> Any:
     return ir.IntType(32)(pointer.dtype.bitwidth // 8)
 
 
-def _bytes(pointer: Pointer, lanes: int) -> int:
+def _bytes(pointer: TypedPointer, lanes: int) -> int:
     """Return the alignment of all lanes in scratch memory."""
     return min(_ALIGNMENT, lanes * pointer.dtype.bitwidth // 8)  # type: ignore[no-any-return]
 

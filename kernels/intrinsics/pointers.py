@@ -34,7 +34,7 @@ WIDEST = '"prefer-vector-width"="512"'
 """An attribute of functions: else LLVM stops at half of a register on the CPUs that have 512 bits."""
 
 
-class Pointer(types.Type):  # type: ignore[misc]
+class TypedPointer(types.Type):  # type: ignore[misc]
     """A pointer to elements of a dtype, in an alias scope."""
 
     def __init__(self, dtype: types.Type, scope: int) -> None:
@@ -43,9 +43,9 @@ class Pointer(types.Type):  # type: ignore[misc]
         super().__init__(f"Pointer({dtype}, {scope})")
 
 
-@register_model(Pointer)
+@register_model(TypedPointer)
 class _PointerModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Pointer) -> None:
+    def __init__(self, manager: Any, kind: TypedPointer) -> None:
         super().__init__(manager, kind, manager.lookup(kind.dtype).get_data_type().as_pointer())
 
 
@@ -53,7 +53,7 @@ class _PointerModel(models.PrimitiveModel):  # type: ignore[misc]
 class _GetItem(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
         pointer, index = args
-        if isinstance(pointer, Pointer) and isinstance(index, types.Integer):
+        if isinstance(pointer, TypedPointer) and isinstance(index, types.Integer):
             return signature(pointer.dtype, pointer, types.intp)
         return None
 
@@ -62,7 +62,7 @@ class _GetItem(AbstractTemplate):  # type: ignore[misc]
 class _SetItem(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
         pointer, index, _ = args
-        if isinstance(pointer, Pointer) and isinstance(index, types.Integer):
+        if isinstance(pointer, TypedPointer) and isinstance(index, types.Integer):
             return signature(types.none, pointer, types.intp, pointer.dtype)
         return None
 
@@ -84,7 +84,7 @@ def annotate(module: Any, instruction: Any, scope: int) -> None:
     instruction.set_metadata("noalias", outside)
 
 
-@lower_builtin(operator.getitem, Pointer, types.intp)
+@lower_builtin(operator.getitem, TypedPointer, types.intp)
 def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     loaded = builder.load(builder.gep(args[0], [args[1]]))
@@ -92,7 +92,7 @@ def _load(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.data_model_manager[kind.dtype].from_data(builder, loaded)
 
 
-@lower_builtin(operator.setitem, Pointer, types.intp, types.Any)
+@lower_builtin(operator.setitem, TypedPointer, types.intp, types.Any)
 def _store(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     kind = sig.args[0]
     value = context.data_model_manager[kind.dtype].as_data(builder, args[2])
@@ -108,7 +108,7 @@ def _to_pointer(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 def _reader(dtype: types.Type) -> Any:
     @intrinsic
     def read(typing_context: Any, address: Any) -> Any:
-        return signature(Pointer(dtype, _READ_SCOPE), types.intp), _to_pointer
+        return signature(TypedPointer(dtype, _READ_SCOPE), types.intp), _to_pointer
 
     return read
 
@@ -119,7 +119,7 @@ def _writer(dtype: types.Type) -> Any:
         if not isinstance(scope, types.IntegerLiteral):
             return None
         number = scope.literal_value % _WRITE_SCOPES
-        return signature(Pointer(dtype, number), types.intp, scope), _to_pointer
+        return signature(TypedPointer(dtype, number), types.intp, scope), _to_pointer
 
     return write
 
@@ -141,7 +141,7 @@ def _scratch(dtype: types.Type) -> Any:
             return builder.bitcast(slot, context.get_value_type(sig.return_type))
 
         # In the scope of what is read: a variable may point to an operand or to a copy of it.
-        return signature(Pointer(dtype, _READ_SCOPE), count), codegen
+        return signature(TypedPointer(dtype, _READ_SCOPE), count), codegen
 
     return scratch
 

@@ -34,7 +34,7 @@ from numba.core.datamodel import models
 from numba.core.typing import signature
 from numba.extending import intrinsic, register_model
 
-from .pointers import DTYPES, Pointer, annotate
+from .pointers import DTYPES, TypedPointer, annotate
 
 _LANES = {"f32": (4, 8, 16, 32, 64), "f64": (2, 4, 8, 16, 32)}
 _ROWS = tuple(range(1, 17))
@@ -95,7 +95,7 @@ class _Maker:
         return types.UniTuple(self.vector, rows.count)
 
     def owns(self, pointer: Any) -> bool:
-        return isinstance(pointer, Pointer) and pointer.dtype == self.dtype
+        return isinstance(pointer, TypedPointer) and pointer.dtype == self.dtype
 
     def splat(self, builder: Any, number: Any, kind: Any) -> Any:
         """Return a vector with a number in all lanes."""

@@ -21,7 +21,7 @@ from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
 from tracejit.compile import numba_target
 from tracejit.compile.numba_target import namespace
-from tracejit.compile.registry import compiled
+from tracejit.compile.registry import registry
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops import OPS, Kind, Op
@@ -67,9 +67,9 @@ def test_elementwise_ops(dtype: str) -> None:
     skipped = ("pow",) if np.dtype(dtype).kind == "i" else ()  # NumPy refuses negative powers of integers
     ops = [op for op in defined(ELEMENTWISE, arrays) if op.name not in skipped]
     graph = graph_of(lambda b, x, y: all_ops(b, ops, x, y), arrays)
-    before = len(compiled)
+    before = len(registry)
     found = run(graph, arrays)
-    assert len(compiled) - before <= 2
+    assert len(registry) - before <= 2
     for op, have, want in zip(ops, found, evaluate(graph, arrays), strict=True):
         assert_ulps(have, want, 0 if exact(op) else 8, f"{op.name} {dtype}")
         if have.dtype.kind == "f" and op.name not in ("maximum", "minimum"):
@@ -286,10 +286,10 @@ def mlp_step(batch: int, sizes: Sequence[int]) -> tuple[Graph, list[np.ndarray]]
 def check_step(batch: int, sizes: Sequence[int]) -> int:
     """Check a step against the references, and return how many kernels were compiled for it."""
     graph, arrays = mlp_step(batch, sizes)
-    before = len(compiled)
+    before = len(registry)
     for have, want in zip(run(graph, arrays), evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
-    return len(compiled) - before
+    return len(registry) - before
 
 
 def test_other_sizes_compile_nothing() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from tracejit.codegen.nest import NAME, named
 from tracejit.compile import key
 from tracejit.program import Kernel
-from tracejit.store.entry import Key
+from tracejit.store.entry import KernelKey
 
 
 def half(comment: str = "") -> Kernel:
@@ -19,7 +19,7 @@ def half(comment: str = "") -> Kernel:
     )
 
 
-def key_of_half() -> Key:
+def key_of_half() -> KernelKey:
     found = key.key_of("kernel", half().text)
     assert found is not None
     return found

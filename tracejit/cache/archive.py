@@ -32,7 +32,7 @@ from tracejit import config
 from tracejit.cache.contents import reading, store
 from tracejit.cache.inspect import SHOWN
 from tracejit.errors import CacheError
-from tracejit.store.entry import Key, decode
+from tracejit.store.entry import KernelKey, decode
 from tracejit.store.folder import LARGEST, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, check
@@ -218,7 +218,7 @@ def _held(folder: Folder, name: str) -> bytes | None:
     return None
 
 
-def _checked(name: str, content: bytes) -> Key | None:
+def _checked(name: str, content: bytes) -> KernelKey | None:
     """Check the content of a file of the cache; return the key of a kernel.
 
     Raises:
@@ -232,7 +232,7 @@ def _checked(name: str, content: bytes) -> Key | None:
     return None
 
 
-def _differences(key: Key) -> set[str]:
+def _differences(key: KernelKey) -> set[str]:
     """Return the parts of a key of a kernel that are others in this process."""
     from tracejit.compile.key import key_of
 

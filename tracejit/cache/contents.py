@@ -11,18 +11,18 @@ from typing import TypeVar
 
 from tracejit import config
 from tracejit.errors import CacheError
-from tracejit.store.entry import Entry, decode
-from tracejit.store.folder import File, Folder, RefusedError
-from tracejit.store.kernels import SUFFIX, Store, root
-from tracejit.store.programs import Described, Head, Programs
+from tracejit.store.entry import StoredKernel, decode
+from tracejit.store.folder import CacheFile, Folder, RefusedError
+from tracejit.store.kernels import SUFFIX, KernelStore, root
+from tracejit.store.programs import Programs, ProgramSummary, StoredProgram
 from tracejit.util.memory import collector_paused
 
 T = TypeVar("T")
 
 
-def store() -> Store:
+def store() -> KernelStore:
     """Return the store of the kernels."""
-    return Store(root(), config.settings.cache_mib << 20, config.settings.cache == "shared")
+    return KernelStore(root(), config.settings.cache_mib << 20, config.settings.cache == "shared")
 
 
 def programs() -> Programs:
@@ -42,18 +42,18 @@ def reading(what: Callable[[], T]) -> T:
         raise CacheError(f"the cache in {root()} cannot be used: {error}") from error
 
 
-def heads() -> list[Head]:
+def heads() -> list[ProgramSummary]:
     """Return what a list shows of all programs, the one used last first."""
     with collector_paused():  # nothing here is garbage
         return reading(programs().heads)
 
 
-def matching(pattern: str) -> list[Head]:
+def matching(pattern: str) -> list[ProgramSummary]:
     """Return the programs whose function or key fits a pattern, the one used last first."""
     return fitting(heads(), pattern)
 
 
-def fitting(heads: Sequence[Head], pattern: str) -> list[Head]:
+def fitting(heads: Sequence[ProgramSummary], pattern: str) -> list[ProgramSummary]:
     """Return those of some programs whose function fits a pattern, or whose key begins with it."""
     fits = re.compile(fnmatch.translate(pattern)).match
     return [
@@ -86,7 +86,7 @@ def several(key: str, names: Sequence[str], what: str) -> CacheError:
     )
 
 
-def described(name: str) -> Described:
+def described(name: str) -> StoredProgram:
     """Return a program by its key.
 
     Raises:
@@ -98,7 +98,7 @@ def described(name: str) -> Described:
     return program
 
 
-def kernel_files() -> list[File]:
+def kernel_files() -> list[CacheFile]:
     """Return the files of the kernels."""
     return reading(store().entries)
 
@@ -108,7 +108,7 @@ def kernel_names() -> list[str]:
     return sorted(file.name.removesuffix(SUFFIX) for file in kernel_files())
 
 
-def entry(name: str) -> Entry | str | None:
+def entry(name: str) -> StoredKernel | str | None:
     """Return a kernel by its key; or what is wrong with it, None if there is none."""
     folder = Folder(root(), "kernels", config.settings.cache == "shared")
     try:

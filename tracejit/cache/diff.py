@@ -12,8 +12,8 @@ from typing import Any
 from tracejit.cache.contents import described, entry, fitting, heads, kernel_names, several
 from tracejit.cache.inspect import SHOWN
 from tracejit.errors import CacheError
-from tracejit.store.entry import Entry, Key
-from tracejit.store.programs import Described, Head
+from tracejit.store.entry import KernelKey, StoredKernel
+from tracejit.store.programs import ProgramSummary, StoredProgram
 from tracejit.util.text import printable
 
 Parts = Iterable[tuple[str, str]]
@@ -26,7 +26,7 @@ _MOST = 8  # values of one part that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class KeyDifference:
     """A part that differs: its values on one side only, "" if there are none; `text` says it in words."""
 
     what: str
@@ -52,8 +52,8 @@ class Why:
     name: str
     other: str | None
     other_name: str | None
-    differences: tuple[Difference, ...]
-    process: tuple[Difference, ...] | None = None
+    differences: tuple[KeyDifference, ...]
+    process: tuple[KeyDifference, ...] | None = None
 
     def __repr__(self) -> str:
         lines = [f"here   {self.key[:SHOWN]}  {self.name}"]
@@ -92,13 +92,15 @@ def why(key: str, other: str | None = None) -> Why:
     if there is None:
         return Why(*_named(here), None, None, (), process)
     differences = [*differing(_parts(here), _parts(there))]
-    if not differences and isinstance(here, Described) and isinstance(there, Described):
+    if not differences and isinstance(here, StoredProgram) and isinstance(there, StoredProgram):
         # Told only now: another shape of an argument changes the launches too.
         differences = [*differing(_launches(here.program), _launches(there.program))]
     return Why(*_named(here), *_named(there), tuple(differences), process)
 
 
-def differing(here: Parts, there: Parts, places: tuple[str, str] = ("here", "there")) -> Iterator[Difference]:
+def differing(
+    here: Parts, there: Parts, places: tuple[str, str] = ("here", "there")
+) -> Iterator[KeyDifference]:
     """Give the differences between two lists of parts; a part may have several values."""
     mine, other = _grouped(here), _grouped(there)
     for what in dict.fromkeys([*mine, *other]):
@@ -107,10 +109,10 @@ def differing(here: Parts, there: Parts, places: tuple[str, str] = ("here", "the
         sides = [f"{values} {place}" for values, place in zip(only, places, strict=True) if values]
         if sides:
             text = f"{what}: {', '.join(sides)}{' only' if len(sides) == 1 else ''}"
-            yield Difference(what, *only, text)
+            yield KeyDifference(what, *only, text)
 
 
-def key_parts(key: Key) -> Iterator[tuple[str, str]]:
+def key_parts(key: KernelKey) -> Iterator[tuple[str, str]]:
     """Give the parts of a kernel's key in words, without its source."""
     for name, value in key.parts:
         if name == "cpu features":
@@ -134,8 +136,8 @@ def _listed(values: Iterable[str], besides: Iterable[str]) -> str:
     return ", ".join([*only[:_MOST], *more])
 
 
-def _parts(here: Described | Entry) -> Iterator[tuple[str, str]]:
-    if isinstance(here, Entry):
+def _parts(here: StoredProgram | StoredKernel) -> Iterator[tuple[str, str]]:
+    if isinstance(here, StoredKernel):
         yield "kernel", here.symbol
         yield from key_parts(here.key)
         return
@@ -149,7 +151,7 @@ def _parts(here: Described | Entry) -> Iterator[tuple[str, str]]:
     for kernel in program["kernels"]:
         yield "kernel", kernel["name"]
         stored = entry(kernel["entry"])
-        if isinstance(stored, Entry):
+        if isinstance(stored, StoredKernel):
             yield from key_parts(stored.key)
 
 
@@ -166,15 +168,15 @@ def _place(where: Sequence[Any] | None) -> str:
     return f"{where[0]}:{where[1]}" if where else "no line"
 
 
-def _named(here: Described | Entry) -> tuple[str, str]:
+def _named(here: StoredProgram | StoredKernel) -> tuple[str, str]:
     """Return the key of an entry, and its name for people."""
-    if isinstance(here, Entry):
+    if isinstance(here, StoredKernel):
         return here.key.name, here.symbol
     where = here.program.get("defined")
     return here.name, f"{here.program['function']}{f' ({_place(where)})' if where else ''}"
 
 
-def _resolve(key: str, programs: Sequence[Head]) -> Described | Entry:
+def _resolve(key: str, programs: Sequence[ProgramSummary]) -> StoredProgram | StoredKernel:
     """Return the program or kernel that a key stands for, given all programs."""
     by_key = [program for program in programs if key and program.name.startswith(key)]
     fits = by_key or fitting(programs, key)
@@ -188,22 +190,24 @@ def _resolve(key: str, programs: Sequence[Head]) -> Described | Entry:
             f"no program or kernel has the key or the name {key!r}; `tracejit cache list` shows all programs"
         )
     kernel = entry(kernels[0])
-    if not isinstance(kernel, Entry):
+    if not isinstance(kernel, StoredKernel):
         raise CacheError(f"the kernel {kernels[0][:SHOWN]} cannot be read: {kernel or 'it is gone'}")
     return kernel
 
 
-def _nearest(here: Described | Entry, programs: Sequence[Head]) -> Described | Entry | None:
+def _nearest(
+    here: StoredProgram | StoredKernel, programs: Sequence[ProgramSummary]
+) -> StoredProgram | StoredKernel | None:
     """Return the most similar program of the same function, or kernel of the same source."""
-    if isinstance(here, Entry):
-        kernels = (kernel for kernel in map(entry, kernel_names()) if isinstance(kernel, Entry))
+    if isinstance(here, StoredKernel):
+        kernels = (kernel for kernel in map(entry, kernel_names()) if isinstance(kernel, StoredKernel))
         same = [
             k for k in kernels if (k.symbol, k.source) == (here.symbol, here.source) and k.key != here.key
         ]
         return max(same, key=lambda kernel: len({*kernel.key.parts} & {*here.key.parts}), default=None)
     own = next(program.head for program in programs if program.name == here.name)
     others = [p for p in programs if p.head["function"] == own["function"] and p.name != here.name]
-    similar: Callable[[Head], tuple[int, int]] = lambda program: (
+    similar: Callable[[ProgramSummary], tuple[int, int]] = lambda program: (
         -len({*map(tuple, own["signature"])} ^ {*map(tuple, program.head["signature"])}),
         -len({*own["kernels"]} ^ {*program.head["kernels"]}),
     )
@@ -211,21 +215,21 @@ def _nearest(here: Described | Entry, programs: Sequence[Head]) -> Described | E
     return None if nearest is None else described(nearest.name)
 
 
-def _process(here: Described | Entry) -> tuple[Difference, ...]:
+def _process(here: StoredProgram | StoredKernel) -> tuple[KeyDifference, ...]:
     """Return the differences between an entry's kernels and those that this process looks for."""
     from tracejit.compile.key import key_of  # imports llvmlite
 
-    if isinstance(here, Entry):
+    if isinstance(here, StoredKernel):
         kernels: dict[str, Any] = {here.symbol: here}
     else:
         kernels = {kernel["name"]: entry(kernel["entry"]) for kernel in here.program["kernels"]}
-    stored = [kernel for kernel in kernels.values() if isinstance(kernel, Entry)]
+    stored = [kernel for kernel in kernels.values() if isinstance(kernel, StoredKernel)]
     missing = [
-        Difference("kernel", name, "", f"kernel: {name} is not on disk")
+        KeyDifference("kernel", name, "", f"kernel: {name} is not on disk")
         for name, kernel in kernels.items()
-        if not isinstance(kernel, Entry)
+        if not isinstance(kernel, StoredKernel)
     ]
     kinds = {dict(kernel.key.parts).get("kind", "") for kernel in stored}
     on_disk = [part for kernel in stored for part in key_parts(kernel.key)]
-    wanted = [part for kind in sorted(kinds) for part in key_parts(key_of(kind, "") or Key(()))]
+    wanted = [part for kind in sorted(kinds) for part in key_parts(key_of(kind, "") or KernelKey(()))]
     return (*missing, *differing(on_disk, wanted, ("on disk", "in this process")))

@@ -23,10 +23,10 @@ from tracejit.cache.contents import (
 )
 from tracejit.cache.program_text import UNREADABLE, ProgramText
 from tracejit.errors import CacheError
-from tracejit.store.entry import Entry
-from tracejit.store.folder import File, Folder, RefusedError
+from tracejit.store.entry import StoredKernel
+from tracejit.store.folder import CacheFile, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
-from tracejit.store.programs import PROGRAM, USES, Head
+from tracejit.store.programs import PROGRAM, USES, ProgramSummary
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import count, differing_first, milliseconds, moment, size, table
 
@@ -151,7 +151,7 @@ class Shown:
 
     key: str
     program: dict[str, Any]
-    kernels: dict[str, Entry]
+    kernels: dict[str, StoredKernel]
 
     def __repr__(self) -> str:
         try:
@@ -190,8 +190,8 @@ class Removed:
 def info() -> Info:
     """Return what the folder is and holds."""
     settings = config.settings
-    kernels: list[File] = []
-    kept: list[File] = []
+    kernels: list[CacheFile] = []
+    kept: list[CacheFile] = []
     problem = None
     try:
         kernels, kept = store().entries(), programs().files()
@@ -266,10 +266,10 @@ def show(key: str) -> Shown:
         CacheError: if there is none or there are several, or the folder cannot be read.
     """
     program = described(one(key))
-    kernels: dict[str, Entry] = {}
+    kernels: dict[str, StoredKernel] = {}
     for kernel in program.program["kernels"]:
         found = entry(kernel["entry"])
-        if isinstance(found, Entry):
+        if isinstance(found, StoredKernel):
             kernels[kernel["name"]] = found
     return Shown(program.name, program.program, kernels)
 
@@ -283,7 +283,7 @@ def verify() -> Verified:
     kernels = {name: entry(name) for name in kernel_names()}
     bad = [(name, kernel) for name, kernel in kernels.items() if isinstance(kernel, str)]
     bad += [(name, f"a program: {reason}") for name, reason in reading(lambda: list(programs().bad()))]
-    return Verified(sum(isinstance(kernel, Entry) for kernel in kernels.values()), bad)
+    return Verified(sum(isinstance(kernel, StoredKernel) for kernel in kernels.values()), bad)
 
 
 def remove(pattern: str) -> Removed:
@@ -335,7 +335,7 @@ def _fits_file(file: str | None, pattern: str) -> bool:
     )
 
 
-def _listed(each: Head, sizes: Mapping[str, int]) -> Listed:
+def _listed(each: ProgramSummary, sizes: Mapping[str, int]) -> Listed:
     head, first = each.head, each.first
     file, line = head["defined"] or (None, None)
     kernels = set(head["kernels"])

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tracejit.store.entry import Entry
+from tracejit.store.entry import StoredKernel
 from tracejit.util.annotate import annotated, comment, short_names
 from tracejit.util.text import milliseconds, printable, size, table
 
@@ -27,7 +27,7 @@ class ProgramText:
         kernels: the entries of its kernels that are on disk, by name.
     """
 
-    def __init__(self, key: str, program: Program, kernels: Mapping[str, Entry]) -> None:
+    def __init__(self, key: str, program: Program, kernels: Mapping[str, StoredKernel]) -> None:
         self.key = key
         self.program = program
         self.kernels = kernels

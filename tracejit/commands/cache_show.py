@@ -10,7 +10,7 @@ from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError, CodegenError
 from tracejit.program import Kernel
-from tracejit.store.entry import Entry
+from tracejit.store.entry import StoredKernel
 
 _SECTIONS = (
     ("ops", "operations with their lines"),
@@ -102,7 +102,7 @@ def _kernels(kernels: list[Any], name: str | None) -> list[Any]:
     return found
 
 
-def _compiled(entry: Entry, wanted: list[str]) -> dict[str, str]:
+def _compiled(entry: StoredKernel, wanted: list[str]) -> dict[str, str]:
     """Return a kernel in other languages, for which it is compiled again."""
     if not {"asm", "llvm"} & set(wanted):
         return {}

@@ -8,7 +8,7 @@ from tracejit.compile.key import key_of
 from tracejit.compile.lower import lower
 from tracejit.compile.objects import Cpu, host
 from tracejit.program import Kernel
-from tracejit.store.entry import Entry, Key
+from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
 
 FUNCTIONS = ("run", "enter", "run_parts", "work")
@@ -40,7 +40,7 @@ def runs_here(level: str) -> bool:
     return all(f"+{name}" in features for name in needed)
 
 
-def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> Entry:
+def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> StoredKernel:
     """Return the object code of a kernel or of one of FUNCTIONS, from the disk or compiled now.
 
     Args:
@@ -56,7 +56,9 @@ def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> Entry:
     started = time.perf_counter_ns()
     lowered = lower(wanted)
     code, needs = lowered.object_code(cpu)
-    entry = Entry(key or Key(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
+    entry = StoredKernel(
+        key or KernelKey(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code
+    )
     if cache is not None and key is not None:
         cache.save(entry)
     return entry

@@ -15,14 +15,14 @@ _SYMBOLS, _FUNCTION, _GLOBAL = 2, 2, 1
 _MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
-class Names(NamedTuple):
+class SymbolTable(NamedTuple):
     """The functions that others may call, and the names that are taken from the process."""
 
     functions: frozenset[str]
     missing: frozenset[str]
 
 
-def names(code: bytes) -> Names:
+def symbols(code: bytes) -> SymbolTable:
     """Return the names in an object file of this kind of machine.
 
     Raises:
@@ -52,4 +52,4 @@ def names(code: bytes) -> Names:
                         functions.add(found)
     except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise CodegenError(f"it is no object file that can be loaded here ({error})") from None
-    return Names(frozenset(functions), frozenset(missing))
+    return SymbolTable(frozenset(functions), frozenset(missing))

@@ -14,12 +14,12 @@ import numpy as np
 
 from tracejit import kernels
 from tracejit.compile import objects
-from tracejit.store.entry import FORMAT, Key
+from tracejit.store.entry import FORMAT, KernelKey
 
 _VERSION = re.compile(r'"version": "([^"]+)"')  # as Numba's releases say it
 
 
-def key_of(kind: str, text: str, cpu: objects.Cpu | None = None) -> Key | None:
+def key_of(kind: str, text: str, cpu: objects.Cpu | None = None) -> KernelKey | None:
     """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/.
 
     It is compiled for the CPU of this process, or for another `cpu`. None if it cannot be known what the code depends
@@ -32,7 +32,7 @@ def key_of(kind: str, text: str, cpu: objects.Cpu | None = None) -> Key | None:
     if cpu is not None:
         changed = {"cpu": cpu.name, "cpu features": cpu.features}
         surroundings = tuple([(name, changed.get(name, value)) for name, value in surroundings])
-    return Key((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *surroundings))
+    return KernelKey((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *surroundings))
 
 
 @cache

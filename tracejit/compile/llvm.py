@@ -9,7 +9,7 @@ from tracejit.compile import objects
 from tracejit.compile.objects import Cpu
 
 
-class Lowered(NamedTuple):
+class LlvmFunction(NamedTuple):
     """A kernel or a function as LLVM's source: `symbol` and all that it calls.
 
     LLVM is called seldom from here on: each call waits for its turn with Python.

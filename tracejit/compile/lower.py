@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is compiled to LLVM's source, by Numba or without it; neither is imported before."""
 
-from tracejit.compile.llvm import Lowered
+from tracejit.compile.llvm import LlvmFunction
 from tracejit.program import Kernel
 
 
-def lower(wanted: Kernel | str) -> Lowered:
+def lower(wanted: Kernel | str) -> LlvmFunction:
     """Return a kernel, or the function of kernels/ of a name, as LLVM's source.
 
     Raises:

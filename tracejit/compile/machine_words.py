@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from tracejit.compile import objects
-from tracejit.compile.llvm import Lowered
+from tracejit.compile.llvm import LlvmFunction
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import entry, executor, threads
 from tracejit.kernels.executor.machine import Primitive, Text
@@ -31,12 +31,12 @@ _CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # what a function d
 _CHOSEN = {"min": "slt", "max": "sgt"}
 
 
-def lower_function(name: str) -> Lowered:
+def lower_function(name: str) -> LlvmFunction:
     """Return one of FUNCTIONS as LLVM's source."""
     return lower(FUNCTIONS[name], f"tracejit_{name}")
 
 
-def lower(function: Callable[..., Any], symbol: str) -> Lowered:
+def lower(function: Callable[..., Any], symbol: str) -> LlvmFunction:
     """Return a function of words as LLVM's source: the C function `symbol`, which takes and gives words.
 
     Args:
@@ -46,7 +46,7 @@ def lower(function: Callable[..., Any], symbol: str) -> Lowered:
     Raises:
         CodegenError: if the function is no function of words, or its source is not installed, or is another.
     """
-    module = _Module()
+    module = _ModuleWriter()
     module.define(function, symbol)
     head = [
         f'target triple = "{objects.host()[0]}"',
@@ -54,10 +54,10 @@ def lower(function: Callable[..., Any], symbol: str) -> Lowered:
     ]
     text = "\n".join([*head, *module.declared.values(), *module.texts]) + "\n"
     declares = frozenset(name for name in module.declared if not name.startswith("llvm."))
-    return Lowered(symbol, (text,), declares, is_kernel=False)
+    return LlvmFunction(symbol, (text,), declares, is_kernel=False)
 
 
-class _Module:
+class _ModuleWriter:
     """The functions of one module of LLVM: one that can be called, and those that it calls."""
 
     def __init__(self) -> None:
@@ -83,15 +83,15 @@ class _Module:
             names = [argument.arg for argument in tree.args.args]
             linkage = "internal " if symbol is None else ""
             given = ", ".join(f"i64 %a{i}" for i in range(len(names)))
-            lines = _Body(self, function).run(names, tree.body)
+            lines = _FunctionWriter(self, function).run(names, tree.body)
             self.texts += [f"define {linkage}i64 {name}({given}) nounwind {{", *lines, "}"]
         return self._known[function]
 
 
-class _Body:
+class _FunctionWriter:
     """The statements of one function."""
 
-    def __init__(self, module: _Module, function: Any) -> None:
+    def __init__(self, module: _ModuleWriter, function: Any) -> None:
         self._module = module
         self._globals = function.__globals__
         self._name = function.__name__

@@ -37,7 +37,7 @@ from numba.core.untyped_passes import (
 )
 
 from tracejit.codegen.names import DTYPES
-from tracejit.compile.llvm import Lowered
+from tracejit.compile.llvm import LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.errors import CodegenError
 from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, vectors
@@ -49,7 +49,7 @@ _TARGET = "tracejit"
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(LoweringPass):
+class _LowerToLlvm(LoweringPass):
     """Numba's representation of a function to LLVM's."""
 
     _name = "tracejit_lowering"
@@ -77,7 +77,7 @@ class _Lowering(LoweringPass):
 
 _PASSES = (
     TranslateByteCode, FixupArgs, ReconstructSSA,
-    NopythonTypeInference, PreLowerStripPhis, _Lowering,
+    NopythonTypeInference, PreLowerStripPhis, _LowerToLlvm,
 )  # fmt: skip
 
 
@@ -245,7 +245,7 @@ def namespace() -> dict[str, Any]:
     return names
 
 
-def lower(kernel: Kernel) -> Lowered:
+def lower(kernel: Kernel) -> LlvmFunction:
     """Return a kernel as LLVM's source.
 
     Raises:
@@ -264,7 +264,7 @@ def lower(kernel: Kernel) -> Lowered:
         ) from error
 
 
-def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> Lowered:
+def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
     flags = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -283,7 +283,7 @@ def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str
             if value.name != symbol and not value.name.startswith("llvm.") and not _is_declared(value):
                 value.linkage = "internal"
     declares = {value.name for value in values if _is_declared(value) and not value.name.startswith("llvm.")}
-    return Lowered(symbol, tuple(map(str, modules)), frozenset(declares))
+    return LlvmFunction(symbol, tuple(map(str, modules)), frozenset(declares))
 
 
 def _is_declared(value: Any) -> bool:

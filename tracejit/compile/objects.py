@@ -55,7 +55,7 @@ def _missing(symbol: str, code: bytes) -> list[str]:
     if not sys.platform.startswith("linux"):
         return [] if symbol.encode() in code else [_FUNCTION]
     try:
-        found = elf.names(code)
+        found = elf.symbols(code)
     except CodegenError:
         return [_FUNCTION]
     return [

@@ -15,12 +15,12 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, Protocol
 
 from tracejit.compile.key import key_of
-from tracejit.compile.llvm import Lowered
+from tracejit.compile.llvm import LlvmFunction
 from tracejit.compile.lower import lower
 from tracejit.compile.objects import load
 from tracejit.errors import CodegenError
 from tracejit.program import Kernel, Prepared
-from tracejit.store.entry import Entry, Key
+from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
 from tracejit.util import logs
 from tracejit.util.locks import new_lock
@@ -30,7 +30,7 @@ _SWITCH_S = 2e-4
 
 
 class Code(Protocol):
-    """Code by name: of this process (Compiled), or of an exported folder."""
+    """Code by name: of this process (KernelRegistry), or of an exported folder."""
 
     def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
         """See to it that kernels and functions are at hand; return what had to be done for that."""
@@ -49,15 +49,15 @@ class _Wanted(NamedTuple):
     kernel: Kernel | None
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> KernelKey | None:
         return key_of("function", self.name) if self.kernel is None else key_of("kernel", self.kernel.text)
 
-    def lower(self) -> Lowered:
+    def lower(self) -> LlvmFunction:
         """Return it as LLVM's source."""
         return lower(self.name if self.kernel is None else self.kernel)
 
 
-class Compiled:
+class KernelRegistry:
     """All kernels that this process has, and the functions that run them.
 
     compile_ns      what compiling took
@@ -124,7 +124,7 @@ class Compiled:
         _tell("load", wanted, f"loaded from disk in {(time.perf_counter_ns() - started) / 1e6:.1f} ms")
         return True
 
-    def _add(self, wanted: _Wanted, entry: Entry) -> None:
+    def _add(self, wanted: _Wanted, entry: StoredKernel) -> None:
         table = self._functions if wanted.kernel is None else self._kernels
         table[wanted.name] = load(entry.symbol, entry.code, entry.needs)
 
@@ -136,14 +136,14 @@ def _tell(event: str, wanted: _Wanted, what: str) -> None:
         )
 
 
-def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Entry]]:
+def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, StoredKernel]]:
     """Compile, and keep on disk (Note [compiling])."""
     if len(missing) == 1:
         started = time.perf_counter_ns()
         yield missing[0], _finished(missing[0], missing[0].lower(), started)
         return
     lowered: SimpleQueue[tuple[_Wanted, Any, int] | None] = SimpleQueue()
-    done: list[tuple[_Wanted, Entry]] = []
+    done: list[tuple[_Wanted, StoredKernel]] = []
     failures: list[Exception] = []
 
     def finish() -> None:
@@ -171,15 +171,18 @@ def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Entry]]:
     yield from done
 
 
-def _finished(wanted: _Wanted, lowered: Any, started: int) -> Entry:
+def _finished(wanted: _Wanted, lowered: Any, started: int) -> StoredKernel:
     code, needs = lowered.object_code()
     source = "" if wanted.kernel is None else wanted.kernel.text
     key = wanted.key
-    entry = Entry(key or Key(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code)
+    entry = StoredKernel(
+        key or KernelKey(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code
+    )
     cache = store()
     if cache is not None and key is not None:
         cache.save(entry)
     return entry
 
 
-compiled = Compiled()
+registry = KernelRegistry()
+"""The kernels of this process."""

@@ -18,7 +18,7 @@ from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval
 from tracejit.call.recycle import Entry
 from tracejit.call.tables import Pattern, Recipe
-from tracejit.compile.registry import Code, compiled
+from tracejit.compile.registry import Code, registry
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
@@ -62,7 +62,7 @@ def _cython_blas() -> Any:
     return module
 
 
-class _States:
+class _StateFactory:
     """Makes states of a program: each with arguments and an arena of its own, for one call at a time.
 
     Args:
@@ -72,7 +72,9 @@ class _States:
         objects: how many objects its entry looks at.
     """
 
-    def __init__(self, template: np.ndarray, table: "_Table", arena_bytes: int, objects: int = 0) -> None:
+    def __init__(
+        self, template: np.ndarray, table: "_ProgramTable", arena_bytes: int, objects: int = 0
+    ) -> None:
         self._template = template
         self._table = table
         self._arena_bytes = arena_bytes
@@ -95,7 +97,7 @@ class _States:
         return block
 
 
-def _launch(states: _States, code: Code) -> Launch:
+def _launch(states: _StateFactory, code: Code) -> Launch:
     """Return what runs a program on inputs and outputs."""
     run = _executor(code)
     free: list[tuple[int, np.ndarray]] = []
@@ -113,7 +115,7 @@ def _launch(states: _States, code: Code) -> Launch:
     return launch
 
 
-class _Method(ctypes.Structure):
+class _MethodDef(ctypes.Structure):
     """What Python knows of a function in C (PyMethodDef)."""
 
     _fields_ = (
@@ -135,7 +137,7 @@ _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_o
 def _enter(code: Code) -> Callable[..., Any]:
     """Return the entry as a function of Python."""
     object_layout.check_layout()
-    method = _Method(b"enter", code.function("enter"), _FASTCALL, None)
+    method = _MethodDef(b"enter", code.function("enter"), _FASTCALL, None)
     # What describes the function is its self, so it lives as long: a profiler may keep the function.
     return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
 
@@ -147,12 +149,12 @@ class CpuExecutable:
     """
 
     def __init__(
-        self, program: Program, layouts: Sequence[Layout | None] = (), code: Code = compiled
+        self, program: Program, layouts: Sequence[Layout | None] = (), code: Code = registry
     ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
         self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
-        table = _Table(program, code)
+        table = _ProgramTable(program, code)
         checks = _checks(program.inputs, layouts)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
@@ -173,7 +175,7 @@ class CpuExecutable:
         self._layouts = layouts
         self._kept = [table, checks]  # what states point to
         self._state = state
-        self._states = _States(state, table, program.arena_bytes)
+        self._states = _StateFactory(state, table, program.arena_bytes)
         launch = _launch(self._states, code)
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
@@ -236,7 +238,7 @@ class CpuExecutable:
             state[words.RECIPE_END] = table.ctypes.data + table.nbytes
             objects = max(objects, recipe.objects)
         enter = _enter(self._table.code)
-        states = _States(state, self._table, program.arena_bytes, objects)
+        states = _StateFactory(state, self._table, program.arena_bytes, objects)
 
         def new_state() -> np.ndarray:
             assert kept  # which has to live as long as this
@@ -246,11 +248,11 @@ class CpuExecutable:
             enter, new_state, lambda block: int(block[words.STATUS]), lambda block: int(block[words.TURN])
         )
 
-    def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "Steps":
+    def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "RowRunner":
         """Return what runs some rows of the program on these arrays, for who measures them."""
         state = self._states.new()
         checks = self._kept[1]
-        return Steps(state, self._table, checks, inputs, outputs)
+        return RowRunner(state, self._table, checks, inputs, outputs)
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
@@ -273,14 +275,14 @@ class CpuExecutable:
         return list(outputs)
 
 
-class Steps:
+class RowRunner:
     """Runs some rows of a program, on arrays that are looked at once, and on an arena that all calls share.
 
     status      0, or the number of an input that is not as the program wants it; then nothing may be run
     """
 
     def __init__(
-        self, state: np.ndarray, table: "_Table", checks: Any, inputs: tuple[np.ndarray, ...],
+        self, state: np.ndarray, table: "_ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
         outputs: tuple[np.ndarray, ...],
     ) -> None:  # fmt: skip
         self._executor = _executor(table.code)
@@ -301,7 +303,7 @@ class Steps:
         return self._executor(state.ctypes.data, *self._arrays)
 
 
-class _Table:
+class _ProgramTable:
     """A program as tables of words, apart from what differs between calls, and the code that they point to."""
 
     def __init__(self, program: Program, code: Code) -> None:

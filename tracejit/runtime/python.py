@@ -24,7 +24,7 @@ _ROWS = (4, 8, 16)
 _TILE_ROWS = range(1, 17)
 
 
-class Memory:
+class CheckedPointer:
     """A typed pointer into an array's bytes; reading or writing outside of them raises."""
 
     __slots__ = ("_elements", "_start")
@@ -71,7 +71,7 @@ class PythonExecutable:
         memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
         memory["arena"] = _unset(program.arena_bytes, np.dtype(np.uint8))  # never zero by luck
 
-        def locate(name: str, offset_bytes: int, dtype: str) -> Memory:
+        def locate(name: str, offset_bytes: int, dtype: str) -> CheckedPointer:
             return _locate(memory[name], offset_bytes, np.dtype(dtype))
 
         with np.errstate(all="ignore"):
@@ -80,19 +80,19 @@ class PythonExecutable:
         return outputs
 
 
-def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> Memory:
+def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPointer:
     """Return a pointer at `offset_bytes` from the first element of `array`."""
     if array.dtype != dtype:  # the arena, whose bytes serve all dtypes
-        return Memory(array.view(dtype), offset_bytes // dtype.itemsize)
+        return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:
-        return Memory(np.empty(0, dtype), 0)
+        return CheckedPointer(np.empty(0, dtype), 0)
     if array.ndim == 0:
-        return Memory(array.reshape(1), 0)
+        return CheckedPointer(array.reshape(1), 0)
     low, high = np.lib.array_utils.byte_bounds(array)
     start = (array.__array_interface__["data"][0] - low + offset_bytes) // dtype.itemsize
     lowest = array[tuple([slice(-1, None) if s < 0 else slice(0, 1) for s in array.strides])]
     flat = np.lib.stride_tricks.as_strided(lowest, ((high - low) // dtype.itemsize,), (dtype.itemsize,))
-    return Memory(flat, start)
+    return CheckedPointer(flat, start)
 
 
 @cache
@@ -103,7 +103,7 @@ def namespace() -> dict[str, Any]:
         names[suffix] = _conversion(dtype)
         names[f"number_{suffix}"] = names[f"read_{suffix}"] = lambda argument: argument
         names[f"write_{suffix}"] = lambda argument, scope: argument
-        names[f"scratch_{suffix}"] = lambda count, dtype=dtype: Memory(_unset(count, dtype), 0)
+        names[f"scratch_{suffix}"] = lambda count, dtype=dtype: CheckedPointer(_unset(count, dtype), 0)
         names[f"fold_sum_{suffix}"] = lambda accumulator, element: accumulator + element
         names[f"fold_max_{suffix}"] = np.maximum
         names[f"fold_min_{suffix}"] = np.minimum
@@ -130,7 +130,7 @@ def namespace() -> dict[str, Any]:
 def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
     """Return what tracejit.kernels.intrinsics.vectors defines, by arrays of `lanes` numbers."""
 
-    def load_first(x: Memory, at: int, width: int) -> np.ndarray:
+    def load_first(x: CheckedPointer, at: int, width: int) -> np.ndarray:
         vector = np.zeros(lanes, DTYPES[suffix])
         if width:  # else there may be no memory
             vector[:width] = x.span(at, width)
@@ -145,19 +145,19 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         return [padded(row, np.nan) for row in np.stack(tile).T]  # nobody may rely on the rest
 
     def add_dots(
-        tile: list[np.ndarray], x: Memory, at_x: int, rows: list[int], x_stride: int, y: Memory, at_y: int,
-        columns: list[int], y_stride: int, width: int,
+        tile: list[np.ndarray], x: CheckedPointer, at_x: int, rows: list[int], x_stride: int,
+        y: CheckedPointer, at_y: int, columns: list[int], y_stride: int, width: int,
     ) -> list[np.ndarray]:  # fmt: skip
         left = [load_first(x, at_x + row * x_stride, width) for row in rows]
         right = [load_first(y, at_y + column * y_stride, width) for column in columns]
         pairs = [a * b for a in left for b in right]
         return [pair + before for pair, before in zip(pairs, tile, strict=True)]
 
-    def store(out: Memory, at: int, vector: np.ndarray) -> None:
+    def store(out: CheckedPointer, at: int, vector: np.ndarray) -> None:
         out.span(at, lanes)[:] = vector
 
     def load_tile(
-        x: Memory, at: int, rows: list[int], stride: int, first: int, last: int
+        x: CheckedPointer, at: int, rows: list[int], stride: int, first: int, last: int
     ) -> list[np.ndarray]:
         tile = []
         for row in rows:
@@ -167,7 +167,13 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         return tile
 
     def store_tile(
-        out: Memory, at: int, rows: list[int], stride: int, tile: list[np.ndarray], first: int, last: int
+        out: CheckedPointer,
+        at: int,
+        rows: list[int],
+        stride: int,
+        tile: list[np.ndarray],
+        first: int,
+        last: int,
     ) -> None:
         for row, vector in reversed(list(zip(rows, tile, strict=True))):
             out.span(at + row * stride + first, last - first)[:] = vector[first:last]
@@ -207,17 +213,17 @@ def _lanes() -> dict[str, Callable[..., Any]]:
 
 
 def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
-    def gather(x: Memory, at: int, stride: int, count: int) -> np.ndarray:
+    def gather(x: CheckedPointer, at: int, stride: int, count: int) -> np.ndarray:
         first = [x[at + lane * stride] for lane in range(count)]
         vector = _unset(lanes, first[0].dtype)  # lanes of rows that do not exist hold anything
         vector[:count] = first
         return vector
 
-    def scatter(out: Memory, at: int, stride: int, value: Any, count: int) -> None:
+    def scatter(out: CheckedPointer, at: int, stride: int, value: Any, count: int) -> None:
         for lane, number in enumerate(np.broadcast_to(value, (lanes,))[:count]):
             out[at + lane * stride] = number
 
-    def store(out: Memory, at: int, value: Any) -> None:
+    def store(out: CheckedPointer, at: int, value: Any) -> None:
         out.span(at, lanes)[:] = value
 
     return {

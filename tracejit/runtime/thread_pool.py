@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import config
-from tracejit.compile.registry import Code, compiled
+from tracejit.compile.registry import Code, registry
 from tracejit.kernels.executor import state
 
 FUNCTIONS = ("run_parts", "work")
@@ -21,7 +21,7 @@ _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class Pool:
     """Workers, one thread less than `size`, and the words through which they get work (kernels/threads.py)."""
 
-    def __init__(self, size: int, code: Code = compiled) -> None:
+    def __init__(self, size: int, code: Code = registry) -> None:
         self._code = code  # which may end with its last user
         self._memory = np.zeros(state.POOL_WORDS + 8, np.intp)
         lines = -(-self._memory.ctypes.data // 64) * 64
@@ -76,7 +76,7 @@ _lock = threading.Lock()
 _pool: Pool | None = None
 
 
-def pool(code: Code = compiled) -> Pool | None:
+def pool(code: Code = registry) -> Pool | None:
     """Return the pool of this process, made of `code` at first, or None if one thread is to do all the work."""
     global _pool
     with _lock:

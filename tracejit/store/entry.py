@@ -19,7 +19,7 @@ _MAGIC = b"tracejit entry %d " % FORMAT
 _HASH_CHARACTERS = 64
 
 
-class Key(NamedTuple):
+class KernelKey(NamedTuple):
     """What an entry is found by: all that its content depends on, as pairs of a name and a value."""
 
     parts: tuple[tuple[str, str], ...]
@@ -30,7 +30,7 @@ class Key(NamedTuple):
         return hashlib.sha256(_json([list(part) for part in self.parts])).hexdigest()
 
 
-class Entry(NamedTuple):
+class StoredKernel(NamedTuple):
     """A compiled function.
 
     symbol      its name in the object code
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     compile_ns  what compiling took
     """
 
-    key: Key
+    key: KernelKey
     symbol: str
     needs: tuple[str, ...]
     compile_ns: int
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
     code: bytes
 
 
-def encode(entry: Entry) -> bytes:
+def encode(entry: StoredKernel) -> bytes:
     """Return an entry as the content of a file."""
     source = entry.source.encode()
     header = {
@@ -61,7 +61,7 @@ def encode(entry: Entry) -> bytes:
     return b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body])
 
 
-def decode(data: bytes, name: str) -> Entry:
+def decode(data: bytes, name: str) -> StoredKernel:
     """Return the entry in the content of the file `name`.
 
     Raises:
@@ -78,11 +78,11 @@ def decode(data: bytes, name: str) -> Entry:
     try:
         line, _, rest = body.partition(b"\n")
         header = json.loads(line)
-        key = Key(tuple((_text(part), _text(value)) for part, value in header["key"]))
+        key = KernelKey(tuple((_text(part), _text(value)) for part, value in header["key"]))
         source_bytes, code_bytes = _count(header["source_bytes"]), _count(header["code_bytes"])
         if len(rest) != source_bytes + code_bytes:
             raise ValueError("lengths")
-        entry = Entry(
+        entry = StoredKernel(
             key,
             _text(header["symbol"]),
             tuple(map(_text, header["needs"])),

@@ -30,7 +30,7 @@ class RefusedError(Exception):
     """The folder is not to be used; the message says why."""
 
 
-class File(NamedTuple):
+class CacheFile(NamedTuple):
     """A file of the folder."""
 
     name: str
@@ -156,7 +156,7 @@ class Folder:
             finally:
                 os.close(file)
 
-    def files(self) -> list[File]:
+    def files(self) -> list[CacheFile]:
         """Return the files of the folder.
 
         Raises:
@@ -164,13 +164,13 @@ class Folder:
             OSError: if it cannot be read.
         """
         with self._opened(make=False) as folder:
-            found: list[File] = []
+            found: list[CacheFile] = []
             if folder is not None:
                 for name in os.listdir(folder):
                     with suppress(OSError):  # removed meanwhile
                         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
-                            found.append(File(name, status.st_size, status.st_mtime))
+                            found.append(CacheFile(name, status.st_size, status.st_mtime))
             return found
 
     def remove(self, name: str) -> bool:

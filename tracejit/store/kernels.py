@@ -8,8 +8,8 @@ from functools import cache
 
 from tracejit import config
 from tracejit.errors import CacheError, CacheWarning
-from tracejit.store.entry import Entry, Key, decode, encode
-from tracejit.store.folder import File, Folder, RefusedError
+from tracejit.store.entry import KernelKey, StoredKernel, decode, encode
+from tracejit.store.folder import CacheFile, Folder, RefusedError
 from tracejit.util import logs
 from tracejit.util.frames import user_frame
 from tracejit.util.locks import new_lock
@@ -22,7 +22,7 @@ _CLOCK_S = 60.0  # what clocks of several machines may differ by
 _ABANDONED_S = 3600.0  # a file that has been written for that long is of a process that ended
 
 
-class Store:
+class KernelStore:
     """Entries in a folder; what cannot be read is missing, and what cannot be written is not kept.
 
     Args:
@@ -40,7 +40,7 @@ class Store:
         self._reads = self._writes = True
         self._warned = False
 
-    def load(self, key: Key) -> Entry | None:
+    def load(self, key: KernelKey) -> StoredKernel | None:
         """Return the entry of a key, or None if there is none that can be trusted."""
         if not self._reads:
             return None
@@ -54,7 +54,7 @@ class Store:
             self._tell(f"entry {key.name[:12]} is compiled again and written over, because {error}")
         return None
 
-    def save(self, entry: Entry) -> None:
+    def save(self, entry: StoredKernel) -> None:
         """Keep an entry, if that is possible."""
         if not self._writes:
             return
@@ -71,7 +71,7 @@ class Store:
             self._writes = False
             self._warn(f"it cannot be written ({error.strerror or error})")
 
-    def entries(self) -> list[File]:
+    def entries(self) -> list[CacheFile]:
         """Return the files of the entries.
 
         Raises:
@@ -142,7 +142,7 @@ def _is_entry(name: str) -> bool:
     return dot != "" and name == stem + SUFFIX and _NAME.fullmatch(stem) is not None
 
 
-def store() -> Store | None:
+def store() -> KernelStore | None:
     """Return the store that is set, or None if there is to be none."""
     settings = config.settings
     if settings.cache == "off":
@@ -156,8 +156,8 @@ def root() -> str:
 
 
 @cache
-def _store(root: str, limit_bytes: int, shared: bool) -> Store:
-    return Store(root, limit_bytes, shared)
+def _store(root: str, limit_bytes: int, shared: bool) -> KernelStore:
+    return KernelStore(root, limit_bytes, shared)
 
 
 @cache

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tracejit.errors import CacheError
-from tracejit.store.folder import File, Folder, RefusedError
+from tracejit.store.folder import CacheFile, Folder, RefusedError
 
 SCHEMA = 4
 PROGRAM, USES = ".program", ".uses"
@@ -27,7 +27,7 @@ _LARGEST = 2.0**62  # number in a line of uses
 _ARGUMENTS, _CHARACTERS = 128, 200  # of a signature, and of an argument, that a list shows
 
 
-class Described(NamedTuple):
+class StoredProgram(NamedTuple):
     """A program on disk.
 
     name        the hash of its description
@@ -40,7 +40,7 @@ class Described(NamedTuple):
     uses: list[dict[str, Any]]
 
 
-class Head(NamedTuple):
+class ProgramSummary(NamedTuple):
     """What a list shows of a program.
 
     name        the hash of its description
@@ -83,7 +83,7 @@ class Programs:
                 self._folder.write(name + PROGRAM, content)
             self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
 
-    def all(self) -> list[Described]:
+    def all(self) -> list[StoredProgram]:
         """Return all programs, the one that was used last first; what cannot be read is left out.
 
         Raises:
@@ -94,7 +94,7 @@ class Programs:
         found = [self.read(file.name.removesuffix(PROGRAM)) for file in files]
         return [each for each in found if each is not None]
 
-    def heads(self) -> list[Head]:
+    def heads(self) -> list[ProgramSummary]:
         """Return what a list shows of all programs, the one that was used last first.
 
         Raises:
@@ -110,7 +110,7 @@ class Programs:
                 found.append(_read_head(file, line or b"", used or b""))
         return sorted(found, key=lambda each: each.used_s, reverse=True)
 
-    def read(self, name: str) -> Described | None:
+    def read(self, name: str) -> StoredProgram | None:
         """Return a program, or None if there is none that can be read.
 
         Raises:
@@ -150,7 +150,7 @@ class Programs:
         self._folder.remove(name + USES)
         return self._folder.remove(name + PROGRAM)
 
-    def files(self) -> list[File]:
+    def files(self) -> list[CacheFile]:
         """Return the files of the programs.
 
         Raises:
@@ -159,10 +159,10 @@ class Programs:
         """
         return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
 
-    def _described(self, name: str) -> Described:
+    def _described(self, name: str) -> StoredProgram:
         program = check(name, self._folder.read(name + PROGRAM, use=False) or b"")
         lines = (self._folder.read(name + USES, use=False) or b"").splitlines()
-        return Described(name, program, [use for use in map(_use, lines) if use])
+        return StoredProgram(name, program, [use for use in map(_use, lines) if use])
 
     def _make_room(self) -> None:
         files = sorted((file.used_s, file.name) for file in self.files())
@@ -205,7 +205,7 @@ def _head(program: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_head(file: File, line: bytes, uses: bytes) -> Head:
+def _read_head(file: CacheFile, line: bytes, uses: bytes) -> ProgramSummary:
     hashed, _, text = line.partition(b" ")
     if _hash(text) != hashed.decode():
         raise ValueError("its content does not agree with its hash")
@@ -218,7 +218,7 @@ def _read_head(file: File, line: bytes, uses: bytes) -> Head:
     last = _use(others.rstrip(b"\n").rpartition(b"\n")[2]) if others else begun
     # A file of uses may be full: that the program was used is still seen by the time of its own file.
     used_s = max(last.get("at", 0.0), file.used_s)
-    return Head(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
+    return ProgramSummary(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
 
 
 def _check_head(head: dict[str, Any]) -> None:

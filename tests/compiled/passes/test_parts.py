@@ -147,7 +147,7 @@ def test_denormals_count_as_zero_in_workers_too(four_threads: Pool, monkeypatch:
 FORKED = """
 import os, sys, numpy as np
 from tracejit import dlaccelerate, dlarray, tanh
-from tracejit.runtime import thread_pool as pool
+from tracejit.runtime import thread_pool
 
 @dlaccelerate(audit=False)
 def f(x):
@@ -155,10 +155,10 @@ def f(x):
 
 x = dlarray(np.linspace(-1, 1, 200_000))
 want = [float(f(x)) for _ in range(3)][-1]
-assert pool.pool()._threads
+assert thread_pool.pool()._threads
 child = os.fork()
 if child == 0:
-    same = all(float(f(x)) == want for _ in range(20)) and not pool.pool()._threads
+    same = all(float(f(x)) == want for _ in range(20)) and not thread_pool.pool()._threads
     os._exit(0 if same else 7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert all(float(f(x)) == want for _ in range(20))

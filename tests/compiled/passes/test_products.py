@@ -10,7 +10,7 @@ import pytest
 
 from tracejit.aval import Aval
 from tracejit.codegen import gemm, target
-from tracejit.compile.registry import compiled
+from tracejit.compile.registry import registry
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
@@ -227,7 +227,7 @@ def test_nothing_beside_the_result_is_written(dtype: str) -> None:
 def launch(kernel: Kernel, numbers: Sequence[int], *arrays: np.ndarray) -> None:
     """Run a compiled kernel on arrays."""
     arguments = np.array([*numbers, *[array.ctypes.data for array in arrays]], np.intp)
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address(kernel))(arguments.ctypes.data)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(registry.address(kernel))(arguments.ctypes.data)
 
 
 @pytest.fixture
@@ -394,10 +394,10 @@ def test_other_sizes_compile_nothing() -> None:
     for n in (7, 19, 45):
         run(20, n, 3)
     run(32, 64, 32)  # by panels
-    count = len(compiled)
+    count = len(registry)
     for m, n, k in ((8, 3, 300), (129, 16, 4), (20, 31, 7), (30, 32, 2), (64, 200, 11)):
         run(m, n, k)
-    assert len(compiled) == count
+    assert len(registry) == count
 
 
 def test_who_multiplies() -> None:

@@ -13,10 +13,10 @@ from half import half, key_of_half, run_half
 from tracejit import config
 from tracejit.codegen.nest import NAME, named
 from tracejit.compile.key import key_of
-from tracejit.compile.registry import Compiled
+from tracejit.compile.registry import KernelRegistry
 from tracejit.errors import CacheWarning
 from tracejit.program import Kernel
-from tracejit.store.entry import Entry, decode, encode
+from tracejit.store.entry import StoredKernel, decode, encode
 from tracejit.store.kernels import SUFFIX, store
 
 NOBODY = 4321
@@ -33,7 +33,7 @@ def third() -> Kernel:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache with the kernels half and third, which were compiled by another process."""
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
-    assert [run_half(Compiled().address(kernel)) for kernel in (half(), third())] == [1.5, 2.0]
+    assert [run_half(KernelRegistry().address(kernel)) for kernel in (half(), third())] == [1.5, 2.0]
     return tmp_path / "cache"
 
 
@@ -43,7 +43,7 @@ def file_of(root: Path, kernel: Kernel) -> Path:
     return root / "kernels" / (key.name + SUFFIX)
 
 
-def entries(root: Path) -> tuple[Entry, Entry]:
+def entries(root: Path) -> tuple[StoredKernel, StoredKernel]:
     first, second = (
         decode(file_of(root, kernel).read_bytes(), file_of(root, kernel).name.removesuffix(SUFFIX))
         for kernel in (half(), third())
@@ -56,7 +56,7 @@ def is_compiled_anew(told: str = "") -> None:
     from tracejit.store import kernels as stores
 
     stores._store.cache_clear()  # as in a new process
-    table = Compiled()
+    table = KernelRegistry()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert run_half(table.address(half())) == 1.5
@@ -67,7 +67,7 @@ def is_compiled_anew(told: str = "") -> None:
 
 
 def is_written_over() -> None:
-    table = Compiled()
+    table = KernelRegistry()
     assert run_half(table.address(half())) == 1.5
     assert (table.compiled, table.loaded) == (0, 1)
 
@@ -113,41 +113,41 @@ def test_an_entry_that_is_a_link(root: Path, tmp_path: Path) -> None:
     is_written_over()
 
 
-def without_its_hash(first: Entry, second: Entry) -> bytes:
+def without_its_hash(first: StoredKernel, second: StoredKernel) -> bytes:
     content = bytearray(encode(first))
     content[-1] ^= 1
     return bytes(content)
 
 
-def with_code_of_another(first: Entry, second: Entry) -> bytes:
+def with_code_of_another(first: StoredKernel, second: StoredKernel) -> bytes:
     """Object code is exchanged, and nothing else."""
     content = encode(first)
     return content[: -len(first.code)] + second.code
 
 
-def with_code_of_another_and_its_hash(first: Entry, second: Entry) -> bytes:
+def with_code_of_another_and_its_hash(first: StoredKernel, second: StoredKernel) -> bytes:
     return encode(first._replace(code=second.code))
 
 
-def with_code_and_symbol_of_another(first: Entry, second: Entry) -> bytes:
+def with_code_and_symbol_of_another(first: StoredKernel, second: StoredKernel) -> bytes:
     return encode(first._replace(code=second.code, symbol="no_such_function"))
 
 
-def as_another_entry(first: Entry, second: Entry) -> bytes:
+def as_another_entry(first: StoredKernel, second: StoredKernel) -> bytes:
     return encode(second)
 
 
-def under_a_forged_name(first: Entry, second: Entry) -> bytes:
+def under_a_forged_name(first: StoredKernel, second: StoredKernel) -> bytes:
     body = encode(second).partition(b"\n")[2].replace(second.key.name.encode(), first.key.name.encode())
     return b"tracejit entry 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def with_names_that_nobody_has(first: Entry, second: Entry) -> bytes:
+def with_names_that_nobody_has(first: StoredKernel, second: StoredKernel) -> bytes:
     """LLVM would end the process."""
     return encode(first._replace(code=first.code.replace(b"\0" + first.symbol.encode()[:4], b"\0nowh")))
 
 
-def with_code_for_another_machine(first: Entry, second: Entry) -> bytes:
+def with_code_for_another_machine(first: StoredKernel, second: StoredKernel) -> bytes:
     return encode(first._replace(code=first.code[:18] + b"\xf3\0" + first.code[20:]))
 
 
@@ -158,7 +158,7 @@ def with_code_for_another_machine(first: Entry, second: Entry) -> bytes:
         as_another_entry, under_a_forged_name, with_names_that_nobody_has, with_code_for_another_machine,
     ],
 )  # fmt: skip
-def test_an_entry_that_is_planted(plant: Callable[[Entry, Entry], bytes], root: Path) -> None:
+def test_an_entry_that_is_planted(plant: Callable[[StoredKernel, StoredKernel], bytes], root: Path) -> None:
     path = file_of(root, half())
     before = path.read_bytes()
     path.write_bytes(plant(*entries(root)))

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from tracejit.store.entry import decode
-from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.kernels import SUFFIX, KernelStore
 
 KERNELS = 20
 LIMIT_BYTES = 20_000  # some six of them
@@ -19,18 +19,18 @@ LIMIT_BYTES = 20_000  # some six of them
 WORKER = """
 import ctypes, random, sys
 import numpy as np
-from tracejit.compile import registry as compiled
-from tracejit.store.kernels import Store
+from tracejit.compile import registry
+from tracejit.store.kernels import KernelStore
 from tracejit.codegen.nest import NAME, named
 
-kept = Store(sys.argv[1], int(sys.argv[2]))
-compiled.store = lambda: kept
+kept = KernelStore(sys.argv[1], int(sys.argv[2]))
+registry.store = lambda: kept
 kernels = [
     named(f"def {NAME}(args):\\n    x = read_f64(args[0])\\n    x[0] = x[0] * f64({i}) + f64(0.5)\\n", f"scale_{i}")
     for i in range(int(sys.argv[3]))
 ]
 rng = random.Random(int(sys.argv[4]))
-table = compiled.Compiled()
+table = registry.KernelRegistry()
 for i in rng.choices(range(len(kernels)), k=8):
     x = np.array([3.0])
     arguments = np.array([x.ctypes.data], np.intp)
@@ -115,7 +115,7 @@ def test_many_processes_on_one_folder(tmp_path: Path) -> None:
     crowd = Crowd(folder, 8 if seconds else 3, seed=1)
     crowd.run(seconds or 2.0, disturb=bool(seconds))
     assert [end for end in crowd.ended if end[0] != 0] == []
-    kept = Store(str(folder), LIMIT_BYTES)
+    kept = KernelStore(str(folder), LIMIT_BYTES)
     for file in kept.entries():
         if file.name not in crowd.damaged:
             decode((folder / "kernels" / file.name).read_bytes(), file.name.removesuffix(SUFFIX))

@@ -15,8 +15,8 @@ import tracejit as tj
 from tracejit import cli, config
 from tracejit.cache import inspect as verbs
 from tracejit.errors import CacheError
-from tracejit.store.entry import Entry, Key
-from tracejit.store.kernels import Store
+from tracejit.store.entry import KernelKey, StoredKernel
+from tracejit.store.kernels import KernelStore
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_results_are_data(root) -> None:
     stepped(4)
     assert tj.cache.info().programs == 1
     assert tj.cache.show(NAME).program["function"] == NAME
-    Store(str(root), 1 << 20).save(Entry(Key((("kind", "kernel"),)), "f", (), 1, "", b""))
+    KernelStore(str(root), 1 << 20).save(StoredKernel(KernelKey((("kind", "kernel"),)), "f", (), 1, "", b""))
     verified = tj.cache.verify()
     assert (verified.good, verified.bad) == (tj.cache.info().kernels, [])
     assert tj.cache.dir() == str(root)

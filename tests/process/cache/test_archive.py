@@ -20,15 +20,15 @@ import tracejit as tj
 from tracejit import cli, config
 from tracejit.cache import archive
 from tracejit.errors import CacheError
-from tracejit.store.entry import Entry, Key, encode
+from tracejit.store.entry import KernelKey, StoredKernel, encode
 from tracejit.store.folder import Folder
-from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.kernels import SUFFIX, KernelStore
 from tracejit.store.programs import Programs
 
 
-def entry(number: int, **parts: str) -> Entry:
-    key = Key((("kind", "kernel"), ("source", f"hash {number}"), *parts.items()))
-    return Entry(
+def entry(number: int, **parts: str) -> StoredKernel:
+    key = KernelKey((("kind", "kernel"), ("source", f"hash {number}"), *parts.items()))
+    return StoredKernel(
         key, f"add_{number}", (), 1, "def f(): pass\n", random.Random(number).randbytes(100 * number)
     )
 
@@ -59,7 +59,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]
 def built(go: Callable[[str], Path]) -> Path:
     """The cache of a build machine, with three kernels and two programs."""
     root = go("built")
-    kept, programs = Store(str(root), 1 << 30), Programs(str(root))
+    kept, programs = KernelStore(str(root), 1 << 30), Programs(str(root))
     for number in (1, 2, 11):
         kept.save(entry(number))
     for name in ("step", "evaluate"):
@@ -138,10 +138,12 @@ def test_kernels_of_other_machines_are_counted(go: Callable[[str], Path], tmp_pa
     root = go("built")
     here = key_of("kernel", "")
     assert here is not None
-    kept = Store(str(root), 1 << 30)
+    kept = KernelStore(str(root), 1 << 30)
     for number, changed in ((1, {}), (2, {"cpu": "z80"}), (3, {"cpu": "z80", "system": "cp/m"})):
-        key = Key(tuple([(name, changed.get(name, value)) for name, value in here.parts]))
-        key = Key(tuple([(name, f"{number}" if name == "source" else value) for name, value in key.parts]))
+        key = KernelKey(tuple([(name, changed.get(name, value)) for name, value in here.parts]))
+        key = KernelKey(
+            tuple([(name, f"{number}" if name == "source" else value) for name, value in key.parts])
+        )
         kept.save(entry(number)._replace(key=key))
     tj.cache.pack(str(tmp_path / "cache.tar"))
     go("fleet")
@@ -157,7 +159,7 @@ def test_what_is_unpacked_is_used(tmp_path: Path) -> None:
     code = (
         "import sys, numpy as np, tracejit as tj; f = tj.dlaccelerate(lambda x: np.tanh(x) * 2, confirm=0); "
         "f(np.ones(3)); "
-        "f(np.ones(3)); from tracejit.compile.registry import compiled; print(compiled.compiled, 'numba' in "
+        "f(np.ones(3)); from tracejit.compile.registry import registry; print(registry.compiled, 'numba' in "
         "sys.modules)"
     )
 
@@ -407,7 +409,7 @@ def test_an_archive_that_is_too_large(file: Path, go: Any, monkeypatch: pytest.M
 
 def test_old_entries_make_room(file: Path, go: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     root = go("fleet")
-    kept = Store(str(root), 1 << 30)
+    kept = KernelStore(str(root), 1 << 30)
     old = entry(3)._replace(code=bytes((1 << 20) - 1000))
     kept.save(old)
     os.utime(root / "kernels" / (old.key.name + SUFFIX), (1, 1))

@@ -12,8 +12,8 @@ import pytest
 from tracejit import cache, cli, config
 from tracejit.cache.diff import differing, key_parts
 from tracejit.compile.key import key_of
-from tracejit.store.entry import Entry, Key
-from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.entry import KernelKey, StoredKernel
+from tracejit.store.kernels import SUFFIX, KernelStore
 from tracejit.store.programs import SCHEMA, Programs
 
 PARTS = {
@@ -22,15 +22,15 @@ PARTS = {
 }  # fmt: skip
 
 
-def entry(text: str, **changed: str) -> Entry:
+def entry(text: str, **changed: str) -> StoredKernel:
     """Return a kernel that this process finds, or one of another key."""
     key = key_of("kernel", text)
     assert key is not None
     if changed:
         parts = dict(key.parts) | {name.replace("_", " "): value for name, value in changed.items()}
-        key = Key(tuple(parts.items()))
+        key = KernelKey(tuple(parts.items()))
     name = text[4 : text.index("(")]
-    return Entry(key, name, (), 1, text, b"\x7fELF")
+    return StoredKernel(key, name, (), 1, text, b"\x7fELF")
 
 
 def source(name: str, *lines: str) -> str:
@@ -44,7 +44,7 @@ MUL, ADD, TANH = (
 )
 
 
-def program(*kernels: Entry, **changed: Any) -> dict[str, Any]:
+def program(*kernels: StoredKernel, **changed: Any) -> dict[str, Any]:
     return {
         "function": "step",
         "defined": ["/home/me/train.py", 5],
@@ -74,12 +74,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def keep(root: Path, *entries: dict[str, Any] | Entry) -> list[str]:
+def keep(root: Path, *entries: dict[str, Any] | StoredKernel) -> list[str]:
     """Write programs and kernels down, the last one used last; return their keys."""
     names = []
     for at, each in enumerate(entries):
-        if isinstance(each, Entry):
-            Store(str(root), 1 << 20).save(each)
+        if isinstance(each, StoredKernel):
+            KernelStore(str(root), 1 << 20).save(each)
             names.append(each.key.name)
             continue
         # Times of files are those of now.
@@ -323,7 +323,7 @@ def test_of_many_kernels_the_first_are_named(root) -> None:
 
 
 def test_every_part_of_a_key_has_words() -> None:
-    here = Key(tuple(PARTS.items()))
+    here = KernelKey(tuple(PARTS.items()))
     for name, other, text in (
         ("kind", "function", "kind: kernel here, function there"),
         ("source", "x", None),
@@ -340,7 +340,7 @@ def test_every_part_of_a_key_has_words() -> None:
         ("cpu features", "+sse,+avx,-sse4a", None),
         ("phase of the moon", "full", "phase of the moon: full there only"),
     ):
-        there = Key(tuple((PARTS | {name: other}).items()))
+        there = KernelKey(tuple((PARTS | {name: other}).items()))
         words = [each.text for each in differing(key_parts(here), key_parts(there))]
         assert words == ([text] if text else []), name
 

@@ -15,17 +15,17 @@ import pytest
 
 from tracejit import cli, config
 from tracejit.cache import inspect
-from tracejit.store.entry import Entry, Key
-from tracejit.store.kernels import SUFFIX, Store
+from tracejit.store.entry import KernelKey, StoredKernel
+from tracejit.store.kernels import SUFFIX, KernelStore
 from tracejit.store.programs import SCHEMA, Programs
 from tracejit.util.text import size as in_words
 
 AT = time.mktime((2026, 5, 4, 3, 2, 1, 0, 0, -1))
 
 
-def entry(name: str) -> Entry:
-    key = Key((("kind", "kernel"), ("source", name)))
-    return Entry(
+def entry(name: str) -> StoredKernel:
+    key = KernelKey((("kind", "kernel"), ("source", name)))
+    return StoredKernel(
         key,
         name,
         (),
@@ -71,7 +71,7 @@ def program(function: str, *names: str) -> dict[str, Any]:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of two programs that share a kernel."""
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
-    kept, programs = Store(str(tmp_path / "cache"), 1 << 20), Programs(str(tmp_path / "cache"))
+    kept, programs = KernelStore(str(tmp_path / "cache"), 1 << 20), Programs(str(tmp_path / "cache"))
     for name in ("mul_1", "add_2", "sum_3"):
         kept.save(entry(name))
     programs.keep(
@@ -530,7 +530,7 @@ def test_a_list_reads_the_beginning_of_each_program_and_its_uses(root, monkeypat
 
 
 def test_the_command_imports_no_compiler(tmp_path: Path) -> None:
-    kept, programs = Store(str(tmp_path / "cache"), 1 << 30), Programs(str(tmp_path / "cache"))
+    kept, programs = KernelStore(str(tmp_path / "cache"), 1 << 30), Programs(str(tmp_path / "cache"))
     for i in range(30):
         kept.save(entry(f"mul_{i}"))
         programs.keep(program(f"step_{i}", f"mul_{i}"), {"at": AT})

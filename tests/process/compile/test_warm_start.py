@@ -15,14 +15,14 @@ from half import half, key_of_half, run_half
 from tracejit import config
 from tracejit.codegen.nest import NAME, named
 from tracejit.compile import key, numba_target, objects
-from tracejit.compile.registry import Compiled
+from tracejit.compile.registry import KernelRegistry
 from tracejit.describe import inventory
 from tracejit.describe.program import describe
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph
 from tracejit.pipeline import stages
 from tracejit.program import Row
-from tracejit.store.kernels import Store, store
+from tracejit.store.kernels import KernelStore, store
 
 STEP = """
 import json, sys
@@ -48,9 +48,9 @@ def step(params, x, t, velocity):
 
 for _ in range(3):
     loss, (updated, velocity) = step(params, x, t, zeros)
-from tracejit.compile.registry import compiled
+from tracejit.compile.registry import registry
 print(json.dumps({
-    "hits": step.stats.hits, "compiled": compiled.compiled, "loaded": compiled.loaded,
+    "hits": step.stats.hits, "compiled": registry.compiled, "loaded": registry.loaded,
     "imported": [name for name in ("numba", "scipy") if name in sys.modules],
     "result": [repr(np.asarray(array).sum().item()) for array in (loss, updated["w1"], velocity["b2"])],
 }))
@@ -81,7 +81,7 @@ def test_the_second_process_compiles_nothing_and_does_not_import_numba(tmp_path:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelStore:
     """A store of this test's own."""
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
     found = store()
@@ -89,12 +89,12 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return found
 
 
-def counts(table: Compiled) -> tuple[int, int]:
+def counts(table: KernelRegistry) -> tuple[int, int]:
     return table.compiled, table.loaded
 
 
-def test_a_kernel_is_compiled_once_for_all_processes(kept: Store) -> None:
-    first, second = Compiled(), Compiled()  # as in two processes
+def test_a_kernel_is_compiled_once_for_all_processes(kept: KernelStore) -> None:
+    first, second = KernelRegistry(), KernelRegistry()  # as in two processes
     assert run_half(first.address(half())) == 1.5
     assert run_half(first.address(half())) == 1.5
     assert counts(first) == (1, 0)
@@ -110,8 +110,8 @@ def test_a_kernel_is_compiled_once_for_all_processes(kept: Store) -> None:
     assert 0 < entry.compile_ns <= first.compile_ns
 
 
-def test_another_text_is_another_kernel(kept: Store) -> None:
-    table = Compiled()
+def test_another_text_is_another_kernel(kept: KernelStore) -> None:
+    table = KernelRegistry()
     table.address(half())
     table.address(half("changed"))
     assert counts(table) == (2, 0)
@@ -121,14 +121,14 @@ def test_another_text_is_another_kernel(kept: Store) -> None:
     "part", ["tracejit", "numba", "llvmlite", "numpy", "python", "system", "cpu", "cpu features"]
 )
 def test_what_was_compiled_for_something_else_is_not_taken(
-    part: str, kept: Store, monkeypatch: pytest.MonkeyPatch
+    part: str, kept: KernelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Compiled().address(half())
+    KernelRegistry().address(half())
     parts = key._surroundings()
     assert part in dict(parts)
     changed = tuple((name, "another" if name == part else value) for name, value in parts)
     monkeypatch.setattr(key, "_surroundings", lambda: changed)
-    table = Compiled()
+    table = KernelRegistry()
     table.address(half())
     assert counts(table) == (1, 0)
 
@@ -154,24 +154,24 @@ def test_the_version_of_numba_is_known_without_importing_it(monkeypatch: pytest.
     assert key._numba_version() == numba.__version__
 
 
-def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: Store) -> None:
-    Compiled().address(half())
+def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: KernelStore) -> None:
+    KernelRegistry().address(half())
     entry = kept.load(key_of_half())
     assert entry is not None
     kept.save(entry._replace(needs=("no_such_function",)))
-    table = Compiled()
+    table = KernelRegistry()
     assert run_half(table.address(half())) == 1.5
     assert counts(table) == (1, 0)
-    assert counts(Compiled()) == (0, 0)
+    assert counts(KernelRegistry()) == (0, 0)
 
 
-def test_bytes_that_are_no_object_code_are_compiled_anew(kept: Store) -> None:
-    Compiled().address(half())
+def test_bytes_that_are_no_object_code_are_compiled_anew(kept: KernelStore) -> None:
+    KernelRegistry().address(half())
     entry = kept.load(key_of_half())
     assert entry is not None
     for code in (b"", b"not object code, though it names " + half().name.encode()):
         kept.save(entry._replace(code=code))
-        table = Compiled()
+        table = KernelRegistry()
         assert run_half(table.address(half())) == 1.5
         assert counts(table) == (1, 0)
 
@@ -186,8 +186,8 @@ def test_why_object_code_cannot_be_loaded() -> None:
             objects.load("f", code)
 
 
-def test_several_kernels_are_compiled_by_two_threads(kept: Store) -> None:
-    table = Compiled()
+def test_several_kernels_are_compiled_by_two_threads(kept: KernelStore) -> None:
+    table = KernelRegistry()
     kernels = [half(f"number {i}") for i in range(4)]
     interval = sys.getswitchinterval()
     table.prepare(kernels)
@@ -197,9 +197,9 @@ def test_several_kernels_are_compiled_by_two_threads(kept: Store) -> None:
     assert len(kept.entries()) == 4
 
 
-def test_errors_of_either_thread_reach_the_caller(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_either_thread_reach_the_caller(kept: KernelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = named(f"def {NAME}(args):\n    no_such_name(args)\n", "wrong")
-    table = Compiled()
+    table = KernelRegistry()
     with pytest.raises(CodegenError, match=r"the emitted kernel wrong_[0-9a-f]+ could not be compiled"):
         table.prepare([half("before"), wrong, half("after")])
     assert len(table) == 0
@@ -207,7 +207,7 @@ def test_errors_of_either_thread_reach_the_caller(kept: Store, monkeypatch: pyte
     def fail(lowered: object) -> None:
         raise CodegenError("no memory")
 
-    monkeypatch.setattr(numba_target.Lowered, "object_code", fail)
+    monkeypatch.setattr(numba_target.LlvmFunction, "object_code", fail)
     with pytest.raises(CodegenError, match="no memory"):
         table.prepare([half("one"), half("two")])
     monkeypatch.undo()
@@ -220,13 +220,13 @@ def test_without_a_cache_kernels_are_compiled_in_each_process(
     monkeypatch.setattr(config.settings, "cache", "off")
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
     for _ in range(2):
-        table = Compiled()
+        table = KernelRegistry()
         assert run_half(table.address(half())) == 1.5
         assert counts(table) == (1, 0)
     assert not (tmp_path / "cache").exists()
 
 
-def test_without_source_files_nothing_is_kept(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_source_files_nothing_is_kept(kept: KernelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(path: Path) -> bytes:
         raise FileNotFoundError(path)
 
@@ -234,7 +234,7 @@ def test_without_source_files_nothing_is_kept(kept: Store, monkeypatch: pytest.M
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", missing)
         assert key.key_of("kernel", "text") is None
-        table = Compiled()
+        table = KernelRegistry()
         assert run_half(table.address(half())) == 1.5
         assert counts(table) == (1, 0)
         made = stages(Graph())

@@ -707,7 +707,7 @@ def code(made: Path) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
 def test_names_in_object_code(code: bytes) -> None:
-    found = elf.names(code)
+    found = elf.symbols(code)
     assert found.functions == {"tracejit_run_parts"}
     assert {"pthread_mutex_lock", "sched_yield"} <= found.missing
 
@@ -737,7 +737,7 @@ def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
 )
 def test_object_code_that_is_none(change: Any, text: str, code: bytes) -> None:
     with pytest.raises(CodegenError, match=rf"^it is no object file that can be loaded here \(.*{text}"):
-        elf.names(change(code))
+        elf.symbols(change(code))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
@@ -750,7 +750,7 @@ def test_object_code_of_random_bytes(code: bytes) -> None:
                 256
             )
         with contextlib.suppress(CodegenError):
-            elf.names(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
+            elf.symbols(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
 
 
 def test_a_python_that_lays_out_arrays_otherwise(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

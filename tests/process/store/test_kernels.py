@@ -16,16 +16,18 @@ import pytest
 from tracejit import config
 from tracejit.errors import CacheError, CacheWarning
 from tracejit.store import entry, folder
-from tracejit.store.entry import Entry, Key, decode, encode
+from tracejit.store.entry import KernelKey, StoredKernel, decode, encode
 from tracejit.store.folder import Folder, RefusedError
-from tracejit.store.kernels import SUFFIX, Store, default_root, store
+from tracejit.store.kernels import SUFFIX, KernelStore, default_root, store
 
 MIB = 1 << 20
 
 
-def made(number: int = 0, code: bytes = bytes(range(256))) -> Entry:
-    key = Key((("kind", "kernel"), ("source", f"hash {number}"), ("cpu", "any")))
-    return Entry(key, f"add_{number}", ("memset",), 12, f"def add_{number}(args):\n    # größer\n", code)
+def made(number: int = 0, code: bytes = bytes(range(256))) -> StoredKernel:
+    key = KernelKey((("kind", "kernel"), ("source", f"hash {number}"), ("cpu", "any")))
+    return StoredKernel(
+        key, f"add_{number}", ("memset",), 12, f"def add_{number}(args):\n    # größer\n", code
+    )
 
 
 @pytest.fixture
@@ -34,25 +36,25 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def kept(root: Path) -> Store:
-    return Store(str(root), MIB)
+def kept(root: Path) -> KernelStore:
+    return KernelStore(str(root), MIB)
 
 
-def path_of(root: Path, one: Entry) -> Path:
+def path_of(root: Path, one: StoredKernel) -> Path:
     return root / "kernels" / (one.key.name + SUFFIX)
 
 
-def test_an_entry_comes_back_as_it_was(kept: Store, root: Path) -> None:
+def test_an_entry_comes_back_as_it_was(kept: KernelStore, root: Path) -> None:
     one = made()
     assert kept.load(one.key) is None
     assert not root.exists()  # nothing is made before something is written
     kept.save(one)
     assert kept.load(one.key) == one
-    assert Store(str(root), MIB).load(one.key) == one
+    assert KernelStore(str(root), MIB).load(one.key) == one
     assert [file.name for file in kept.entries()] == [one.key.name + SUFFIX]
 
 
-def test_folders_and_files_are_private_whatever_the_umask(kept: Store, root: Path) -> None:
+def test_folders_and_files_are_private_whatever_the_umask(kept: KernelStore, root: Path) -> None:
     before = os.umask(0)
     try:
         kept.save(made())
@@ -65,14 +67,14 @@ def test_folders_and_files_are_private_whatever_the_umask(kept: Store, root: Pat
 def test_a_shared_folder_keeps_the_umask(root: Path) -> None:
     before = os.umask(0o007)
     try:
-        Store(str(root), MIB, shared=True).save(made())
+        KernelStore(str(root), MIB, shared=True).save(made())
     finally:
         os.umask(before)
     for path, mode in ((root, 0o770), (root / "kernels", 0o770), (path_of(root, made()), 0o660)):
         assert stat.S_IMODE(path.stat().st_mode) == mode
-    assert Store(str(root), MIB, shared=True).load(made().key) == made()
+    assert KernelStore(str(root), MIB, shared=True).load(made().key) == made()
     with pytest.warns(CacheWarning, match="other users may write to the folder .*cache .mode 770."):
-        assert Store(str(root), MIB).load(made().key) is None
+        assert KernelStore(str(root), MIB).load(made().key) is None
 
 
 def test_the_content_is_readable_up_to_the_code() -> None:
@@ -90,7 +92,7 @@ def rehashed(body: bytes) -> bytes:
     return b"tracejit entry 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def body_of(one: Entry) -> bytes:
+def body_of(one: StoredKernel) -> bytes:
     return encode(one).partition(b"\n")[2]
 
 
@@ -121,7 +123,7 @@ BODY = body_of(made())
         (encode(made(1)), "it is the entry of another key"),
     ],
 )
-def test_why_content_is_refused(content: bytes, why: str, kept: Store, root: Path) -> None:
+def test_why_content_is_refused(content: bytes, why: str, kept: KernelStore, root: Path) -> None:
     with pytest.raises(CacheError, match=f"^{why}$"):
         decode(content, made().key.name)
     kept.save(made())
@@ -164,7 +166,7 @@ def overwrite(path: Path, content: bytes) -> None:
 
 def fuzz(root: Path, count: int, seed: int) -> int:
     """Load `count` damaged entries; return how many were noticed."""
-    kept, rng, noticed = Store(str(root), MIB), random.Random(seed), 0
+    kept, rng, noticed = KernelStore(str(root), MIB), random.Random(seed), 0
     entries = [made(i, random.Random(i).randbytes(100 + 50 * i)) for i in range(5)]
     contents = [encode(one) for one in entries]
     for one in entries:
@@ -187,7 +189,7 @@ def test_damaged_entries_are_noticed(root: Path) -> None:
     assert fuzz(root, count, seed=1) >= 0.98 * count  # a few changes write what was there
 
 
-def refused(kept: Store, reason: str) -> None:
+def refused(kept: KernelStore, reason: str) -> None:
     """Check that a store warns once, says why, and does no more after that."""
     with pytest.warns(CacheWarning) as caught:
         line = sys._getframe().f_lineno + 1
@@ -201,43 +203,43 @@ def refused(kept: Store, reason: str) -> None:
     assert (caught[0].filename, caught[0].lineno) == (__file__, line)  # not one of the package's
 
 
-def test_a_folder_that_others_may_write_to_is_not_used(kept: Store, root: Path) -> None:
+def test_a_folder_that_others_may_write_to_is_not_used(kept: KernelStore, root: Path) -> None:
     kept.save(made())
     root.chmod(0o777)
-    refused(Store(str(root), MIB), f"other users may write to the folder {root} (mode 777)")
+    refused(KernelStore(str(root), MIB), f"other users may write to the folder {root} (mode 777)")
     root.chmod(0o700)
     (root / "kernels").chmod(0o720)
-    refused(Store(str(root), MIB), f"other users may write to the folder {root}/kernels (mode 720)")
+    refused(KernelStore(str(root), MIB), f"other users may write to the folder {root}/kernels (mode 720)")
 
 
-def test_a_folder_that_others_may_read_is_used(kept: Store, root: Path) -> None:
+def test_a_folder_that_others_may_read_is_used(kept: KernelStore, root: Path) -> None:
     kept.save(made())
     root.chmod(0o755)
-    assert Store(str(root), MIB).load(made().key) == made()
+    assert KernelStore(str(root), MIB).load(made().key) == made()
 
 
 def test_a_folder_of_another_user_is_not_used(
-    kept: Store, root: Path, monkeypatch: pytest.MonkeyPatch
+    kept: KernelStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept.save(made())
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
-    refused(Store(str(root), MIB), f"the folder {root} belongs to another user (number {own})")
+    refused(KernelStore(str(root), MIB), f"the folder {root} belongs to another user (number {own})")
 
 
-def test_links_are_not_followed(kept: Store, root: Path, tmp_path: Path) -> None:
+def test_links_are_not_followed(kept: KernelStore, root: Path, tmp_path: Path) -> None:
     kept.save(made())
     link = tmp_path / "link"
     link.symlink_to(root)
-    refused(Store(str(link), MIB), f"the folder {link} is a link")
+    refused(KernelStore(str(link), MIB), f"the folder {link} is a link")
     (root / "kernels").rename(tmp_path / "kernels")
     (root / "kernels").symlink_to(tmp_path / "kernels")
-    refused(Store(str(root), MIB), f"the folder {root}/kernels is a link")
+    refused(KernelStore(str(root), MIB), f"the folder {root}/kernels is a link")
 
 
 def test_a_file_in_the_place_of_the_folder(root: Path) -> None:
     root.write_text("")
-    kept = Store(str(root), MIB)
+    kept = KernelStore(str(root), MIB)
     assert kept.load(made().key) is None
     with pytest.warns(CacheWarning, match="because it cannot be written .Not a directory."):
         kept.save(made())
@@ -267,10 +269,10 @@ def plant_large_file(path: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [plant_link, plant_pipe, plant_folder, plant_open_file, plant_large_file])
-def test_what_is_no_private_file_is_a_miss(plant, kept: Store, root: Path, tmp_path: Path) -> None:
+def test_what_is_no_private_file_is_a_miss(plant, kept: KernelStore, root: Path, tmp_path: Path) -> None:
     kept.save(made())
     plant(path_of(root, made()), tmp_path / "elsewhere")
-    fresh = Store(str(root), MIB)
+    fresh = KernelStore(str(root), MIB)
     assert fresh.load(made().key) is None
     if plant is not plant_folder:
         fresh.save(made())
@@ -278,7 +280,7 @@ def test_what_is_no_private_file_is_a_miss(plant, kept: Store, root: Path, tmp_p
         assert stat.S_ISREG(path_of(root, made()).lstat().st_mode)
 
 
-def test_swapped_entries_are_noticed(kept: Store, root: Path, tmp_path: Path) -> None:
+def test_swapped_entries_are_noticed(kept: KernelStore, root: Path, tmp_path: Path) -> None:
     for number in (0, 1):
         kept.save(made(number))
     first, second = (path_of(root, made(number)) for number in (0, 1))
@@ -291,7 +293,7 @@ def test_swapped_entries_are_noticed(kept: Store, root: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES, errno.EIO])
 def test_a_disk_that_takes_nothing(code: int, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Store(str(root), MIB)
+    kept = KernelStore(str(root), MIB)
     kept.save(made(0))
     rename = os.rename
 
@@ -309,7 +311,7 @@ def test_a_disk_that_takes_nothing(code: int, root: Path, monkeypatch: pytest.Mo
     assert kept.load(made(1).key) is None
 
 
-def test_a_disk_that_cannot_be_read(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_be_read(kept: KernelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     kept.save(made())
 
     def fail(*args: object, **kwargs: object) -> int:
@@ -319,7 +321,7 @@ def test_a_disk_that_cannot_be_read(kept: Store, monkeypatch: pytest.MonkeyPatch
     assert kept.load(made().key) is None
 
 
-def test_a_folder_removed_while_in_use_is_made_again(kept: Store, root: Path) -> None:
+def test_a_folder_removed_while_in_use_is_made_again(kept: KernelStore, root: Path) -> None:
     kept.save(made(0))
     path_of(root, made(0)).unlink()
     (root / "kernels").rmdir()
@@ -331,7 +333,7 @@ def test_a_folder_removed_while_in_use_is_made_again(kept: Store, root: Path) ->
 
 
 def test_a_folder_removed_while_a_file_is_written(
-    kept: Store, root: Path, monkeypatch: pytest.MonkeyPatch
+    kept: KernelStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise FileNotFoundError(errno.ENOENT, "gone")
@@ -345,10 +347,10 @@ def test_a_folder_removed_while_a_file_is_written(
 
 def test_a_system_without_descriptors_of_folders(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "_SUPPORTED", False)
-    refused(Store(str(root), MIB), "this system cannot open files relative to a folder")
+    refused(KernelStore(str(root), MIB), "this system cannot open files relative to a folder")
 
 
-def fill(kept: Store, count: int, code_bytes: int, now: float) -> list[Entry]:
+def fill(kept: KernelStore, count: int, code_bytes: int, now: float) -> list[StoredKernel]:
     """Save entries whose last uses are a second apart, up to `now`."""
     entries = [made(i, bytes(code_bytes)) for i in range(count)]
     for i, one in enumerate(entries):
@@ -361,10 +363,10 @@ def fill(kept: Store, count: int, code_bytes: int, now: float) -> list[Entry]:
 def test_the_least_recently_used_entries_go(root: Path) -> None:
     now = time.time()
     size = len(encode(made(0, bytes(1000))))
-    roomy = Store(str(root), 100 * size)
+    roomy = KernelStore(str(root), 100 * size)
     entries = fill(roomy, 10, 1000, now)
     assert roomy.load(entries[0].key) == entries[0]  # a use
-    tight = Store(str(root), 10 * size + size // 2)
+    tight = KernelStore(str(root), 10 * size + size // 2)
     tight.save(made(10, bytes(1000)))
     left = {file.name.removesuffix(SUFFIX) for file in tight.entries()}
     assert len(left) == 8  # four fifths of the limit
@@ -374,35 +376,37 @@ def test_the_least_recently_used_entries_go(root: Path) -> None:
 def test_an_entry_from_the_future_goes_as_others_do(root: Path) -> None:
     now = time.time()
     size = len(encode(made(0, bytes(1000))))
-    entries = fill(Store(str(root), 100 * size), 4, 1000, now)
+    entries = fill(KernelStore(str(root), 100 * size), 4, 1000, now)
     os.utime(path_of(root, entries[0]), (now + 1e6, now + 1e6))
-    tight = Store(str(root), 2 * size)
+    tight = KernelStore(str(root), 2 * size)
     tight.save(made(4, bytes(1000)))
     assert [file.name for file in tight.entries()] == [made(4).key.name + SUFFIX]
 
 
-def test_files_left_by_processes_that_ended_are_removed(kept: Store, root: Path) -> None:
+def test_files_left_by_processes_that_ended_are_removed(kept: KernelStore, root: Path) -> None:
     kept.save(made(0))
     old, new = (root / "kernels" / f".new-{name}" for name in ("1-a", "2-b"))
     for path, age in ((old, 7200), (new, 10)):
         path.write_bytes(b"half")
         os.utime(path, (time.time() - age,) * 2)
-    Store(str(root), MIB).save(made(1))
+    KernelStore(str(root), MIB).save(made(1))
     assert not old.exists()
     assert new.exists()
     assert len(kept.entries()) == 2
 
 
-def test_other_files_are_left_alone(kept: Store, root: Path) -> None:
+def test_other_files_are_left_alone(kept: KernelStore, root: Path) -> None:
     kept.save(made(0))
     (root / "kernels" / "notes.txt").write_text("mine")
     (root / "kernels" / ("A" * 64 + SUFFIX)).write_text("no hash")
-    tight = Store(str(root), 1)
+    tight = KernelStore(str(root), 1)
     tight.save(made(1))
     assert sorted(os.listdir(root / "kernels")) == ["A" * 64 + SUFFIX, "notes.txt"]
 
 
-def test_concurrent_removal_is_no_error(kept: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_removal_is_no_error(
+    kept: KernelStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(kept, 3, 100, time.time())
     listed = os.listdir
 
@@ -414,11 +418,11 @@ def test_concurrent_removal_is_no_error(kept: Store, root: Path, monkeypatch: py
         return names
 
     monkeypatch.setattr(os, "listdir", listed_and_removed)
-    Store(str(root), 1).save(made(9))
+    KernelStore(str(root), 1).save(made(9))
     assert len(kept.entries()) <= 1
 
 
-def test_removing(kept: Store, root: Path) -> None:
+def test_removing(kept: KernelStore, root: Path) -> None:
     kernels = Folder(str(root), "kernels")
     assert not kernels.remove("nothing")
     kept.save(made())
@@ -430,7 +434,7 @@ def test_a_refused_folder_is_told_to_who_lists_it(root: Path) -> None:
     root.mkdir(mode=0o777)
     root.chmod(0o777)
     with pytest.raises(RefusedError, match="other users may write"):
-        Store(str(root), MIB).entries()
+        KernelStore(str(root), MIB).entries()
 
 
 def test_the_store_that_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,6 +457,6 @@ def test_the_place_of_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_key_parts_decide() -> None:
-    one, other = Key((("a", "b"), ("c", "d"))), Key((("a", "bc"), ("", "d")))
+    one, other = KernelKey((("a", "b"), ("c", "d"))), KernelKey((("a", "bc"), ("", "d")))
     assert one.name != other.name
-    assert entry.Key((("a", "b"), ("c", "d"))).name == one.name
+    assert entry.KernelKey((("a", "b"), ("c", "d"))).name == one.name

@@ -12,7 +12,7 @@ import pytest
 
 from tracejit import config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.store import programs
-from tracejit.store.programs import Described, Programs
+from tracejit.store.programs import Programs, StoredProgram
 
 NAME = "0" * 64
 
@@ -255,7 +255,7 @@ def test_constants_are_described_by_their_size_alone(root: Path) -> None:
     for _ in range(4):
         scaled(dlarray(np.ones(3, np.float32)))
     (found,) = Programs(str(root)).all()
-    assert isinstance(found, Described)
+    assert isinstance(found, StoredProgram)
     assert "1234567" not in json.dumps(found.program)
 
 

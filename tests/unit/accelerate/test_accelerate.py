@@ -637,7 +637,7 @@ class TestSource:
         exec(fun.source(), names)
         x, y = np.array([0.5]), np.zeros(1)
         places = {"input[0]": x, "output[0]": y}
-        names["forward"](lambda name, offset, dtype: python.Memory(places[name], offset // 8))
+        names["forward"](lambda name, offset, dtype: python.CheckedPointer(places[name], offset // 8))
         assert y.tolist() == fun(x).tolist() == [np.tanh(1.0)]
 
     def test_of_the_trace_used_last(self):

@@ -10,8 +10,8 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.compile.registry import registry
 from tracejit.functions.rng import Draws, apart
-from tracejit.runtime.cpu import compiled
 
 
 @pytest.fixture(params=["python", "cpu"])
@@ -136,10 +136,10 @@ def test_sizes_share_kernels():
         return tj.dropout(x + tj.rand(x.shape, like=x), 0.5)
 
     noisy(tj.zeros(8)), noisy(tj.zeros(8))
-    before = len(compiled)
+    before = len(registry)
     for n in (9, 0, 100):
         noisy(tj.zeros(n)), noisy(tj.zeros(n))
-    assert len(compiled) == before
+    assert len(registry) == before
 
 
 def test_the_noise_of_the_reference():

@@ -15,10 +15,10 @@ import pytest
 
 import tracejit as tj
 from tracejit import config
-from tracejit.compile.registry import Compiled, compiled
+from tracejit.compile.registry import KernelRegistry, registry
 from tracejit.errors import CodegenError
-from tracejit.store.entry import Entry, Key
-from tracejit.store.kernels import SUFFIX, Store, store
+from tracejit.store.entry import KernelKey, StoredKernel
+from tracejit.store.kernels import SUFFIX, KernelStore, store
 from tracejit.traces.stats import defined_at
 from tracejit.util import logs
 
@@ -217,9 +217,9 @@ class TestKernels:
 
     def lines_of(self, monkeypatch, lines):
         """Return the lines about kernels, in a process that has none."""
-        compiled.function("run")
+        registry.function("run")
         lines()
-        monkeypatch.setattr(compiled, "_kernels", {})
+        monkeypatch.setattr(registry, "_kernels", {})
         fun = tj.dlaccelerate(steps, confirm=0)
         for _ in range(3):
             fun(np.ones(3), 2)
@@ -252,7 +252,7 @@ class TestKernels:
         assert (second.stats.kernels, second.stats.compiled, second.stats.loaded) == (1, 0, 0)
 
     def test_code_that_cannot_be_loaded(self, monkeypatch, lines):
-        table = Compiled()
+        table = KernelRegistry()
         table.function("run")
         lines()
 
@@ -261,7 +261,7 @@ class TestKernels:
             raise CodegenError("object code of run cannot be loaded: there is no memset")
 
         monkeypatch.setattr("tracejit.compile.registry.load", fail)
-        Compiled().function("run")
+        KernelRegistry().function("run")
         assert lines()[0] == (
             "DEBUG", "load",
             "function run: is compiled again, because object code of run cannot be loaded: there is no memset.",
@@ -270,11 +270,11 @@ class TestKernels:
 
 class TestCacheOnDisk:
     def entry(self, number=0, size=256):
-        key = Key((("kind", "kernel"), ("source", f"hash {number}")))
-        return Entry(key, f"add_{number}", (), 12, "", bytes(size))
+        key = KernelKey((("kind", "kernel"), ("source", f"hash {number}")))
+        return StoredKernel(key, f"add_{number}", (), 12, "", bytes(size))
 
     def test_a_damaged_entry(self, tmp_path, lines):
-        kept, one = Store(str(tmp_path / "cache"), 1 << 20), self.entry()
+        kept, one = KernelStore(str(tmp_path / "cache"), 1 << 20), self.entry()
         kept.save(one)
         path = tmp_path / "cache" / "kernels" / (one.key.name + SUFFIX)
         path.write_bytes(path.read_bytes()[:-1])
@@ -287,7 +287,7 @@ class TestCacheOnDisk:
         )  # fmt: skip
 
     def test_room_is_made(self, tmp_path, lines):
-        kept = Store(str(tmp_path / "cache"), 2000)
+        kept = KernelStore(str(tmp_path / "cache"), 2000)
         for number in range(3):
             kept.save(self.entry(number))
         assert lines() == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from programs import program_of
 
 import tracejit as tj
-from tracejit.compile.registry import compiled
+from tracejit.compile.registry import registry
 from tracejit.ir import evaluate
 from tracejit.passes.loops import tiles
 from tracejit.pipeline import build
@@ -91,6 +91,6 @@ def test_other_sizes_share_the_kernels():
         x, bias = (array.astype(np.float32) for array in arrays(rows, columns))
         for _ in range(2):
             loss, _ = function(x, bias)
-        counts.append(len(compiled))
+        counts.append(len(registry))
         np.testing.assert_allclose(loss, (np.tanh(x + bias) ** 2).sum(), rtol=1e-5)
     assert counts[1:] == counts[:1] * 2
