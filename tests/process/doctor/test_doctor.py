@@ -254,7 +254,7 @@ def test_a_trial_whose_compiler_fails(monkeypatch) -> None:
         raise TypeError("compile_extra() missing 1 argument\nand more lines")
 
     monkeypatch.setattr(numba_target, "_lowered", fail)
-    monkeypatch.setattr(registry.compiled, "_kernels", {})
+    monkeypatch.setattr(registry.registry, "_kernels", {})
     assert trial.attempt() == Trial("TypeError: compile_extra() missing 1 argument")
 
 
