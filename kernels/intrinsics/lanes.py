@@ -122,7 +122,7 @@ def _define_operators() -> None:
 
 def _define_binary(function: Any, emit: Callable[..., Any], compares: bool) -> None:
     @infer_global(function)
-    class Typing(AbstractTemplate):  # type: ignore[misc]
+    class BinaryTyping(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
             vector = _vector_of(args)
             if vector is None:
@@ -141,7 +141,7 @@ def _define_binary(function: Any, emit: Callable[..., Any], compares: bool) -> N
 
 def _define_unary(function: Any, emit: Callable[..., Any]) -> None:
     @infer_global(function)
-    class Typing(AbstractTemplate):  # type: ignore[misc]
+    class UnaryTyping(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
             return signature(args[0], args[0]) if isinstance(args[0], Vector) else None
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The hand-written kernels that are plain Python loops, which every backend takes from the same files."""
+"""Kernels that are plain Python loops: pointers and sizes go in, the last pointer is filled.
+
+Every back end takes them from these files: Numba compiles them, the Python back end calls them. Imports math only.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +11,7 @@ from . import gather, gemm, random, scan, search
 
 
 def functions() -> dict[str, Callable[..., Any]]:
-    """Return them by name."""
+    """Return the kernels by name."""
     return {
         name: function
         for module in (gather, gemm, random, scan, search)

@@ -128,21 +128,57 @@ def namespace() -> dict[str, Any]:
 
 
 def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
-    """Return what tracejit.kernels.intrinsics.vectors defines, by arrays of `lanes` numbers."""
-
-    def load_first(x: CheckedPointer, at: int, width: int) -> np.ndarray:
-        vector = np.zeros(lanes, DTYPES[suffix])
-        if width:  # else there may be no memory
-            vector[:width] = x.span(at, width)
-        return vector
+    """Return the functions of tracejit.kernels.intrinsics.vectors on arrays of `lanes` numbers."""
+    dtype = DTYPES[suffix]
 
     def padded(numbers: np.ndarray, rest: float) -> np.ndarray:
-        vector = np.full(lanes, rest, DTYPES[suffix])
+        vector = np.full(lanes, rest, dtype)
         vector[: len(numbers)] = numbers
         return vector
 
     def turn(tile: list[np.ndarray]) -> list[np.ndarray]:
-        return [padded(row, np.nan) for row in np.stack(tile).T]  # nobody may rely on the rest
+        return [padded(row, np.nan) for row in np.stack(tile).T]  # the rest is undefined
+
+    return {
+        "zero": lambda rows: [np.zeros(lanes, dtype) for _ in rows],
+        "add_outer": lambda tile, x, at, rows, stride, vector: [
+            x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
+        ],
+        "add_tiles": lambda tile, other: [a + b for a, b in zip(tile, other, strict=True)],
+        "transpose": lambda tile: list(np.stack(tile).T),
+        "turn": turn,
+        "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
+        **_vector_memory(dtype, lanes),
+    }
+
+
+def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]:
+    """Return those of _vectors() that access memory."""
+
+    def load_first(x: CheckedPointer, at: int, width: int) -> np.ndarray:
+        vector = np.zeros(lanes, dtype)
+        if width:  # otherwise there may be no memory
+            vector[:width] = x.span(at, width)
+        return vector
+
+    def store(out: CheckedPointer, at: int, vector: np.ndarray) -> None:
+        out.span(at, lanes)[:] = vector
+
+    def load_tile(
+        x: CheckedPointer, at: int, rows: list[int], stride: int, first: int, last: int
+    ) -> list[np.ndarray]:
+        tile = []
+        for row in rows:
+            vector = np.zeros(lanes, dtype)
+            vector[first:last] = x.span(at + row * stride + first, last - first)
+            tile.append(vector)
+        return tile
+
+    def store_tile(
+        out: CheckedPointer, at: int, rows: list[int], stride: int, tile: list[np.ndarray], first: int, last: int
+    ) -> None:  # fmt: skip
+        for row, vector in reversed(list(zip(rows, tile, strict=True))):
+            out.span(at + row * stride + first, last - first)[:] = vector[first:last]
 
     def add_dots(
         tile: list[np.ndarray], x: CheckedPointer, at_x: int, rows: list[int], x_stride: int,
@@ -153,47 +189,10 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
         pairs = [a * b for a in left for b in right]
         return [pair + before for pair, before in zip(pairs, tile, strict=True)]
 
-    def store(out: CheckedPointer, at: int, vector: np.ndarray) -> None:
-        out.span(at, lanes)[:] = vector
-
-    def load_tile(
-        x: CheckedPointer, at: int, rows: list[int], stride: int, first: int, last: int
-    ) -> list[np.ndarray]:
-        tile = []
-        for row in rows:
-            vector = np.zeros(lanes, DTYPES[suffix])
-            vector[first:last] = x.span(at + row * stride + first, last - first)
-            tile.append(vector)
-        return tile
-
-    def store_tile(
-        out: CheckedPointer,
-        at: int,
-        rows: list[int],
-        stride: int,
-        tile: list[np.ndarray],
-        first: int,
-        last: int,
-    ) -> None:
-        for row, vector in reversed(list(zip(rows, tile, strict=True))):
-            out.span(at + row * stride + first, last - first)[:] = vector[first:last]
-
     return {
-        "load": lambda x, at: load_first(x, at, lanes),
-        "store": store,
-        "load_first": load_first,
-        "load_tile": load_tile,
-        "zero": lambda rows: [np.zeros(lanes, DTYPES[suffix]) for _ in rows],
-        "add_outer": lambda tile, x, at, rows, stride, vector: [
-            x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
-        ],
-        "add_tiles": lambda tile, other: [a + b for a, b in zip(tile, other, strict=True)],
-        "transpose": lambda tile: list(np.stack(tile).T),
-        "turn": turn,
-        "add_dots": add_dots,
-        "sum_lanes": lambda tile: [padded(np.array([vector.sum() for vector in tile]), 0)],
-        "store_tile": store_tile,
-    }
+        "load": lambda x, at: load_first(x, at, lanes), "store": store, "load_first": load_first,
+        "load_tile": load_tile, "store_tile": store_tile, "add_dots": add_dots,
+    }  # fmt: skip
 
 
 def _lanes() -> dict[str, Callable[..., Any]]:
