@@ -237,7 +237,7 @@ class dlarray:
     def _refuse_conversion(self, target: str) -> None:
         raise TraceError(
             f"conversion of a traced {recorder.describe(self)} to {target} at "
-            f"{recorder.describe_location(recorder.user_location())} would lose its derivative without a word. "
+            f"{recorder.describe_location(recorder.user_location())} would silently drop its derivative. "
             "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, "
             "if its value is meant to be a constant, extractdata."
         )
@@ -268,8 +268,8 @@ class dlarray:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._value is not None:
             raise TraceError(
-                f"copy or pickle: {recorder.describe(self)} is traced, and a trace cannot be taken along; use "
-                "x.copy(), or extractdata(x) for its value."
+                f"copy or pickle: {recorder.describe(self)} is traced, and a trace can be neither copied nor "
+                "pickled; use x.copy(), or extractdata(x) for its value."
             )
         return (dlarray, (self._data, self._format))
 

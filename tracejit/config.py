@@ -68,7 +68,7 @@ def _number(environment: Mapping[str, str], name: str) -> int | None:
     if value is None:
         return None
     if not value.isdecimal() or int(value) < 1:
-        raise ArgumentError(f"{name}={value!r} is not valid; use a number from 1 on.")
+        raise ArgumentError(f"{name}={value!r} is not valid; use an integer of at least 1.")
     return int(value)
 
 

@@ -224,7 +224,7 @@ def verify(graph: Graph) -> None:
     known: set[Value] = set(graph.inputs) | set(graph.constants)
     for value in graph.constants:
         if value.data is None or value.data.shape != value.shape or value.data.dtype != value.dtype:
-            raise ValueError(f"a constant of {value.aval} does not hold such data")
+            raise ValueError(f"a constant of {value.aval} holds data of another type or size")
     for number, node in enumerate(graph.nodes):
         where = f"node {number} ({node.op.name})"
         for value in node.inputs:

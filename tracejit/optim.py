@@ -52,8 +52,8 @@ def adamupdate(
         avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
         iteration: 1 in the first call, then one more in each; number or scalar array of any dtype.
         learn_rate: number or scalar array.
-        grad_decay: number or scalar array, from 0 and below 1.
-        sq_grad_decay: number or scalar array, from 0 and below 1.
+        grad_decay: number or scalar array, at least 0 and less than 1.
+        sq_grad_decay: number or scalar array, at least 0 and less than 1.
         epsilon: number or scalar array.
 
     Returns:
@@ -159,7 +159,7 @@ def rmspropupdate(
         grads: gradients, as dlgradient returns them for `params`.
         avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
         learn_rate: number or scalar array.
-        sq_grad_decay: number or scalar array, from 0 and below 1.
+        sq_grad_decay: number or scalar array, at least 0 and less than 1.
         epsilon: number or scalar array.
 
     Returns:
@@ -226,9 +226,8 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
     lengths = {len(result) if type(result) is tuple else None for result in results}
     if len(lengths) > 1:
         raise ArgumentError(
-            "dlupdate: fun must return one result for every leaf, or a tuple of as many for every leaf; "
-            f"found tuples of {sorted(n for n in lengths if n is not None)} and "
-            f"{'single results' if None in lengths else 'no single results'}."
+            "dlupdate: fun must return the same number of results for each leaf; found "
+            f"{' and '.join(sorted('a single result' if n is None else f'a tuple of {n}' for n in lengths))}."
         )
     count = lengths.pop() if lengths else None
     if count is None:
@@ -270,7 +269,9 @@ def _one_minus_power(base: Any, exponent: Any) -> Any:
     """Return 1 - base**exponent, in which nothing cancels for a base close to 1."""
     if type(base) is float:
         if not 0 <= base < 1:
-            raise ArgumentError(f"adamupdate: decay factors must be from 0 and below 1, found {base!r}.")
+            raise ArgumentError(
+                f"adamupdate: decay factors must be at least 0 and less than 1, found {base!r}."
+            )
         if base == 0:
             return 1.0
         base = math.log(base)

@@ -51,7 +51,7 @@ def test_number_of_threads():
         assert config.from_environment({"OMP_NUM_THREADS": value}).threads == config.Settings().threads
     for value in ("0", "-1", "two", "1.5", ""):
         with pytest.raises(
-            ArgumentError, match=f"TRACEJIT_THREADS='{value}' is not valid; use a number from 1 on."
+            ArgumentError, match=f"TRACEJIT_THREADS='{value}' is not valid; use an integer of at least 1."
         ):
             config.from_environment({"TRACEJIT_THREADS": value})
 
@@ -84,7 +84,7 @@ def test_the_command_says_what_is_not_valid_in_one_line(command):
         text=True,
         check=False,
     )
-    expected = "tracejit: TRACEJIT_CACHE_MIB='foo' is not valid; use a number from 1 on.\n"
+    expected = "tracejit: TRACEJIT_CACHE_MIB='foo' is not valid; use an integer of at least 1.\n"
     assert (found.returncode, found.stdout, found.stderr) == (2, "", expected)
 
 
@@ -95,7 +95,7 @@ def test_another_program_gets_the_error():
             [sys.executable, *options], env=environment, capture_output=True, text=True, check=False
         )
         assert found.returncode == 1
-        assert found.stderr.endswith("TRACEJIT_CACHE_MIB='foo' is not valid; use a number from 1 on.\n")
+        assert found.stderr.endswith("TRACEJIT_CACHE_MIB='foo' is not valid; use an integer of at least 1.\n")
         assert "Traceback" in found.stderr
 
 
@@ -126,6 +126,6 @@ def test_folder_and_size_of_the_cache():
     ):
         config.from_environment({"TRACEJIT_CACHE_DIR": ""})
     with pytest.raises(
-        ArgumentError, match=r"^TRACEJIT_CACHE_MIB='0' is not valid; use a number from 1 on[.]$"
+        ArgumentError, match=r"^TRACEJIT_CACHE_MIB='0' is not valid; use an integer of at least 1[.]$"
     ):
         config.from_environment({"TRACEJIT_CACHE_MIB": "0"})

@@ -591,6 +591,6 @@ def test_filling_an_ndarray_does_not_lose_the_derivative():
 
 
 def test_conversion_of_a_traced_array_says_what_to_do():
-    with pytest.raises(tj.TraceError, match=r"would lose its derivative without a word\. Use stack"):
+    with pytest.raises(tj.TraceError, match=r"would silently drop its derivative\. Use stack"):
         tj.dlfeval(np.asarray, tj.dlarray([1.0]))
     assert tj.dlfeval(lambda x: np.asarray(x > 0).tolist(), tj.dlarray([1.0])) == [True]

@@ -219,11 +219,11 @@ def test_messages(rng):
     with pytest.raises(DimsError, match=r"^sgdmupdate: momentum is of 2; expected a scalar"):
         tj.sgdmupdate(p, p, None, 0.1, [0.9, 0.9] * tj.dlarray(1.0))
     with pytest.raises(
-        ArgumentError, match=r"^adamupdate: decay factors must be from 0 and below 1, found -0.5"
+        ArgumentError, match=r"^adamupdate: decay factors must be at least 0 and less than 1, found -0.5"
     ):
         tj.adamupdate(p, p, None, None, 1, 0.1, -0.5)
     with pytest.raises(
-        ArgumentError, match=r"^adamupdate: decay factors must be from 0 and below 1, found 1.0"
+        ArgumentError, match=r"^adamupdate: decay factors must be at least 0 and less than 1, found 1.0"
     ):
         tj.adamupdate(p, p, None, None, 1, 0.1, 1)
     with pytest.raises(
@@ -234,5 +234,9 @@ def test_messages(rng):
         tj.dlupdate(p)
     with pytest.raises(ArgumentError, match=r"^dlupdate: there is nothing to update"):
         tj.dlupdate(abs)
-    with pytest.raises(ArgumentError, match=r"^dlupdate: fun must return one result for every leaf"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"^dlupdate: fun must return the same number of results for each leaf; found "
+        r"a single result and a tuple of 2\.$",
+    ):
         tj.dlupdate(lambda p: (p, p) if p.ndim == 2 else p, p)

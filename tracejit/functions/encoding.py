@@ -155,7 +155,7 @@ def _numbered(values: np.ndarray, names: np.ndarray) -> np.ndarray:
 
 def _unknown_label(label: Any, classes: np.ndarray) -> str:
     return (
-        f"onehotencode: labels has {label.item()!r}, which is none of the {len(classes)} classes "
+        f"onehotencode: labels contains {label.item()!r}, which is not one of the {len(classes)} classes "
         f"{classes.tolist()!r:.200}; add it to class_names."
     )
 
@@ -167,7 +167,7 @@ def _with_axis(array: Any, axis: Any) -> tuple[tuple[int, ...], str | None, int]
         label = axis.upper()
         if len(label) != 1 or label not in LABELS:
             raise DimsError(
-                f"onehotencode: axis={axis!r} is no label; expected a number or one of {', '.join(LABELS)}."
+                f"onehotencode: axis={axis!r} is not a label; expected a number or one of {', '.join(LABELS)}."
             )
         if format is not None and label in format:
             place = format.index(label)

@@ -200,7 +200,9 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
             try:
                 start, stop, step = bounds(entry, extent)
             except (TypeError, ValueError) as error:
-                raise ArgumentError(f"{function}: {entry!r:.80} is no index of an axis: {error}.") from None
+                raise ArgumentError(
+                    f"{function}: {entry!r:.80} is not an index of an axis: {error}."
+                ) from None
             result.append(len(range(start, stop, step)))
             labels.append(format[axis] if format else "U")
             kept.append(axis)
@@ -299,7 +301,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
                 return (_INT, operator.index(entry))
             except TypeError:
                 raise ArgumentError(
-                    f"{function}: {entry!r:.80} is no index; use integers, slices, ..., None, integer "
+                    f"{function}: {entry!r:.80} is not an index; use integers, slices, ..., None, integer "
                     "arrays or boolean masks."
                 ) from None
         entry = np.asarray(entry)
@@ -314,12 +316,12 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     if kind == "b":
         if entry._data.ndim == 0:
             raise ArgumentError(
-                f"{function}: a single boolean is no index; use where(condition, a, b), or a mask "
+                f"{function}: a single boolean is not an index; use where(condition, a, b), or a mask "
                 "of the size of x."
             )
         return (_MASK, entry)
     raise DTypeError(
-        f"{function}: an index array has the type {entry._data.dtype}; indices are integers or booleans. "
+        f"{function}: an index array has dtype {entry._data.dtype}, expected integers or booleans. "
         "Round and cast it (index.astype(np.int64))."
     )
 
@@ -343,7 +345,7 @@ def _checked_entries(
         if kind == _INT:
             extent = shape[axis]
             if not -extent <= entry < extent:
-                legal = f"places are {-extent} to {extent - 1}" if extent else "the axis is empty"
+                legal = f"valid indices are {-extent} to {extent - 1}" if extent else "the axis is empty"
                 raise BoundsError(
                     f"{function}: index {entry} is out of range for axis {axis} of x "
                     f"({describe_shape(shape, format)}); {legal}."
@@ -398,7 +400,7 @@ def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlar
         if outside.any():
             raise BoundsError(
                 f"{function}: index {index._data[outside][0]} is out of range for an axis of size {extent}; "
-                f"places are {-extent} to {extent - 1}."
+                f"valid indices are {-extent} to {extent - 1}."
             )
     if recorder.recorder() is None:
         total: Any = 0
@@ -456,7 +458,7 @@ def _fitted(array: dlarray, given: dlarray, shape: tuple[int, ...], format: str 
         )
     ):
         raise DimsError(
-            f"setitem: the value is {describe_shape(have, labels)}, but the places of x are "
+            f"setitem: the value is {describe_shape(have, labels)}, but the assigned part of x is "
             f"{describe_shape(shape, format)}; labels must agree. Permute the value, or use stripdims."
         )
     if not have:

@@ -384,7 +384,7 @@ def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarr
             return reshaped(permuted(relabel(array, None), order), sizes, None)
     raise DimsError(
         f"{pair.function}: {argument} of {describe_shape(shape, have)} do not fit y of {pair.describe()}; "
-        f"they must have the sizes of y, or labels that y has ({argument} as a dlarray) and its sizes or 1."
+        f"they must have the sizes of y, or labels of y (as a dlarray) with sizes equal to those of y or 1."
     )
 
 

@@ -284,7 +284,7 @@ def _limits(limits: Any) -> tuple[int, int]:
         ) from None
     if not low < high <= low + _RESOLUTION:
         raise ArgumentError(
-            f"randi: from {low} up to but not including {high} there must be from 1 to 2**53 integers."
+            f"randi: the limits {low} (included) and {high} (excluded) must have 1 to 2**53 integers between them."
         )
     return low, high
 

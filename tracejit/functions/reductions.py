@@ -198,8 +198,8 @@ def _search(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     shape = array._data.shape
     if array._data.size == 0:
         raise DimsError(
-            f"{op}: an array of {describe_shape(shape, array._format)} holds no elements and so no extremum; "
-            "pass an array that holds some."
+            f"{op}: an array of {describe_shape(shape, array._format)} is empty, so it has no extremum; "
+            "pass at least one element."
         )
     place = apply(op, apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False)
     if not keepdims:

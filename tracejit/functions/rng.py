@@ -114,7 +114,7 @@ class Generator:
         _refuse_replays("set")
         _take_back()
         if not isinstance(value, RngState):
-            raise ArgumentError(f"state: expected what rng() or .state returned, not {value!r}.")
+            raise ArgumentError(f"state: expected an RngState, as rng() and .state return, not {value!r}.")
         if type(value.position) is not int or not 0 <= value.position < 1 << 63:
             raise ArgumentError(
                 f"state: a position is an integer from 0 to 2**63 - 1, not {value.position!r}."

@@ -25,8 +25,8 @@ _INT64 = np.dtype(np.int64)
 def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
     if index.dtype.kind not in "iu":
         raise DTypeError(
-            f"{op}: index has the type {index.dtype}; places are given by integers. Round and cast it "
-            "(index.astype(np.int64)), or turn a mask into places with nonzero."
+            f"{op}: index has dtype {index.dtype}, expected integers. Round and cast it (index.astype(np.int64)), "
+            "or turn a mask into indices with nonzero."
         )
     if not 0 <= axis < x.ndim:
         raise DimsError(
@@ -37,16 +37,14 @@ def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
 
 def _check_sums(op: str, x: Aval) -> None:
     if x.dtype.kind == "b":
-        raise DTypeError(
-            f"{op}: x is of type bool, to which nothing can be added; cast it (x.astype(np.int64))."
-        )
+        raise DTypeError(f"{op}: x has dtype bool, which cannot hold sums; cast it (x.astype(np.int64)).")
 
 
 def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
     """Return `index` as int64 if all of it lies in -n to n - 1, else raise a BoundsError."""
     outside = (index < -n) | (index >= n)
     if outside.any():
-        legal = f"places are {-n} to {n - 1}" if n else "the axis is empty"
+        legal = f"valid indices are {-n} to {n - 1}" if n else "the axis is empty"
         raise BoundsError(
             f"{op}: index {index[outside][0]} is out of range for an axis of size {n}; {legal}."
         )
@@ -98,7 +96,7 @@ def _infer_scatter(op: str, x: Aval, index: Aval, v: Aval, axis: int) -> Aval:
     shape = _taken(x, index, axis)
     if v.shape != shape and not (op == "put" and v.shape == ()):
         raise DimsError(
-            f"{op}: v has size {describe_shape(v.shape, v.format)}, but the places have size "
+            f"{op}: v has size {describe_shape(v.shape, v.format)}, but the indexed elements have size "
             f"{describe_shape(shape, None)} (x of {describe_shape(x.shape, x.format)} at an index of "
             f"{describe_shape(index.shape, None)} along axis {axis}); broadcast v to that size."
         )
@@ -155,7 +153,7 @@ def _infer_along(op: str, x: Aval, index: Aval, axis: int) -> None:
     ):
         raise DimsError(
             f"{op}: index has size {describe_shape(index.shape, None)} and x "
-            f"{describe_shape(x.shape, x.format)}; all sizes but that of axis {axis} must be equal."
+            f"{describe_shape(x.shape, x.format)}; all sizes except along axis {axis} must be equal."
         )
 
 

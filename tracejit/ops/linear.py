@@ -133,8 +133,8 @@ def _infer_add(x: Aval, y: Aval, z: Aval) -> Aval:
     if z.shape != product.shape or z.dtype != product.dtype:
         raise DimsError(
             f"matmul_add: z is {z.dtype} of size {describe_shape(z.shape, z.format)}, but the product that is added "
-            f"to it is {product.dtype} of size {describe_shape(product.shape, product.format)}; they must be alike. "
-            "Use matmul and add, which broadcasts."
+            f"to it is {product.dtype} of size {describe_shape(product.shape, product.format)}; sizes "
+            "and dtypes must be equal. Use matmul and add, which broadcasts."
         )
     return product
 

@@ -217,7 +217,7 @@ def _infer_concatenate(*xs: Aval, axis: int) -> Aval:
         ):
             raise DimsError(
                 f"concatenate: array 0 has size {describe_shape(first.shape, first.format)} and array "
-                f"{number} {describe_shape(x.shape, x.format)}; all sizes but that of axis "
+                f"{number} {describe_shape(x.shape, x.format)}; all sizes except along axis "
                 f"{axis} must be equal."
             )
         if x.format is not None and format is not None and x.format != format:

@@ -57,8 +57,8 @@ def _refuse_empty(function: str, what: str, x: Aval, axes: tuple[int, ...]) -> N
     for axis in axes:
         if x.shape[axis] == 0:
             raise DimsError(
-                f"{function}: axis {axis} of an array of {describe_shape(x.shape, x.format)} is empty, and "
-                f"no numbers have no {what}; reduce axes that hold elements, or pad this one first."
+                f"{function}: axis {axis} of an array of {describe_shape(x.shape, x.format)} is empty, so "
+                f"it has no {what}; reduce axes that hold elements, or pad this one first."
             )
 
 

@@ -84,11 +84,12 @@ def test_while_a_trace_is_recorded(accelerating):
 
 def test_messages():
     with pytest.raises(
-        ArgumentError, match=r"^onehotencode: labels has 3, which is none of the 3 classes \[0, 1, 2\]"
+        ArgumentError,
+        match=r"^onehotencode: labels contains 3, which is not one of the 3 classes \[0, 1, 2\]",
     ):
         tj.onehotencode([0, 3], 1, 3)
     with pytest.raises(
-        ArgumentError, match=r"^onehotencode: labels has 'eel', which is none of the 2 classes"
+        ArgumentError, match=r"^onehotencode: labels contains 'eel', which is not one of the 2 classes"
     ):
         tj.onehotencode(["cat", "eel"], 1, ["cat", "dog"])
     with pytest.raises(
@@ -110,7 +111,9 @@ def test_messages():
         DimsError, match=r"^onehotdecode: axis='C' names axes by label, but the array of 2 is unform"
     ):
         tj.onehotdecode([0.1, 0.9], 2)
-    with pytest.raises(DimsError, match=r"^onehotencode: axis='X' is no label; expected a number or one of"):
+    with pytest.raises(
+        DimsError, match=r"^onehotencode: axis='X' is not a label; expected a number or one of"
+    ):
         tj.onehotencode([0], "X", 2)
     with pytest.raises(
         DimsError, match=r"^onehotencode: labels of 2\(C\) x 1\(B\) have an axis C of size 2; it must"

@@ -94,7 +94,7 @@ def test_compiled_writes_out_of_range_do_nothing(name):
 def test_reference_raises_out_of_range(name):
     arrays = [np.ones(3), np.array([0, 3]), np.ones(2)][: 3 if len(OPS[name].samples[0].shapes) == 3 else 2]
     with pytest.raises(
-        BoundsError, match=rf"{name}: index 3 is out of range for an axis of size 3; places are -3"
+        BoundsError, match=rf"{name}: index 3 is out of range for an axis of size 3; valid indices are -3"
     ):
         OPS[name].numpy(*arrays, axis=0)
 
@@ -328,11 +328,11 @@ X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
         (lambda: getitem(np.zeros(0), 0), BoundsError, "the axis is empty"),
         (lambda: getitem(X, (0, 0, 0)), BoundsError, "indexes 3 axes, but x .* has 2"),
         (lambda: getitem(X, (..., ...)), BoundsError, "two ellipses"),
-        (lambda: getitem(X, "C"), ArgumentError, "'C' is no index"),
-        (lambda: getitem(X, 1.5), ArgumentError, "1.5 is no index"),
-        (lambda: getitem(X, [0.5]), DTypeError, "an index array has the type float64"),
-        (lambda: getitem(X, True), ArgumentError, "a single boolean is no index"),
-        (lambda: getitem(X, slice(0.5)), ArgumentError, r"getitem: slice\(None, 0.5, None\) is no index"),
+        (lambda: getitem(X, "C"), ArgumentError, "'C' is not an index"),
+        (lambda: getitem(X, 1.5), ArgumentError, "1.5 is not an index"),
+        (lambda: getitem(X, [0.5]), DTypeError, "an index array has dtype float64"),
+        (lambda: getitem(X, True), ArgumentError, "a single boolean is not an index"),
+        (lambda: getitem(X, slice(0.5)), ArgumentError, r"getitem: slice\(None, 0.5, None\) is not an index"),
         (lambda: getitem(X, slice(None, None, 0)), ArgumentError, "cannot be zero"),
         (lambda: getitem(X, np.ones(3, bool)), BoundsError, "a mask of 3 does not fit x .* from axis 0 on"),
         (lambda: getitem(X, ([0, 1], [0, 1, 2])), DimsError, "sizes 2 and 3 do not broadcast"),
@@ -344,8 +344,8 @@ X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
         (lambda: setitem(X, 0, tj.dlarray(np.zeros(3), "T")), DimsError, r"is 3\(T\), but .* 3\(B\)"),
         (lambda: setitem(X, np.ones((2, 2), bool), 0), BoundsError, "setitem: a mask of 2x2"),
         (lambda: setitem(np.zeros(2, np.uint8), 0, 300), ArgumentError, r"300 does not fit x of .* \(0 to"),
-        (lambda: indexing.take(X, [0.5], 0), DTypeError, "take: index has the type float64"),
-        (lambda: indexing.take_along_axis(X, [0], 0), DimsError, "all sizes but that of axis 0"),
+        (lambda: indexing.take(X, [0.5], 0), DTypeError, "take: index has dtype float64"),
+        (lambda: indexing.take_along_axis(X, [0], 0), DimsError, "all sizes except along axis 0"),
     ],
 )  # fmt: skip
 def test_messages(call, error, words):
@@ -407,7 +407,9 @@ def test_scatter_add_sums_equal_places():
 
 def test_scatter_add_broadcasts_values_and_names_sizes_that_do_not():
     np.testing.assert_array_equal(tj.scatter_add(np.zeros(3), [0, 0], 1.5).tolist(), [3.0, 0.0, 0.0])
-    with pytest.raises(tj.DimsError, match=r"scatter_add: v has size 3, but the places have size 2"):
+    with pytest.raises(
+        tj.DimsError, match=r"scatter_add: v has size 3, but the indexed elements have size 2"
+    ):
         tj.scatter_add(np.zeros(4), [0, 1], np.ones(3))
     with pytest.raises(tj.BoundsError):
         tj.scatter_add(np.zeros(4), [4], 1.0)

@@ -447,7 +447,7 @@ def test_what_a_product_is_added_to_is_as_large_as_it():
             OPS["matmul_add"].infer(x, y, z)
         assert str(caught.value) == (
             f"matmul_add: z is {z.dtype} of size {z.shape[0]}x4, but the product that is added to it is float32 of "
-            "size 2x4; they must be alike. Use matmul and add, which broadcasts."
+            "size 2x4; sizes and dtypes must be equal. Use matmul and add, which broadcasts."
         )
 
 

@@ -379,7 +379,7 @@ Y = numbers(2, 3, format="BC")
         (lambda: movement.expand_dims(X, 0, "B"), DimsError, "'B' 2 times"),
         (lambda: movement.concatenate([]), ArgumentError, "concatenate: arrays must be a list"),
         (lambda: movement.concatenate(3), ArgumentError, "at least one array"),
-        (lambda: movement.concatenate([X, np.zeros((2, 4))]), DimsError, "all sizes but that of axis 0"),
+        (lambda: movement.concatenate([X, np.zeros((2, 4))]), DimsError, "all sizes except along axis 0"),
         (lambda: movement.concatenate([X, Y]), DimsError, "'CB' and 'BC'"),
         (lambda: movement.concatenate([1.0, 2.0]), DimsError, "a scalar has no axes"),
         (lambda: movement.stack([X, np.zeros((3, 2))]), DimsError, "all must have the same sizes"),

@@ -441,14 +441,13 @@ X = dlarray(np.zeros((2, 0, 3)), "SBC")
          "argmax: axis='SC' names 2 axes of an array of 2(S) x 0(B) x 3(C), but one is needed; give its "
          "number."),
         (lambda: reductions.max(X, "B"), DimsError,
-         "max: axis 1 of an array of 2(S) x 0(B) x 3(C) is empty, and no numbers have no maximum; reduce "
+         "max: axis 1 of an array of 2(S) x 0(B) x 3(C) is empty, so it has no maximum; reduce "
          "axes that hold elements, or pad this one first."),
         (lambda: reductions.argmin(X, "B"), DimsError,
-         "argmin: axis 1 of an array of 2(S) x 0(B) x 3(C) is empty, and no numbers have no minimum; reduce "
+         "argmin: axis 1 of an array of 2(S) x 0(B) x 3(C) is empty, so it has no minimum; reduce "
          "axes that hold elements, or pad this one first."),
         (lambda: reductions.argmax(X), DimsError,
-         "argmax: an array of 2(S) x 0(B) x 3(C) holds no elements and so no extremum; pass an array that "
-         "holds some."),
+         "argmax: an array of 2(S) x 0(B) x 3(C) is empty, so it has no extremum; pass at least one element."),
         (lambda: reductions.norm(np.ones(2), 3), ArgumentError,
          "norm: ord must be None, 1, 2, inf or 'fro', not 3."),
         (lambda: reductions.norm(np.ones(2), "nuc"), ArgumentError,
