@@ -174,7 +174,7 @@ class TestCollection:
         elif how == "evicted":
             fun(np.ones(4))
         else:
-            entry.refuse(tj.trace.Refusal("a test", None, "nothing"))
+            entry.refuse(tj.record.recorder.Refusal("a test", None, "nothing"))
             fun.check_every = 7  # forgets the call paths
             gone = gone[1:]
             fun._last_trace = None

@@ -302,7 +302,7 @@ class TestLimits:
     def test_a_decision_on_the_edge_of_rounding(self, monkeypatch):
         # As if the compiled sum were another one than NumPy's.
         monkeypatch.setattr(
-            replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(tj.guards.GuardFailed)
+            replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(tj.record.guards.GuardFailed)
         )
         accelerated = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else x)
         caught = [w for _ in range(13) for w in warned(accelerated, vector(1, 2))[1]]
@@ -619,7 +619,9 @@ class TestChecks:
 
 
 def test_arrays_of_strings_and_messages_have_places():
-    guard = tj.guards.Guard(None, tj.guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0)
+    guard = tj.record.guards.Guard(
+        None, tj.record.guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0
+    )
     assert str(guard) == "bool() at file.py:3 is True"
     several = guard._replace(outcome=np.ones(3), where=None)
     assert re.fullmatch(r"bool\(\) is 3 values", str(several))

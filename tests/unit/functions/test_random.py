@@ -378,10 +378,10 @@ def test_the_op_refuses_what_is_no_state(state):
     with pytest.raises(
         DimsError, match=re.escape("uniform32: the state of a generator is (key, position) in int64")
     ):
-        tj.trace.apply("uniform32", state, shape=(2,), offset=0, stream=0)
+        tj.record.recorder.apply("uniform32", state, shape=(2,), offset=0, stream=0)
 
 
 @pytest.mark.parametrize("u", [np.zeros((2, 2)), np.zeros(2, np.float32)])
 def test_the_op_refuses_what_is_no_vector(u):
     with pytest.raises(DimsError, match="permutation: expected a vector of float64 numbers, not 2"):
-        tj.trace.apply("permutation", u)
+        tj.record.recorder.apply("permutation", u)

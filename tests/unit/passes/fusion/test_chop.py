@@ -69,7 +69,7 @@ def test_a_longer_loop_needs_the_kernels_of_a_shorter_one():
 
 def test_pieces_have_the_sizes_allowed():
     for count in (97, 100, 119, 120, 121, 500, 1000):
-        with tj.trace.Recorder("chain") as recorder:
+        with tj.record.recorder.Recorder("chain") as recorder:
             x = recorder.input(tj.dlarray(np.ones(2)))
             for i in range(count):
                 x = tj.sin(x) if i % 7 else x * 0.3
