@@ -30,7 +30,7 @@ says is a miss, also where Python would find it equal; the general way decides t
 """
 
 from .executor import after, check_inputs, fits, launch
-from .machine import Words, call, half_at
+from .machine import Word, call, half_at
 from .state import (
     API,
     ARRAY_DATA,
@@ -98,10 +98,11 @@ from .state import (
     TUPLE_HEAD,
     TUPLE_TYPE,
     TURN,
+    WORD_BYTES,
 )
 
 
-def enter(_: Words, given: Words, count: Words) -> Words:
+def enter(_: Word, given: Word, count: Word) -> Word:
     """Run a program on the arguments of a call and on results that nobody uses; Python holds its lock (the GIL).
 
     It is called with the arguments, a frame, and if the trace reads more than its arguments, a tuple of these arrays.
@@ -137,7 +138,7 @@ def enter(_: Words, given: Words, count: Words) -> Words:
         launch(state)
         call(api[RESTORE_THREAD], thread)
         if state[GUARDED] != 0:
-            data = state[DATA] + 8 * state[INPUT_COUNT]
+            data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
             if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
                 status = MISSED
     made = frame
@@ -158,7 +159,7 @@ def enter(_: Words, given: Words, count: Words) -> Words:
     return made
 
 
-def take_apart(state: Words, given: Words, count: Words) -> Words:
+def take_apart(state: Word, given: Word, count: Word) -> Word:
     """Find the inputs, whose addresses begin what `state[OBJECTS]` points to; return the status (see enter)."""
     inputs = state[OBJECTS]
     taken = 0
@@ -178,7 +179,7 @@ def take_apart(state: Words, given: Words, count: Words) -> Words:
     return 0
 
 
-def match(state: Words, given: Words) -> Words:
+def match(state: Word, given: Word) -> Word:
     """Return whether the arguments of a call are as the pattern says; note the inputs among them."""
     api = state[API]
     inputs = state[OBJECTS]
@@ -265,7 +266,7 @@ def match(state: Words, given: Words) -> Words:
     return 1
 
 
-def is_text(api: Words, found: Words, known: Words) -> Words:
+def is_text(api: Word, found: Word, known: Word) -> Word:
     """Return whether an object, or 0 for none, is another, or a string of its characters."""
     if found == known:
         return 1
@@ -274,10 +275,10 @@ def is_text(api: Words, found: Words, known: Words) -> Words:
     return call(api[TEXT_COMPARE], found, known) & 0xFFFFFFFF == 0
 
 
-def check_results(state: Words, arrays: Words, results: Words) -> Words:
+def check_results(state: Word, arrays: Word, results: Word) -> Word:
     """Note the data of results that nobody uses; return 0, or the negative number of one that somebody may use."""
     api = state[API]
-    data = state[DATA] + 8 * state[INPUT_COUNT]
+    data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
     array_items = arrays[LIST_ITEMS]
     result_items = results[LIST_ITEMS]
     check = state[CHECKS]
@@ -290,8 +291,8 @@ def check_results(state: Words, arrays: Words, results: Words) -> Words:
             if result[OBJECT_TYPE] != state[LABELLED_TYPE]:
                 return -1 - i
             if (
-                half_at(result + 8 * OBJECT_REFERENCES) != 1
-                or half_at(array + 8 * OBJECT_REFERENCES) != 2
+                half_at(result + WORD_BYTES * OBJECT_REFERENCES) != 1
+                or half_at(array + WORD_BYTES * OBJECT_REFERENCES) != 2
                 or result[state[SLOT_DATA]] != array
                 or result[state[SLOT_FORMAT]] != state[RESULT_FORMATS][i]
                 or result[state[SLOT_VALUE]] != api[NONE]
@@ -305,7 +306,7 @@ def check_results(state: Words, arrays: Words, results: Words) -> Words:
     return 0
 
 
-def put_together(state: Words, results: Words) -> Words:
+def put_together(state: Word, results: Word) -> Word:
     """Return what the recipe makes of the results, or 0 if there is no memory for it."""
     api = state[API]
     stack = state[OBJECTS] + 8 * state[INPUT_COUNT]

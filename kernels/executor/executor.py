@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The executor: walks the table of a program. These are functions of words (machine.py)."""
+"""The executor: checks the inputs of a program and launches its rows (int64 functions, machine.py)."""
 
-from .machine import Words, call, call_kernel, half_at, read_control, set_control
+from .machine import Word, call, call_kernel, half_at, read_control, set_control
 from .state import (
     ALIGNED,
     ARGUMENTS,
@@ -12,6 +12,10 @@ from .state import (
     ARRAY_SHAPE,
     ARRAY_STRIDES,
     ARRAY_TYPE,
+    CHECK_AXES,
+    CHECK_CONTIGUOUS,
+    CHECK_DTYPE,
+    CHECK_SIZES,
     CHECKS,
     CONTIGUOUS_AND_ALIGNED,
     DATA,
@@ -20,30 +24,38 @@ from .state import (
     INPUT_COUNT,
     OBJECT_TYPE,
     OUTPUT_COUNT,
+    PATCH_ARGUMENT,
+    PATCH_BYTES,
     PATCH_COUNT,
+    PATCH_DATA,
+    PATCH_WORDS,
     PATCHES,
     POOL,
+    ROW_ARGUMENTS,
     ROW_COUNT,
+    ROW_KERNEL,
+    ROW_LENGTH,
+    ROW_PARTS,
     ROW_WORDS,
     ROWS,
     RUN_PARTS,
     TUPLE_HEAD,
+    WORD_BYTES,
 )
 
 
-def run(state: Words, inputs: Words, outputs: Words) -> Words:
+def run(state: Word, inputs: Word, outputs: Word) -> Word:
     """Check the inputs, fill in the addresses of this call's arrays, and launch every row.
 
     `inputs` and `outputs` are the addresses of tuples of NumPy arrays, which the caller keeps alive. The state
-    is a list of words (state.py): the addresses of tables and their lengths, the address of NumPy's array type,
-    whether denormal numbers count as 0 while the program runs, and the addresses of a pool of threads, or 0, and of
-    threads.run_parts.
+    (state.py) has the addresses of tables and their lengths, the address of NumPy's array type, whether denormal
+    numbers count as 0 while the program runs, and the addresses of a pool of threads, or 0, and of threads.run_parts.
 
-    Returns 0, or the number of the first input, counted from 1, that is not as its check says; nothing has run then.
+    Returns 0, or the number of the first input, counted from 1, that fails its check; then nothing has run.
     """
     status = check_inputs(state, inputs + state[TUPLE_HEAD])
     if status == 0:
-        data = state[DATA] + 8 * state[INPUT_COUNT]
+        data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
         items = outputs + state[TUPLE_HEAD]
         for i in range(state[OUTPUT_COUNT]):
             data[i] = items[i][ARRAY_DATA]
@@ -51,14 +63,11 @@ def run(state: Words, inputs: Words, outputs: Words) -> Words:
     return status
 
 
-def check_inputs(state: Words, items: Words) -> Words:
-    """Note the data of input arrays, given the address of their addresses; return the status (see run).
-
-    The checks are one after the other. A number, whose data is known already, has 0 instead of a dtype.
-    """
+def check_inputs(state: Word, items: Word) -> Word:
+    """Check input arrays and note their data, given the address of their addresses; return the status (see run)."""
     check = state[CHECKS]
     for i in range(state[INPUT_COUNT]):
-        if check[0] != 0:
+        if check[CHECK_DTYPE] != 0:
             array = items[i]
             if not fits(state, array, check, CONTIGUOUS_AND_ALIGNED):
                 return i + 1
@@ -67,62 +76,55 @@ def check_inputs(state: Words, items: Words) -> Words:
     return 0
 
 
-def after(check: Words) -> Words:
+def after(check: Word) -> Word:
     """Return the address of the next check."""
-    return check + 8 * (3 + 2 * check[1])
+    return check + WORD_BYTES * (CHECK_SIZES + 2 * check[CHECK_AXES])
 
 
-def fits(state: Words, array: Words, check: Words, flags: Words) -> Words:
-    """Return whether an object is an array as its check says; one that has to be contiguous has these flags too.
-
-    A check is (address of the dtype, axes, whether it has to be contiguous, sizes..., strides in bytes...).
-    """
-    axes = check[1]
+def fits(state: Word, array: Word, check: Word, flags: Word) -> Word:
+    """Return whether an object is an array that passes its check; one that has to be contiguous needs these flags."""
+    axes = check[CHECK_AXES]
     if (
         array[OBJECT_TYPE] != state[ARRAY_TYPE]
-        or array[ARRAY_DTYPE] != check[0]
-        or half_at(array + 8 * ARRAY_NDIM) != axes
+        or array[ARRAY_DTYPE] != check[CHECK_DTYPE]
+        or half_at(array + WORD_BYTES * ARRAY_NDIM) != axes
     ):
         return 0
     shape = array[ARRAY_SHAPE]
     for axis in range(axes):
-        if shape[axis] != check[3 + axis]:
+        if shape[axis] != check[CHECK_SIZES + axis]:
             return 0
-    found = half_at(array + 8 * ARRAY_FLAGS)
-    if check[2] != 0:
-        return found & flags == flags
-    if found & ALIGNED == 0:
+    array_flags = half_at(array + WORD_BYTES * ARRAY_FLAGS)
+    if check[CHECK_CONTIGUOUS] != 0:
+        return array_flags & flags == flags
+    if array_flags & ALIGNED == 0:
         return 0
     strides = array[ARRAY_STRIDES]
     for axis in range(axes):
-        if strides[axis] != check[3 + axes + axis]:
+        if strides[axis] != check[CHECK_SIZES + axes + axis]:
             return 0
     return 1
 
 
-def launch(state: Words) -> None:
-    """Fill in addresses and launch every row.
-
-    A patch is (place among the arguments, number among the data of inputs and outputs, bytes to add). A row is
-    (kernel address, place of its arguments, parts, rows of each part): 1 part, or as many from this row on that may
-    run at the same time.
-    """
+def launch(state: Word) -> None:
+    """Fill in the addresses of inputs and outputs, and launch every row."""
     arguments = state[ARGUMENTS]
-    patches = state[PATCHES]
+    patch = state[PATCHES]
     data = state[DATA]
-    for i in range(state[PATCH_COUNT]):
-        arguments[patches[3 * i]] = data[patches[3 * i + 1]] + patches[3 * i + 2]
+    for _ in range(state[PATCH_COUNT]):
+        arguments[patch[PATCH_ARGUMENT]] = data[patch[PATCH_DATA]] + patch[PATCH_BYTES]
+        patch += WORD_BYTES * PATCH_WORDS
     control = read_control()
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
     i = 0
     while i < state[ROW_COUNT]:
-        row = state[ROWS] + 8 * ROW_WORDS * i
-        if row[2] == 1 or state[POOL] == 0:
-            call_kernel(row[0], arguments + 8 * row[1])
+        row = state[ROWS] + WORD_BYTES * ROW_WORDS * i
+        if row[ROW_PARTS] == 1 or state[POOL] == 0:
+            call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
             i += 1
         else:
             call(state[RUN_PARTS], state[POOL], row, arguments)
-            i += row[2] * row[3]
+            i += row[ROW_PARTS] * row[ROW_LENGTH]
     if state[FLUSH] != 0:
         set_control(control)

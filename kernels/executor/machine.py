@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 from .state import HAS_CONTROL_REGISTER, HAS_THREADS
 
-Words = Any
-"""What mypy sees of a word: it can be an address too."""
+Word = Any
+"""A word for mypy: an integer of 64 bits, or an address."""
 
 
 class Text:

@@ -1,35 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Words that the executor, its threads and those who call them agree on; importing this imports no compiler."""
+"""The layout of what the executor reads and writes: a program's state, its tables, Python's objects, a pool of threads.
+
+All offsets and lengths count words of 64 bits. Importing this imports no compiler.
+"""
 
 import os
 import platform
 
 HAS_THREADS = os.name == "posix"
+WORD_BYTES = 8
 
 # Bits of the control register of SSE: results that are denormal become 0 (bit 15), so do operands (bit 6).
 FLUSH_TO_ZERO = 0x8040
 HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 
-# Where CPython and NumPy keep what is read of an object, in words from its start. Every object begins with so many
-# bytes in builds of 64 bits that have the GIL and do not list all objects for debugging.
-OBJECT_BYTES = 16
+# Fields of the objects of CPython and NumPy.
+OBJECT_BYTES = (
+    16  # the head of every object, in builds of 64 bits with the GIL and without lists for debugging
+)
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
-LIST_ITEMS = 3  # the address of its items; those of a tuple follow its head, which has TUPLE_HEAD bytes
+LIST_ITEMS = 3  # the address of the items; those of a tuple follow its head of TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
 CONTIGUOUS_AND_ALIGNED, ALIGNED, OWNED_AND_WRITEABLE = 0x101, 0x100, 0x404
 
-# Words of the state of a program.
+# Fields of the state of a program.
 (
     ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, INPUT_COUNT, OUTPUT_COUNT, DATA, ARRAY_TYPE, FLUSH,
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API, SCRATCH,
 ) = range(32)  # fmt: skip
-STATE_WORDS = SCRATCH + 3
+SCRATCH_WORDS = 3
+STATE_WORDS = SCRATCH + SCRATCH_WORDS
+
+# A row of a program: the kernel, the place of its arguments in the table of arguments, and how many rows from this
+# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself.
+ROW_KERNEL, ROW_ARGUMENTS, ROW_PARTS, ROW_LENGTH = range(4)
 ROW_WORDS = 4
 
-# Words of what Python gives: its functions, by their names in C, its types and None.
+# A patch: data[PATCH_DATA] + PATCH_BYTES becomes argument PATCH_ARGUMENT; the data are those of inputs and outputs.
+PATCH_ARGUMENT, PATCH_DATA, PATCH_BYTES = range(3)
+PATCH_WORDS = 3
+
+# A check of an array: its dtype (0: no array, its data is noted already), its number of axes, whether it has to be
+# contiguous, then the size of each axis and its stride in bytes.
+CHECK_DTYPE, CHECK_AXES, CHECK_CONTIGUOUS, CHECK_SIZES = range(4)
+
+# Python's functions, by their names in C, its types and None.
 API_FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyDict_Next", "PyUnicode_Compare",
     "PyLong_AsLongLongAndOverflow", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_SetItem",
@@ -41,14 +59,14 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
     TUPLE_TYPE, LIST_TYPE, DICT_TYPE, FLOAT_TYPE, INT_TYPE, TEXT_TYPE, NONE,
 ) = range(18)  # fmt: skip
 
-# What a pattern is made of, and a recipe (Note [patterns] in entry.py).
+# Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
     IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_FLOAT, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
 ) = range(10)  # fmt: skip
 PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
-MISSED = 1 << 62  # a status: the arguments are of another kind, or the guard does not hold
+MISSED = 1 << 62  # a status: the arguments do not fit the pattern, or the guard does not hold
 
-# Words of a pool; what changes often, and the lock and the condition of the system, have cache lines of their own.
+# Fields of a pool; those that change often, the lock and the condition have cache lines of their own.
 (
     TICKET, DONE, OWNER, SLEEPERS, STOP, LAUNCH_ROWS, LAUNCH_ARGUMENTS, LAUNCH_CONTROL, RESUME_NS, ALONE_NS, MUTEX,
     CONDITION,

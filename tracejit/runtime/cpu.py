@@ -160,7 +160,7 @@ class CpuExecutable:
         state[words.ROWS] = table.rows.ctypes.data
         state[words.ROW_COUNT] = len(program.rows)
         state[words.PATCHES] = table.patches.ctypes.data
-        state[words.PATCH_COUNT] = len(table.patches) // 3
+        state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
         state[words.INPUT_COUNT] = len(program.inputs)
         state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
