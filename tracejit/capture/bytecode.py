@@ -1,89 +1,100 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a Python function can read besides what it computes, found in its byte code.
+"""The names, attributes and items that a Python function can read, from its byte code.
 
-A chain is a root, which is a global name, a module that is imported inside, or a variable that has its value when the
-function starts (a parameter, or a name of an enclosing function), and the attributes and constant subscripts that
-follow it: ``self.layers[0].w``. For each chain it matters how far its value goes: where it is passed on,
-iterated over or computed with, all of it is read; where it is only called, written to or appended to, nothing of
-it but the way there. Where in doubt it is read: a chain too many costs a comparison.
+An access path is a root and the attributes and constant subscripts that follow it: ``self.layers[0].w``. The root is a
+global name, a module that is imported inside the function, or a variable that has its value when the function starts:
+a parameter, or a name of an enclosing function. Each use of a path says how much of its value matters. A value that is
+passed on, iterated over or computed with is read as a whole. Of a value that is only called, written to or appended
+to, only the path to it is read. In doubt a path counts as read: a needless path costs one comparison in a replay.
 
-Note [chains]
-One pass over the instructions with a stack of what is known, in the order in which they stand. Jumps empty the
-stack, whose chains are then read. What an unknown instruction does is taken from its effect on the height
-of the stack: what it may have popped is read, and what it may have pushed is unknown. Attributes of something unknown
-(``for layer in self.layers: layer.w``) are collected as names.
+Note [access paths]
+The scanner interprets the instructions once, in the order in which they stand, with a stack of what is known of each
+value. A jump empties the stack, and the paths on it count as read. An unknown instruction is described by its effect
+on the height of the stack: what it may pop is read, and what it may push is untracked. Attributes of untracked values
+(``for layer in self.layers: layer.w``) are collected as bare names.
 """
 
 import dis
 import re
 import sys
 import types
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 READ, TOUCH, WRITE = "read", "touch", "write"
 
-# Methods of builtin containers that change them and tell nothing of what is in them.
+# Methods of builtin containers that change them and return nothing of their contents.
 WRITERS = frozenset(
     {"append", "appendleft", "add", "extend", "extendleft", "insert", "update", "clear", "discard"}
 )
 
 
-class Chain(NamedTuple):
-    """A root and the steps from it: ("attr", name) or ("item", constant)."""
+class AccessPath(NamedTuple):
+    """A root and the steps from it.
 
-    kind: str  # "global", "module" or "local"
+    scope       of the root: "global", "module" or "local"
+    name        of the root
+    steps       ("attr", name) or ("item", constant)
+    """
+
+    scope: str
     name: str
     steps: tuple[tuple[str, Any], ...] = ()
 
-    def then(self, kind: str, name: Any) -> "Chain":
+    def then(self, kind: str, name: Any) -> "AccessPath":
         return self._replace(steps=(*self.steps, (kind, name)))
 
 
 class Use(NamedTuple):
-    """A chain and what is done with its value.
+    """An access path and what is done with its value.
 
-    how         "read"; "touch": nothing of it is read but the way there; "write": its last step is assigned to, or
-                read for that alone
-    place       from where to where the expression reaches that does it
+    how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to, or read
+                for that assignment only
+    line        of the instruction
+    place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison
-    is_index    whether it is indexed by something that is no constant and no slice
-    callee      what it is an argument of, if a chain leads to that
+    callee      the path of the function that it is an argument of
+    is_index    whether it is indexed by something that is neither a constant nor a slice
     """
 
-    chain: Chain
+    path: AccessPath
     how: str
     line: int
     place: Any
     operator: bool = False
-    callee: Chain | None = None
+    callee: AccessPath | None = None
     is_index: bool = False
 
 
 class Reads(NamedTuple):
     """What the code of one function can read.
 
-    `names` are attributes of values that no chain leads to. `free` tells for each name of an enclosing function whether
-    it is read, by this function or those inside it, or only written. `is_dynamic`: attributes may be read by names
-    that are computed. `decides`: something unknown is compared, counted by, or made a whole number; `takes`: it is
-    made a number of Python's, which is not told from others.
+    uses        of access paths
+    names       attributes of untracked values
+    free        READ or WRITE for each name of an enclosing function that is used here or in a nested function
+    is_dynamic  whether attributes may be read by computed names
+    branches_on_untracked
+                whether an untracked value is compared, tested, used as a subscript or truncated to an integer
+    extracts_untracked
+                whether an untracked value is converted to a Python float, or by item() or tolist()
     """
 
     uses: tuple[Use, ...]
     names: frozenset[str]
     free: dict[str, str]
     is_dynamic: bool
-    decides: bool
-    takes: bool
+    branches_on_untracked: bool
+    extracts_untracked: bool
 
 
 class _Constant(NamedTuple):
     value: Any
 
 
+# Stack entries besides AccessPath and _Constant; None is a value of which nothing matters.
 _SLICE = object()
-_DERIVED = object()  # taken of, or given by, something unknown
-
+_UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
 
 _DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter"})
 _BY_TEXT = frozenset({"globals", "eval", "exec"})
@@ -92,319 +103,415 @@ _IGNORED = frozenset({
     "RESUME", "NOP", "CACHE", "PRECALL", "KW_NAMES", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
     "NOT_TAKEN", "RETURN_GENERATOR", "SETUP_ANNOTATIONS",
 })  # fmt: skip
-_POPS = frozenset({"STORE_NAME", "RETURN_VALUE", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE",
-                   "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE"})  # fmt: skip
 _ENDS = frozenset(
     {"RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "JUMP_FORWARD", "JUMP_BACKWARD"}
 )
-_WHOLE_NUMBERS = frozenset(Chain("global", name) for name in ("int", "round", "bool", "hash"))
-_FLOATS = frozenset({Chain("global", "float")})
-_TELLS_NO_VALUE = frozenset(
-    Chain("global", name) for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
+_TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", "bool", "hash"))
+_TO_FLOAT = AccessPath("global", "float")
+_IGNORE_CONTENTS = frozenset(
+    AccessPath("global", name)
+    for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
 )
 _OPERATORS = ("BINARY_OP", "UNARY_", "COMPARE_OP")
-_LOCALS = ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
-_LOCAL_PAIRS = ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
 _INDEX_TYPES = (int, str, bool, float, bytes, tuple, type(None))
+_WRITER_STEPS = frozenset(("attr", name) for name in WRITERS)
+_HAS_VARARGS, _HAS_KEYWORDS = 4, 8  # flags of code
 
 
 @lru_cache(maxsize=4096)
 def reads_of(code: types.CodeType) -> Reads:
     """Return what the function of `code` can read."""
-    scan = _Scan(code)
-    scan.run()
-    free = dict.fromkeys(code.co_freevars, WRITE)
-    for use in scan.uses:
-        if use.chain.name in free and (use.chain.steps or use.how != WRITE) and use.chain.kind == "local":
-            free[use.chain.name] = READ
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            free.update(
-                (name, READ) for name, how in reads_of(constant).free.items() if how == READ and name in free
-            )
-    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scan.matches
-    names = scan.names
+    scanner = _Scanner(code)
+    scanner.run()
+    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scanner.matches_classes
+    names = scanner.names
     if is_dynamic:
         names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
     if not _BY_TEXT.isdisjoint(code.co_names):
         words = {word for text in code.co_consts if isinstance(text, str) for word in _WORD.findall(text)}
-        place = (code.co_firstlineno, None, None, None)
-        scan.uses += [Use(Chain("global", word), READ, code.co_firstlineno, place) for word in sorted(words)]
-    once: dict[Any, Use] = {}
-    for use in scan.uses:
-        computed = use.operator or use.is_index or use.callee is not None  # of these each counts
-        once.setdefault((use.chain, use.how, computed and (use.place, use.callee, use.is_index)), use)
-    return Reads(tuple(once.values()), frozenset(names), free, is_dynamic, scan.decides, scan.takes)
+        line, place = code.co_firstlineno, (code.co_firstlineno, None, None, None)
+        scanner.uses += [Use(AccessPath("global", word), READ, line, place) for word in sorted(words)]
+    return Reads(
+        _without_duplicates(scanner.uses),
+        frozenset(names),
+        _free_variables(code, scanner.uses),
+        is_dynamic,
+        scanner.branches_on_untracked,
+        scanner.extracts_untracked,
+    )
 
 
-class _Scan:
+def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:
+    """Return READ or WRITE for each name of an enclosing function, by this function and those nested in it."""
+    free = dict.fromkeys(code.co_freevars, WRITE)
+    for path, how, *_ in uses:
+        if path.name in free and (path.steps or how != WRITE) and path.scope == "local":
+            free[path.name] = READ
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            nested = reads_of(constant).free
+            free.update((name, READ) for name, how in nested.items() if how == READ and name in free)
+    return free
+
+
+def _without_duplicates(uses: list[Use]) -> tuple[Use, ...]:
+    """Return the first of the uses that say the same; uses in a computation differ by their places."""
+    unique: dict[Any, Use] = {}
+    for use in uses:
+        is_computed = use.operator or use.is_index or use.callee is not None
+        unique.setdefault((use.path, use.how, is_computed and (use.place, use.callee, use.is_index)), use)
+    return tuple(unique.values())
+
+
+class _Scanner:
+    """The interpreter of Note [access paths]: a method ``visit_...`` for each opcode."""
+
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code
         self.uses: list[Use] = []
         self.names: set[str] = set()
-        self.stack: list[Any] = []
+        self.branches_on_untracked = False
+        self.extracts_untracked = False
+        self.matches_classes = False  # by the attributes that __match_args__ names
+        self._stack: list[Any] = []
         count = code.co_argcount + code.co_kwonlyargcount
-        count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        self.given = {*code.co_varnames[:count], *code.co_freevars}
-        self.targets: set[int] = set()  # places in the list that a jump leads to
-        self.instructions: list[dis.Instruction] = []
+        count += bool(code.co_flags & _HAS_VARARGS) + bool(code.co_flags & _HAS_KEYWORDS)
+        self._given = {*code.co_varnames[:count], *code.co_freevars}  # variables with a value at the start
+        self._instructions: list[dis.Instruction] = []
+        self._jump_targets: set[int] = set()  # positions in that list
         for instruction in dis.get_instructions(code):
             if instruction.is_jump_target:
-                self.targets.add(len(self.instructions))
+                self._jump_targets.add(len(self._instructions))
             if instruction.opname not in _IGNORED:
-                self.instructions.append(instruction)
-        self.line = code.co_firstlineno
-        self.place: Any = None
-        self.operator = False
-        self.callee: Chain | None = None
-        self.is_index = False
-        # A variable that one instruction assigns stands for what it was assigned.
-        assigned = [name for i in self.instructions for name in _assigned(i)]
-        self.once = {name for name in assigned if assigned.count(name) == 1} - self.given
-        self.rebound = {i.argval for i in self.instructions if i.opname == "STORE_GLOBAL"} | (
-            self.given & {*assigned}
-        )
-        self.aliases: dict[str, Any] = {}
-        self.assigned: set[Chain] = set()  # before anything else could happen
-        self.is_straight = True
-        self.decides = False
-        self.takes = False
-        self.last = ""
-        self.matches = False
+                self._instructions.append(instruction)
+        # Of the instruction that is interpreted.
+        self._at = 0
+        self._line = code.co_firstlineno
+        self._place: Any = None
+        self._is_operator = False
+        self._callee: AccessPath | None = None
+        self._is_index = False
+        # A variable that exactly one instruction assigns stands for the path that it was assigned.
+        assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
+        self._assigned_once = {name for name in assigned if assigned.count(name) == 1} - self._given
+        globals_ = {step.argval for step in self._instructions if step.opname == "STORE_GLOBAL"}
+        self._rebound = globals_ | (self._given & {*assigned})
+        self._aliases: dict[str, Any] = {}
+        # Paths that this function assigns before anything else can have happened to them.
+        self._own: set[AccessPath] = set()
+        self._is_straight = True  # no jump, and no target of one, so far
 
     def run(self) -> None:
-        for at, instruction in enumerate(self.instructions):
-            if at in self.targets:
-                self.empty()
-                self.is_straight = False
+        for at, instruction in enumerate(self._instructions):
+            name = instruction.opname
+            if at in self._jump_targets:
+                self._empty()
+                self._is_straight = False
             positions = instruction.positions
             if positions is not None and positions.lineno is not None:
-                self.line = positions.lineno
-            self.place = positions and tuple(positions)
-            self.operator = instruction.opname.startswith(_OPERATORS) and instruction.argrepr != "[]"
-            self.step(at, instruction)
-            self.operator = False
-            if instruction.opname in _ENDS:
-                self.empty()
-            if "JUMP" in instruction.opname:
-                self.is_straight = False
-            self.last = instruction.opname
-            self.matches |= instruction.opname == "MATCH_CLASS"  # by the names in __match_args__
-        self.empty()
+                self._line = positions.lineno
+            self._place = positions and tuple(positions)
+            self._at = at
+            self._is_operator = name.startswith(_OPERATORS) and instruction.argrepr != "[]"
+            _VISITORS.get(name, _Scanner.visit_unknown)(self, instruction)
+            self._is_operator = False
+            if name in _ENDS:
+                self._empty()
+            if "JUMP" in name:
+                self._is_straight = False
+            self.matches_classes |= name == "MATCH_CLASS"
+        self._empty()
 
-    def use(self, entry: Any, how: str = READ) -> None:
-        if type(entry) is Chain:
+    def _use(self, entry: Any, how: str = READ) -> None:
+        if type(entry) is AccessPath:
             for count in range(len(entry.steps) + 1):
-                if entry._replace(steps=entry.steps[:count]) in self.assigned:  # by this function itself
+                if entry._replace(steps=entry.steps[:count]) in self._own:
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
                     return
-            self.uses.append(
-                Use(entry, how, self.line, self.place, self.operator, self.callee, self.is_index)
-            )
+            use = Use(entry, how, self._line, self._place, self._is_operator, self._callee, self._is_index)
+            self.uses.append(use)
 
-    def empty(self) -> None:
-        for entry in self.stack:
-            self.use(entry)
-        self.stack.clear()
+    def _empty(self) -> None:
+        for entry in self._stack:
+            self._use(entry)
+        self._stack.clear()
 
-    def pop(self, how: str | None = READ) -> Any:
-        entry = self.stack.pop() if self.stack else None
-        if how is not None:
-            self.use(entry, how)
+    def _take(self) -> Any:
+        """Pop an entry that the instruction itself does not read."""
+        return self._stack.pop() if self._stack else None
+
+    def _pop(self, how: str = READ) -> Any:
+        entry = self._take()
+        self._use(entry, how)
         return entry
 
-    def push(self, *entries: Any) -> None:
-        self.stack.extend(entries)
+    def _push(self, *entries: Any) -> None:
+        self._stack.extend(entries)
 
-    def variable(self, name: str) -> Any:
-        return Chain("local", name) if name in self.given else self.aliases.get(name)
+    def _variable(self, name: str) -> Any:
+        return AccessPath("local", name) if name in self._given else self._aliases.get(name)
 
-    def step(self, at: int, instruction: dis.Instruction) -> None:
-        name, arg = instruction.opname, instruction.arg or 0
-        value: Any = instruction.argval
-        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            self.push(_Constant(value))
-        elif name in _LOCALS:
-            self.push(self.variable(value))
-        elif name in _LOCAL_PAIRS:
-            self.push(*map(self.variable, value))
-        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-            if name == "LOAD_FROM_DICT_OR_DEREF":
-                self.pop()
-            self.push(self.variable(value))
-        elif name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-            if name == "LOAD_FROM_DICT_OR_GLOBALS":
-                self.pop()
-            self.push(Chain("global", value))
-            if name == "LOAD_GLOBAL" and arg & 1:
-                self.push(None)
-                if instruction.argrepr.startswith("NULL"):  # below it, so that attributes can follow
-                    self.stack[-2:] = self.stack[:-3:-1]
-        elif name in ("PUSH_NULL", "LOAD_CLOSURE", "LOAD_FAST_AND_CLEAR"):
-            self.push(None)
-        elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            self.push(self.attribute(self.pop(None), value))
-            if name == "LOAD_METHOD" or "NULL|self" in instruction.argrepr:
-                self.push(None)
-        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and instruction.argrepr == "[]"):
-            self.subscript()
-        elif name == "BINARY_OP" and instruction.argrepr.endswith("="):
-            self.augmented(at)
-        elif name == "BUILD_SLICE":
-            for _ in range(arg):
-                self.pop()
-            self.push(_SLICE)
-        elif name in ("IS_OP", "COMPARE_OP", "CONTAINS_OP"):
-            how = TOUCH if name == "IS_OP" else READ
-            self.decides |= name != "IS_OP" and _DERIVED in self.stack[-2:]
-            self.pop(how)
-            self.pop(how)
-            self.push(None)
-        elif (name.startswith("POP_JUMP") and "NONE" in name) or name == "POP_TOP":
-            self.pop(TOUCH)
-        elif name in _POPS:
-            self.decides |= name.startswith("POP_JUMP") and self.stack[-1:] == [_DERIVED]
-            self.pop()
-        elif name == "STORE_FAST":
-            self.store(value)
-        elif name == "STORE_FAST_STORE_FAST":
-            self.store(value[0])
-            self.store(value[1])
-        elif name == "STORE_FAST_LOAD_FAST":
-            self.store(value[0])
-            self.push(self.variable(value[1]))
-        elif name == "STORE_GLOBAL":
-            self.pop()
-            self.write(Chain("global", value))
-        elif name == "STORE_DEREF":
-            self.pop()
-            if value in self.given:
-                self.write(Chain("local", value))
-        elif name == "STORE_ATTR":
-            base = self.pop(TOUCH)
-            self.pop()
-            if type(base) is Chain:
-                self.write(base.then("attr", value))
-        elif name in ("STORE_SUBSCR", "DELETE_SUBSCR"):
-            self.pop()
-            self.pop(TOUCH)
-            if name == "STORE_SUBSCR":
-                self.pop()
-        elif name == "COPY":
-            self.push(self.stack[-arg] if len(self.stack) >= arg else None)
-        elif name == "SWAP":
-            if len(self.stack) >= arg:
-                self.stack[-1], self.stack[-arg] = self.stack[-arg], self.stack[-1]
-            else:
-                self.empty()
-        elif name in ("CALL", "CALL_KW", "CALL_FUNCTION_EX"):
-            self.call(at, name, arg)
-        elif name == "IMPORT_NAME":
-            self.pop()
-            self.pop()
-            self.push(Chain("module", value if _is_from(self.instructions, at) else value.partition(".")[0]))
-        elif name == "IMPORT_FROM":
-            base = self.stack[-1] if self.stack else None
-            self.push(self.attribute(base, value))
+    def _next_is(self, opname: str) -> bool:
+        following = self._instructions[self._at + 1 : self._at + 2]
+        return any(instruction.opname == opname for instruction in following)
+
+    # Constants and variables
+
+    def visit_load_const(self, instruction: dis.Instruction) -> None:
+        self._push(_Constant(instruction.argval))
+
+    visit_load_small_int = visit_load_const
+
+    def visit_load_fast(self, instruction: dis.Instruction) -> None:
+        self._push(self._variable(instruction.argval))
+
+    visit_load_fast_check = visit_load_fast_borrow = visit_load_fast
+    visit_load_deref = visit_load_classderef = visit_load_fast
+
+    def visit_load_fast_load_fast(self, instruction: dis.Instruction) -> None:
+        self._push(*map(self._variable, instruction.argval))
+
+    visit_load_fast_borrow_load_fast_borrow = visit_load_fast_load_fast
+
+    def visit_load_from_dict_or_deref(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self.visit_load_deref(instruction)
+
+    def visit_load_global(self, instruction: dis.Instruction) -> None:
+        self.visit_load_name(instruction)
+        if (instruction.arg or 0) & 1:
+            self._push(None)
+            if instruction.argrepr.startswith("NULL"):  # below the function, so that attributes can follow
+                self._stack[-2:] = self._stack[:-3:-1]
+
+    def visit_load_name(self, instruction: dis.Instruction) -> None:
+        self._push(AccessPath("global", instruction.argval))
+
+    def visit_load_from_dict_or_globals(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self.visit_load_name(instruction)
+
+    def visit_push_null(self, instruction: dis.Instruction) -> None:
+        self._push(None)
+
+    visit_load_closure = visit_load_fast_and_clear = visit_push_null
+
+    def visit_store_fast(self, instruction: dis.Instruction) -> None:
+        self._store(instruction.argval)
+
+    def visit_store_fast_store_fast(self, instruction: dis.Instruction) -> None:
+        for name in instruction.argval:
+            self._store(name)
+
+    def visit_store_fast_load_fast(self, instruction: dis.Instruction) -> None:
+        stored, loaded = instruction.argval
+        self._store(stored)
+        self._push(self._variable(loaded))
+
+    def visit_store_global(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self._write(AccessPath("global", instruction.argval))
+
+    def visit_store_deref(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        if instruction.argval in self._given:
+            self._write(AccessPath("local", instruction.argval))
+
+    def _store(self, name: str) -> None:
+        entry = self._take()
+        if name in self._assigned_once and type(entry) is AccessPath:
+            self._aliases[name] = entry
         else:
-            self.unknown(instruction)
+            self._use(entry)
+        if name in self._given:
+            # The parameter has another value from here on, or had it in the last round of a loop.
+            self._use(AccessPath("local", name), READ)
 
-    def write(self, target: Chain) -> None:
+    def _write(self, target: AccessPath) -> None:
         size = len(target.steps)
-        known = [*(use.chain for use in self.uses), *self.aliases.values(), *self.stack]
-        was_met = any(
-            type(chain) is Chain and chain._replace(steps=chain.steps[:size]) == target for chain in known
+        paths = [*(use.path for use in self.uses), *self._aliases.values(), *self._stack]
+        was_used = any(
+            type(path) is AccessPath and path._replace(steps=path.steps[:size]) == target for path in paths
         )
-        self.use(target, WRITE)
-        if self.is_straight and not was_met:
-            self.assigned.add(target)
+        self._use(target, WRITE)
+        if self._is_straight and not was_used:
+            self._own.add(target)
 
-    def attribute(self, base: Any, name: str) -> Any:
-        if type(base) is Chain:
-            if base.name in self.rebound:
+    # Attributes, items and modules
+
+    def visit_load_attr(self, instruction: dis.Instruction) -> None:
+        self._push(self._attribute(self._take(), instruction.argval))
+        if "NULL|self" in instruction.argrepr:
+            self._push(None)
+
+    def visit_load_method(self, instruction: dis.Instruction) -> None:
+        self._push(self._attribute(self._take(), instruction.argval), None)
+
+    def visit_store_attr(self, instruction: dis.Instruction) -> None:
+        owner = self._pop(TOUCH)
+        self._pop()
+        if type(owner) is AccessPath:
+            self._write(owner.then("attr", instruction.argval))
+
+    def visit_binary_subscr(self, instruction: dis.Instruction) -> None:
+        key = self._pop()
+        self.branches_on_untracked |= key is _UNTRACKED
+        owner = self._take()
+        if type(owner) is AccessPath and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
+            self._push(owner.then("item", key.value))
+        else:
+            self._is_index = key is not _SLICE
+            self._use(owner)
+            self._is_index = False
+            self._push(_UNTRACKED)
+
+    def visit_store_subscr(self, instruction: dis.Instruction) -> None:
+        self.visit_delete_subscr(instruction)
+        self._pop()
+
+    def visit_delete_subscr(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self._pop(TOUCH)
+
+    def visit_build_slice(self, instruction: dis.Instruction) -> None:
+        for _ in range(instruction.arg or 0):
+            self._pop()
+        self._push(_SLICE)
+
+    def visit_import_name(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        self._pop()
+        name: str = instruction.argval
+        self._push(AccessPath("module", name if self._next_is("IMPORT_FROM") else name.partition(".")[0]))
+
+    def visit_import_from(self, instruction: dis.Instruction) -> None:
+        module = self._stack[-1] if self._stack else None
+        self._push(self._attribute(module, instruction.argval))
+
+    def _attribute(self, owner: Any, name: str) -> Any:
+        if type(owner) is AccessPath:
+            if owner.name in self._rebound:
                 self.names.add(name)
-            return base.then("attr", name)
+            return owner.then("attr", name)
         self.names.add(name)
-        self.takes |= name in {"item", "tolist"}
+        self.extracts_untracked |= name in {"item", "tolist"}
         return None
 
-    def subscript(self) -> None:
-        key = self.pop()
-        self.decides |= key is _DERIVED
-        base = self.pop(None)
-        if type(base) is Chain and type(key) is _Constant and type(key.value) in _INDEX_TYPES:
-            self.push(base.then("item", key.value))
-        else:
-            self.is_index = key is not _SLICE
-            self.use(base)
-            self.is_index = False
-            self.push(_DERIVED)
+    # Operators, branches and the stack
 
-    def augmented(self, at: int) -> None:
-        """``target += ...``: the target is read for nothing else, unless it is read elsewhere."""
-        self.pop()
-        target = self.pop(None)
-        stores = self.instructions[at + 1 : at + 4]
+    def visit_binary_op(self, instruction: dis.Instruction) -> None:
+        if instruction.argrepr == "[]":
+            self.visit_binary_subscr(instruction)
+        elif instruction.argrepr.endswith("="):
+            self._augmented()
+        else:
+            self.visit_unknown(instruction)
+
+    def _augmented(self) -> None:
+        """Interpret ``target += ...``, which reads the target for the assignment only."""
+        self._pop()
+        target = self._take()
+        stores = self._instructions[self._at + 1 : self._at + 4]
         while stores and stores[0].opname == "SWAP":
             stores = stores[1:]
-        store = stores[0].opname if stores else ""
-        own = type(target) is Chain and (
-            (store == "STORE_GLOBAL" and target == Chain("global", stores[0].argval))
-            or (store == "STORE_DEREF" and target == Chain("local", stores[0].argval))
-            or (store == "STORE_ATTR" and target.steps[-1:] == (("attr", stores[0].argval),))
-            or (store == "STORE_SUBSCR" and target.steps[-1:] != () and target.steps[-1][0] == "item")
-        )
-        self.use(target, WRITE if own else READ)
-        self.push(None)
+        self._use(target, WRITE if stores and _stores(stores[0], target) else READ)
+        self._push(None)
 
-    def store(self, name: str) -> None:
-        entry = self.pop(None)
-        if name in self.once and type(entry) is Chain:
-            self.aliases[name] = entry
+    def visit_compare_op(self, instruction: dis.Instruction) -> None:
+        self.branches_on_untracked |= _UNTRACKED in self._stack[-2:]
+        self._pop()
+        self._pop()
+        self._push(None)
+
+    visit_contains_op = visit_compare_op
+
+    def visit_is_op(self, instruction: dis.Instruction) -> None:
+        self._pop(TOUCH)
+        self._pop(TOUCH)
+        self._push(None)
+
+    def visit_pop_top(self, instruction: dis.Instruction) -> None:
+        self._pop(TOUCH)
+
+    visit_pop_jump_if_none = visit_pop_jump_if_not_none = visit_pop_top
+    # Python 3.11:
+    visit_pop_jump_forward_if_none = visit_pop_jump_forward_if_not_none = visit_pop_top
+    visit_pop_jump_backward_if_none = visit_pop_jump_backward_if_not_none = visit_pop_top
+
+    def visit_pop_jump_if_true(self, instruction: dis.Instruction) -> None:
+        self.branches_on_untracked |= self._stack[-1:] == [_UNTRACKED]
+        self._pop()
+
+    visit_pop_jump_if_false = visit_pop_jump_if_true
+    # Python 3.11:
+    visit_pop_jump_forward_if_true = visit_pop_jump_forward_if_false = visit_pop_jump_if_true
+    visit_pop_jump_backward_if_true = visit_pop_jump_backward_if_false = visit_pop_jump_if_true
+
+    def visit_return_value(self, instruction: dis.Instruction) -> None:
+        self._pop()
+
+    visit_store_name = visit_return_value
+
+    def visit_copy(self, instruction: dis.Instruction) -> None:
+        depth = instruction.arg or 0
+        self._push(self._stack[-depth] if len(self._stack) >= depth else None)
+
+    def visit_swap(self, instruction: dis.Instruction) -> None:
+        depth = instruction.arg or 0
+        if len(self._stack) >= depth:
+            self._stack[-1], self._stack[-depth] = self._stack[-depth], self._stack[-1]
         else:
-            self.use(entry)
-        if name in self.given:
-            # The parameter is another thing from here on (or was, in a loop).
-            self.use(Chain("local", name), READ)
+            self._empty()
 
-    def call(self, at: int, name: str, arg: int) -> None:
-        if name == "CALL_FUNCTION_EX":
-            above = 2 if sys.version_info >= (3, 14) else 1 + (arg & 1)  # positional arguments, keywords
-        else:
-            above = arg + (name == "CALL_KW")
-        below = self.stack[-above - 2 : -above] if above else []
-        self.callee = next((entry for entry in below if type(entry) is Chain), None)
-        if self.callee is not None and self.callee.kind == "local" and self.callee.name in self.rebound:
-            self.callee = None  # it may be another function by now
-        callee = self.callee
-        if callee in _FLOATS:
-            self.takes |= any(type(entry) not in (Chain, _Constant) for entry in self.stack[-above:])
-        if callee in _WHOLE_NUMBERS:
-            self.decides |= _DERIVED in self.stack[-above:]
-        for _ in range(above):
-            self.pop()
-        self.callee = None
-        is_dropped = at + 1 < len(self.instructions) and self.instructions[at + 1].opname == "POP_TOP"
-        for entry in (self.pop(None), self.pop(None)):
-            if type(entry) is not Chain:
-                continue
-            if is_dropped and entry.steps and entry.steps[-1] in _WRITER_STEPS:
-                self.use(entry, WRITE)
-            else:
-                self.use(entry, TOUCH)
-        self.push(None if callee in _TELLS_NO_VALUE else _DERIVED)
-
-    def unknown(self, instruction: dis.Instruction) -> None:
+    def visit_unknown(self, instruction: dis.Instruction) -> None:
         effect = dis.stack_effect(instruction.opcode, instruction.arg, jump=False)
         for _ in range(max(0, -effect) + 1):
-            self.pop()
-        self.push(*[None] * (max(0, effect) + 1))
+            self._pop()
+        self._push(*[None] * (max(0, effect) + 1))
+
+    # Calls
+
+    def visit_call(self, instruction: dis.Instruction) -> None:
+        self._call(instruction.arg or 0)
+
+    def visit_call_kw(self, instruction: dis.Instruction) -> None:
+        self._call((instruction.arg or 0) + 1)
+
+    def visit_call_function_ex(self, instruction: dis.Instruction) -> None:
+        # Positional arguments, then keywords; Python 3.14 always pushes both.
+        self._call(2 if sys.version_info >= (3, 14) else 1 + ((instruction.arg or 0) & 1))
+
+    def _call(self, above: int) -> None:
+        """Interpret a call with `above` entries on the stack above the function and its self or NULL."""
+        arguments = self._stack[-above:]
+        below = self._stack[-above - 2 : -above] if above else []
+        callee = next((entry for entry in below if type(entry) is AccessPath), None)
+        if callee is not None and callee.scope == "local" and callee.name in self._rebound:
+            callee = None  # the variable may hold another function by now
+        if callee == _TO_FLOAT:
+            self.extracts_untracked |= any(type(entry) not in (AccessPath, _Constant) for entry in arguments)
+        if callee in _TO_INTEGER:
+            self.branches_on_untracked |= _UNTRACKED in arguments
+        self._callee = callee
+        for _ in range(above):
+            self._pop()
+        self._callee = None
+        is_dropped = self._next_is("POP_TOP")
+        for entry in (self._take(), self._take()):
+            if type(entry) is AccessPath:
+                is_writer = is_dropped and entry.steps and entry.steps[-1] in _WRITER_STEPS
+                self._use(entry, WRITE if is_writer else TOUCH)
+        self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
 
 
-_WRITER_STEPS = frozenset(("attr", name) for name in WRITERS)
+_VISITORS: dict[str, Callable[[_Scanner, dis.Instruction], None]] = {
+    name.removeprefix("visit_").upper(): visitor
+    for name, visitor in vars(_Scanner).items()
+    if name.startswith("visit_")
+}
 
 
 def _assigned(instruction: dis.Instruction) -> tuple[str, ...]:
+    """Return the variables that an instruction assigns."""
     name = instruction.opname
     value: Any = instruction.argval
     if name == "STORE_FAST_STORE_FAST":
@@ -414,5 +521,14 @@ def _assigned(instruction: dis.Instruction) -> tuple[str, ...]:
     return (value,) if name in ("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR", "STORE_DEREF") else ()
 
 
-def _is_from(instructions: list[dis.Instruction], at: int) -> bool:
-    return at + 1 < len(instructions) and instructions[at + 1].opname == "IMPORT_FROM"
+def _stores(instruction: dis.Instruction, target: Any) -> bool:
+    """Return whether an instruction assigns to an access path."""
+    if type(target) is not AccessPath:
+        return False
+    if instruction.opname == "STORE_GLOBAL":
+        return target == AccessPath("global", instruction.argval)
+    if instruction.opname == "STORE_DEREF":
+        return target == AccessPath("local", instruction.argval)
+    if instruction.opname == "STORE_ATTR":
+        return target.steps[-1:] == (("attr", instruction.argval),)
+    return instruction.opname == "STORE_SUBSCR" and target.steps != () and target.steps[-1][0] == "item"

@@ -137,12 +137,12 @@ class Heap:
         self._seen.add(key)
         variables: dict[str, Any] | None = None
         for use in found.uses:
-            chain = use.chain
+            path = use.path
             self._where = (file, use.line)
-            if chain.kind == "local":
+            if path.scope == "local":
                 if variables is None:
                     variables = frame.f_locals
-                value = variables.get(chain.name, MISSING)
+                value = variables.get(path.name, MISSING)
                 if is_closed(value):
                     continue
                 key = (code, use, id(value))
@@ -150,14 +150,14 @@ class Heap:
                     self._seen.add(key)
                     self.thing(value)  # kept, so that no other object gets its id
                     self._variables = variables
-                    self._follow(use, value, chain.steps)
+                    self._follow(use, value, path.steps)
             elif is_new:
-                if chain.kind == "global":
+                if path.scope == "global":
                     self._root(scope, "globals")
-                    self._follow(use, scope, (("global", chain.name), *chain.steps))
+                    self._follow(use, scope, (("global", path.name), *path.steps))
                 else:
                     self._root(sys.modules, "modules")
-                    self._follow(use, sys.modules, (("module", chain.name), *chain.steps))
+                    self._follow(use, sys.modules, (("module", path.name), *path.steps))
 
     def keep_only(self, idents: Container[int]) -> None:
         """Let go of all things but those of the given ids, once nothing runs any more."""
@@ -168,12 +168,12 @@ class Heap:
     @property
     def decides(self) -> bool:
         """Whether anything that ran takes decisions or whole numbers of values of which nothing is known."""
-        return any(bytecode.reads_of(code).decides for code in self._ran)
+        return any(bytecode.reads_of(code).branches_on_untracked for code in self._ran)
 
     @property
     def takes(self) -> bool:
         """Whether anything that ran makes Python's numbers of values of which nothing is known."""
-        return any(bytecode.reads_of(code).takes for code in self._ran)
+        return any(bytecode.reads_of(code).extracts_untracked for code in self._ran)
 
     def literals(self, arguments: Iterable[Any]) -> set[float]:
         """Return the floating point numbers that stand in the code that ran, and those that it read or was given."""
@@ -253,12 +253,12 @@ class Heap:
         elif use.is_index:
             thing.is_indexed = True
 
-    def _is_watched(self, callee: bytecode.Chain) -> bool:
-        """Return whether a chain leads to a Python function that tells itself what it does with its arguments."""
-        if callee.kind == "global":
+    def _is_watched(self, callee: bytecode.AccessPath) -> bool:
+        """Return whether an access path leads to a Python function that tells itself what it does with its arguments."""
+        if callee.scope == "global":
             value = self._scope.get(callee.name)
         else:
-            value = self._variables.get(callee.name) if callee.kind == "local" else None
+            value = self._variables.get(callee.name) if callee.scope == "local" else None
         for kind, name in callee.steps:
             if kind != "attr":
                 return False
@@ -268,9 +268,9 @@ class Heap:
             value = value.__func__
         return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
 
-    def _is_of_numpy(self, callee: bytecode.Chain | None) -> bool:
-        """Return whether a chain leads to a function that computes with the elements of an ndarray."""
-        if callee is None or callee.kind != "global":
+    def _is_of_numpy(self, callee: bytecode.AccessPath | None) -> bool:
+        """Return whether an access path leads to a function that computes with the elements of an ndarray."""
+        if callee is None or callee.scope != "global":
             return False
         value = self._scope.get(callee.name, getattr(builtins, callee.name, None))
         for kind, name in callee.steps:

@@ -24,9 +24,9 @@ def code_of(source, name="f"):
     return within(compile(source, "<test>", "exec"))
 
 
-def written(chain):
-    steps = "".join(f".{name}" if kind == "attr" else f"[{name!r}]" for kind, name in chain.steps)
-    return f"{chain.kind} {chain.name}{steps}"
+def written(path):
+    steps = "".join(f".{name}" if kind == "attr" else f"[{name!r}]" for kind, name in path.steps)
+    return f"{path.scope} {path.name}{steps}"
 
 
 def found(body, head="def f(self, x, k=1):"):
@@ -35,7 +35,7 @@ def found(body, head="def f(self, x, k=1):"):
 
 
 def uses(body, how="read", **options):
-    return {written(use.chain) for use in found(body, **options).uses if use.how == how}
+    return {written(use.path) for use in found(body, **options).uses if use.how == how}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_comparison_with_none_reads_no_contents():
     assert uses("return 1 if self.mask is None else 2", "touch") == {"local self.mask"}
 
 
-def test_attributes_of_what_no_chain_leads_to():
+def test_attributes_of_untracked_values():
     assert found("for layer in self.layers:\n    x = layer.w @ x + layer.b.data\nreturn x").names == {
         "w",
         "b",
@@ -148,7 +148,7 @@ def outer():
 """
     reads = reads_of(code_of(source))
     assert reads.free == {"rate": "read", "count": "write", "model": "read"}
-    assert {written(use.chain) for use in reads_of(code_of(source, "inner")).uses} == {"local model.w"}
+    assert {written(use.path) for use in reads_of(code_of(source, "inner")).uses} == {"local model.w"}
 
 
 def test_lines_are_those_of_the_source():
