@@ -254,7 +254,7 @@ class Heap:
             thing.is_indexed = True
 
     def _is_watched(self, callee: bytecode.AccessPath) -> bool:
-        """Return whether an access path leads to a Python function that tells itself what it does with its arguments."""
+        """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
         if callee.scope == "global":
             value = self._scope.get(callee.name)
         else:

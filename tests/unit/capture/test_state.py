@@ -1448,7 +1448,7 @@ class TestFreshArrays:
         with pytest.warns(
             NotAcceleratedWarning,
             match=r"a constant of mul was .* \(3 of 3 elements differ\): an array that is made in each call has other "
-            r"contents each time at .*test_captured\.py:\d+\. Likely cause: random numbers",
+            r"contents each time at .*test_state\.py:\d+\. Likely cause: random numbers",
         ):
             accelerated(X)
         assert len({tuple(accelerated(X).tolist()) for _ in range(5)}) == 5
