@@ -29,6 +29,9 @@ MULTIPLIED_BYTES_PER_NS = 300  # 75 multiplications of float32: 150 GFLOP/s
 # same time.
 LEAST_SPLIT_NS = 40_000.0  # a launch that takes less runs as a whole
 LEAST_SECTION_NS = 40_000.0  # a section that takes less runs on one thread
+MOST_SECTION_BYTES = 1 << 21  # that a section writes into the arena: more would leave the near cache
+TINY_NS = 100.0  # a launch that takes less, such as a copy of a bias, runs before a section if it can
+SMALL_NS = 1000.0  # the same for a launch that cannot join the section
 PART_NS = 10_000.0  # a part of a launch
 MOST_PARTS = 32
 LEAST_FOLDED = 4  # elements for each number that a part accumulates

@@ -2,8 +2,8 @@
 """bands: how a launch can be cut into bands of rows, and which memory each band then has to itself.
 
 A launch that takes each row by itself can be cut anywhere between two rows. Whether bands of several launches can run
-one after the other, each without looking at other bands, depends on how the launches walk through memory
-(passes/sections.py).
+one after the other, each without looking at other bands, depends on how their rows lie in memory
+(passes/schedule/sections.py).
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ LEAST_ROWS = 8  # of any product: the rows of a tile
 Inner = tuple[int, int]  # extent and stride of an axis within a row
 
 
-class Walk(NamedTuple):
+class RowSpan(NamedTuple):
     """How rows lie in the memory of `root`: `stride` elements apart, all within `period` elements, which may repeat.
 
-    The period is None if rows do not lie apart from each other.
+    The period is None if rows overlap.
     """
 
     root: Value
@@ -35,29 +35,29 @@ class Walk(NamedTuple):
     is_written: bool
 
 
-class Rows(NamedTuple):
-    """A launch as one that can be cut into bands of rows.
+class RowCut(NamedTuple):
+    """A way to cut a launch into bands of rows.
 
-    extent      the number of rows
-    least       how many a band needs, at least
-    most        how many bands there may be
-    walks       how rows lie in memory
-    wholly      what each band reads beyond its own rows
-    source      the nest or the product
-    cut         what of a product the rows are: "rows" or "columns" of the result, "some" of a batch, or the "depth"
-                along which it sums
+    extent          the number of rows
+    least           how many rows a band needs, at least
+    most            how many bands there may be
+    spans           how rows lie in memory
+    wholly_read     the roots that each band reads beyond its own rows
+    source          the nest or the product
+    axis            of a product, what its rows are: "rows" or "columns" of the result, the products of a "batch", or
+                    the "depth" along which it sums
     """
 
     extent: int
     least: int
     most: int
-    walks: tuple[Walk, ...]
-    wholly: frozenset[Value]
+    spans: tuple[RowSpan, ...]
+    wholly_read: frozenset[Value]
     source: Divisible | Product
-    cut: str = "rows"
+    axis: str = "rows"
 
-    def goes_on(self, root: Value) -> bool:
-        """Return whether all that is done with the sum `root` is to add to it."""
+    def only_adds_to(self, root: Value) -> bool:
+        """Return whether the launch reads the sum `root` only to add to it."""
         source = self.source
         if isinstance(source, Product):
             return False
@@ -65,32 +65,45 @@ class Rows(NamedTuple):
         return all(k in starts for k, access in enumerate(source.nest.reads) if access.root is root)
 
 
-def rows_of_nest(found: Divisible) -> Rows:
-    """Return a nest as rows of its first axis."""
-    nest, extent = found.nest, found.extent
-    walks: list[Walk] = []
-    wholly: set[Value] = set()
+def rows_of_nest(source: Divisible) -> RowCut:
+    """Return the cut of a nest along its first axis."""
+    nest = source.nest
+    spans: list[RowSpan] = []
+    wholly_read: set[Value] = set()
     first = len(nest.reads)
     for k, access in enumerate((*nest.reads, *nest.writes)):
-        if k >= first and k - first in found.shared:
+        if k >= first and k - first in source.shared:
             continue
-        found_walk = walk_of(nest, access, k >= first)
-        if found_walk is None:
-            wholly.add(access.root)
+        span = span_of(nest, access, k >= first)
+        if span is None:
+            wholly_read.add(access.root)
         else:
-            walks.append(found_walk)
-    return Rows(extent, 1, found.most, tuple(walks), frozenset(wholly), found)
+            spans.append(span)
+    return RowCut(source.extent, 1, source.most, tuple(spans), frozenset(wholly_read), source)
 
 
-def walk_of(nest: Nest, access: Access, is_written: bool) -> Walk | None:
-    """Return how the rows of a nest, along its first axis, walk through memory; None if they all touch the same."""
+def span_of(nest: Nest, access: Access, is_written: bool) -> RowSpan | None:
+    """Return the span of a nest's rows, along its first axis; None if they all touch the same memory."""
     strides, extents = access.strides, nest.extents
     if strides[0] == 0:
         return None
-    return walk(access, extents[0], strides[0], is_written, *zip(extents[1:], strides[1:], strict=True))
+    return row_span(access, extents[0], strides[0], is_written, *zip(extents[1:], strides[1:], strict=True))
 
 
-def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Rows]:
+def row_span(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> RowSpan:
+    """Return the span of `extent` rows that each have `inner` axes."""
+    period = stride * extent
+    if stride > 0:
+        reach = access.offset % period
+        for count, step in inner:
+            if count > 1 and step % period:
+                reach += step * (count - 1) if step > 0 else stride
+        if reach < stride:
+            return RowSpan(access.root, stride, period, is_written)
+    return RowSpan(access.root, stride, None, is_written)
+
+
+def cuts_of_product(product: Product, panels: bool, writers: int) -> Iterator[RowCut]:
     """Give the ways to cut a product, the best one first.
 
     Args:
@@ -98,16 +111,9 @@ def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
         panels: whether it is multiplied by panels.
         writers: how many launches add to the same result.
     """
-    count, m, n, k, x, y, out, _ = product
-    if count > 1:
-        sides = ((x, m, k), (y, k, n), (out, m, n))
-        walks = [
-            walk(s.access, count, s.batch, s is out, (rows, s.row), (columns, s.column))
-            for s, rows, columns in sides
-            if s.batch
-        ]
-        wholly = frozenset([s.access.root for s, _, _ in sides if not s.batch])
-        yield Rows(count, 1, count, tuple(walks), wholly, product, "some")
+    _, m, n, k, x, y, out, _ = product
+    if product.batch > 1:
+        yield _cut_of_batch(product)
         return
     if panels:
         is_far = k * n * product.itemsize >= products.PANELS_BYTES
@@ -115,35 +121,47 @@ def ways_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
     else:
         least = BAND_ROWS if m >= 2 * BAND_ROWS else LEAST_ROWS
         is_whole = out.row == n and out.access.offset == 0 and out.access.root.aval.size == m * n
-        # If it is cut otherwise, bands read what other bands have written. What they sum is less.
+        # Cut in any other way, bands read what other bands have written, which is more than they sum here.
         if is_whole and 2 * MOST_BANDS * m * n <= writers * k * (m + n):
-            walks = [
-                walk(x.access, k, x.column, False, (m, x.row)),
-                walk(y.access, k, y.row, False, (n, y.column)),
-            ]
-            yield Rows(k, LEAST_ROWS, k // LEAST_ROWS, tuple(walks), frozenset(), product, "depth")
-    walks = [
-        walk(x.access, m, x.row, False, (k, x.column)),
-        walk(out.access, m, out.row, True, (n, out.column)),
-    ]
-    yield Rows(m, least, m // least, tuple(walks), frozenset([y.access.root]), product, "rows")
+            spans = (
+                row_span(x.access, k, x.column, False, (m, x.row)),
+                row_span(y.access, k, y.row, False, (n, y.column)),
+            )
+            yield RowCut(k, LEAST_ROWS, k // LEAST_ROWS, spans, frozenset(), product, "depth")
+    spans = (
+        row_span(x.access, m, x.row, False, (k, x.column)),
+        row_span(out.access, m, out.row, True, (n, out.column)),
+    )
+    yield RowCut(m, least, m // least, spans, frozenset([y.access.root]), product, "rows")
     least = max(1, products.WIDE_BYTES // product.itemsize)
-    walks = [
-        walk(y.access, n, y.column, False, (k, y.row)),
-        walk(out.access, n, out.column, True, (m, out.row)),
+    spans = (
+        row_span(y.access, n, y.column, False, (k, y.row)),
+        row_span(out.access, n, out.column, True, (m, out.row)),
+    )
+    yield RowCut(n, least, n // least, spans, frozenset([x.access.root]), product, "columns")
+
+
+def _cut_of_batch(product: Product) -> RowCut:
+    count, m, n, k, x, y, out, _ = product
+    sides = ((x, m, k), (y, k, n), (out, m, n))
+    spans = [
+        row_span(side.access, count, side.batch, side is out, (rows, side.row), (columns, side.column))
+        for side, rows, columns in sides
+        if side.batch
     ]
-    yield Rows(n, least, n // least, tuple(walks), frozenset([x.access.root]), product, "columns")
+    wholly_read = frozenset([side.access.root for side, _, _ in sides if not side.batch])
+    return RowCut(count, 1, count, tuple(spans), wholly_read, product, "batch")
 
 
-def bands_of_product(launch: KernelLaunch, rows: Rows, ranges: list[tuple[int, int]]) -> list[Single]:
+def bands_of_product(launch: KernelLaunch, cut: RowCut, ranges: list[tuple[int, int]]) -> list[Single]:
     """Return the launches of the bands of a product that is cut by its result or its batch."""
-    product = rows.source
+    product = cut.source
     assert isinstance(product, Product)
-    if rows.cut != "rows":
-        take = product.columns if rows.cut == "columns" else product.some
+    if cut.axis != "rows":
+        take = product.columns if cut.axis == "columns" else product.some
         pieces = [take(start, stop) if start < stop else product.rows(0, 0) for start, stop in ranges]
         return [product_launch(piece, launch.name, launch.node) for piece in pieces]
-    # Most are cut so, and a long loop has thousands: only what differs is made anew.
+    # Most products are cut this way, and a long loop has thousands of bands: only what differs is computed.
     batch, _, *others = launch.numbers
     x, y, out = launch.pointers
     return [
@@ -154,7 +172,7 @@ def bands_of_product(launch: KernelLaunch, rows: Rows, ranges: list[tuple[int, i
             1,
             launch.node,
         )
-        for start, stop in map(_begun, ranges)
+        for start, stop in map(_start_in_memory, ranges)
     ]
 
 
@@ -176,23 +194,10 @@ def sums_of_product(
             1,
             launch.node,
         )
-        for band, (start, stop) in enumerate(map(_begun, ranges))
+        for band, (start, stop) in enumerate(map(_start_in_memory, ranges))
     ]
 
 
-def _begun(band: tuple[int, int]) -> tuple[int, int]:
+def _start_in_memory(band: tuple[int, int]) -> tuple[int, int]:
     """Return a band; one without rows begins where there is memory."""
     return band if band[0] < band[1] else (0, 0)
-
-
-def walk(access: Access, extent: int, stride: int, is_written: bool, *inner: Inner) -> Walk:
-    """Return the walk of `extent` rows that each have `inner` axes."""
-    period = stride * extent
-    if stride > 0:
-        reach = access.offset % period
-        for count, step in inner:
-            if count > 1 and step % period:
-                reach += step * (count - 1) if step > 0 else stride
-        if reach < stride:
-            return Walk(access.root, stride, period, is_written)
-    return Walk(access.root, stride, None, is_written)

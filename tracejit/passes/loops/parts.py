@@ -41,14 +41,14 @@ from tracejit.passes.loops.nest import (
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
 
 
-class Split(NamedTuple):
+class NestParts(NamedTuple):
     """The parts of a nest, and the nests that combine what they accumulated."""
 
     nests: list[Nest]
     combining: list[Nest]
 
 
-class Running(NamedTuple):
+class PartialSum(NamedTuple):
     """What parts have accumulated so far, each in memory of its own, and what it is to be added to in the end."""
 
     memory: Value
@@ -92,8 +92,8 @@ class Divisible(NamedTuple):
         return min(self.extent, math.prod(self.nest.extents) // (cost.LEAST_FOLDED * sizes))
 
     def pieces(
-        self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, Running] = MappingProxyType({})
-    ) -> Split:
+        self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, PartialSum] = MappingProxyType({})
+    ) -> NestParts:
         """Return the parts that do these ranges of rows, and the nests that are to follow when all are done.
 
         Args:
@@ -136,7 +136,7 @@ class Divisible(NamedTuple):
                 )
             extents = (stop_row - start_row, *nest.extents[1:])
             nests.append(Nest(extents, nest.split, reads, writes, nest.row, nest.full, nest.nodes))
-        return Split(nests, combining + self.tail)
+        return NestParts(nests, combining + self.tail)
 
 
 def _of_part(access: Access, memory: Value, number: int) -> Access:
@@ -180,7 +180,7 @@ def _starts(nest: Nest) -> dict[int, int]:
     }
 
 
-def split_nest(nest: Nest, is_scratch: set[Value]) -> Split | None:
+def split_nest(nest: Nest, is_scratch: set[Value]) -> NestParts | None:
     """Return the parts of a nest, or None if it is to run as a whole.
 
     Args:

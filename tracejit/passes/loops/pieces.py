@@ -203,7 +203,7 @@ def result_in_place(product: Product, destination: Destination, kernel: str) -> 
         row = batch if shape[-2] == 1 else row
     access = Access(destination.node.output, layout.offset, (), product.out.access.dtype)
     extent, stride, *inner = (count, batch, (m, row)) if count > 1 else (m, row)
-    if extent > 1 and bands.walk(access, extent, stride, True, *inner, (n, column)).period is None:
+    if extent > 1 and bands.row_span(access, extent, stride, True, *inner, (n, column)).period is None:
         return None
     return Matrices(access, row, column, batch)
 
@@ -222,8 +222,8 @@ def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:
     """Return whether a nest that writes elsewhere runs as it would with memory of its own (Note [pieces])."""
     rows = parts.outer_joined(placed, bands.MOST_BANDS)
     for number in moved if nest.extents else ():
-        walk = bands.walk_of(rows, rows.writes[number], True)
-        if walk is not None and walk.period is None:
+        span = bands.span_of(rows, rows.writes[number], True)
+        if span is not None and span.period is None:
             return False
     is_short = math.prod(nest.extents) < tiles.LEAST
     if is_short or all(placed.writes[new].strides == nest.writes[old].strides for new, old in moved.items()):

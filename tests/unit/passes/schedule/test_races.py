@@ -21,7 +21,7 @@ from tracejit.passes import cost
 from tracejit.passes.loops import tiles
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.schedule import epilogues, sections
+from tracejit.passes.schedule import epilogues
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
 from tracejit.record import recorder as trace
@@ -126,8 +126,8 @@ def test_steps_that_people_write(
     shapes = {"wx": (4, width), "wh": (width, width), "b": (width,)}
     params = {name: np.full(shape, 0.1) for name, shape in shapes.items()}
     graph = graph_of(function, params, np.ones((6, rows, 4)))
-    for most in (sections.MOST_BYTES, 1 << 15):
-        monkeypatch.setattr(sections, "MOST_BYTES", most)
+    for most in (cost.MOST_SECTION_BYTES, 1 << 15):
+        monkeypatch.setattr(cost, "MOST_SECTION_BYTES", most)
         plan = pipeline.stages(graph).plan
         assert check_races(plan) >= 2 * sum(isinstance(each, Section) for each in plan.launches) > 0
 

@@ -15,7 +15,7 @@ from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes import cost
 from tracejit.passes.loops import bands
 from tracejit.passes.loops.launches import NestLaunch, Section, Single
-from tracejit.passes.schedule import epilogues, sections
+from tracejit.passes.schedule import epilogues
 from tracejit.program import Program
 from tracejit.runtime.python import PythonExecutable
 
@@ -173,7 +173,7 @@ def test_other_sums_of_products_wait() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_what_is_written_in_place_goes_on_in_the_next_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "MOST_BYTES", 1 << 13)
+    monkeypatch.setattr(cost, "MOST_SECTION_BYTES", 1 << 13)
     graph = graph_of(in_time(12), (32, 16), (16, 16))
     assert sum(isinstance(each, Section) for each in launches_of(graph)) > 3
     agrees(graph)
@@ -237,6 +237,6 @@ def test_nests_that_become_the_same_text_are_emitted_once(monkeypatch: pytest.Mo
 def test_a_section_keeps_its_bands_small(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of(layers(20), (128, 64), *(((64, 64),) * 20))
     for most, count in ((1 << 21, 1), (1 << 18, 4)):
-        monkeypatch.setattr(sections, "MOST_BYTES", most)
+        monkeypatch.setattr(cost, "MOST_SECTION_BYTES", most)
         assert sum(isinstance(each, Section) for each in launches_of(graph)) == count
     assert bands.MOST_BANDS == 8
