@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The settings of an accelerated function: what each may be, checked where it is set."""
+"""The settings of an accelerated function, checked where they are set."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tracejit.accelerate import messages
 from tracejit.errors import ArgumentError
 
 CHECK_MODES = ("none", "tolerance", "sample")
@@ -13,100 +15,132 @@ NAMES = (
 )  # fmt: skip
 
 
+READ_ONLY = ("function", "hit_rate", "occupancy", "stats")
+
+
+@dataclass(slots=True)
+class Settings:
+    """The values of the settings; see AcceleratedFunction."""
+
+    cache_size: int = 50
+    check_mode: str = "none"
+    check_tolerance: float = 1e-4
+    enabled: bool = True
+    confirm: int = 1
+    audit: bool = True
+    max_variants: int = 8
+    check_every: int = 100
+
+
 class Options:
-    """Settings as properties; an accelerated function is one of these."""
+    """Settings as properties, and nothing else that could be set; an accelerated function is one of these."""
+
+    __slots__ = ("__dict__", "__weakref__", "_settings")
+
+    _settings: Settings
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute of the class, or one that the underlying function has (functools.wraps copies those).
+
+        Raises:
+            AttributeError: if there is no such attribute, or it cannot be set.
+        """
+        is_special = name.startswith("__") and name.endswith("__")
+        if not is_special and name not in self.__dict__ and not hasattr(type(self), name):
+            raise AttributeError(messages.unknown_attribute(name, NAMES, READ_ONLY))
+        super().__setattr__(name, value)
 
     def _set(self, options: dict[str, Any]) -> None:
         for name, value in options.items():
             setattr(self, name, value)
 
-    def _settings(self) -> dict[str, Any]:
+    def _as_options(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in NAMES}
 
     def _changed(self) -> None:
-        """Act on settings that are others now."""
+        """Act on settings that have changed."""
         raise NotImplementedError
 
     @property
     def enabled(self) -> bool:
         """Whether calls are accelerated."""
-        return self._enabled
+        return self._settings.enabled
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self._enabled = _flag("enabled", value)
+        self._settings.enabled = _flag("enabled", value)
 
     @property
     def audit(self) -> bool:
         """Whether calls 8, 64, 512, ... of a key record again."""
-        return self._audit
+        return self._settings.audit
 
     @audit.setter
     def audit(self, value: bool) -> None:
-        self._audit = _flag("audit", value)
+        self._settings.audit = _flag("audit", value)
         self._changed()
 
     @property
     def confirm(self) -> int:
         """How many later recordings have to agree with a trace before it is replayed."""
-        return self._confirm
+        return self._settings.confirm
 
     @confirm.setter
     def confirm(self, value: int) -> None:
-        self._confirm = _whole("confirm", value, 0)
+        self._settings.confirm = _whole("confirm", value, 0)
         self._changed()
 
     @property
     def max_variants(self) -> int:
         """Largest number of traces kept for one key."""
-        return self._max_variants
+        return self._settings.max_variants
 
     @max_variants.setter
     def max_variants(self, value: int) -> None:
-        self._max_variants = _whole("max_variants", value, 1)
+        self._settings.max_variants = _whole("max_variants", value, 1)
 
     @property
     def cache_size(self) -> int:
         """Largest number of keys kept."""
-        return self._cache_size
+        return self._settings.cache_size
 
     @cache_size.setter
     def cache_size(self, value: int) -> None:
-        self._cache_size = _whole("cache_size", value, 1)
+        self._settings.cache_size = _whole("cache_size", value, 1)
         self._changed()
 
     @property
     def check_every(self) -> int:
         """With check_mode="sample", every how many calls of a key one is checked."""
-        return self._check_every
+        return self._settings.check_every
 
     @check_every.setter
     def check_every(self, value: int) -> None:
-        self._check_every = _whole("check_every", value, 1)
+        self._settings.check_every = _whole("check_every", value, 1)
         self._changed()
 
     @property
     def check_mode(self) -> str:
         """ "none", "tolerance" (every replay is checked) or "sample" (one of check_every calls is)."""
-        return self._check_mode
+        return self._settings.check_mode
 
     @check_mode.setter
     def check_mode(self, value: str) -> None:
         if value not in CHECK_MODES:
             raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
-        self._check_mode = value
+        self._settings.check_mode = value
         self._changed()
 
     @property
     def check_tolerance(self) -> float:
         """Largest accepted difference, absolute or relative."""
-        return self._check_tolerance
+        return self._settings.check_tolerance
 
     @check_tolerance.setter
     def check_tolerance(self, value: float) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
             raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
-        self._check_tolerance = float(value)
+        self._settings.check_tolerance = float(value)
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -36,7 +36,7 @@ class _Family:
         self.hits_before: int | None = None  # hits of the function when the first number was needed
 
 
-class Varying:
+class DynamicNumbers:
     """The families of a function's keys."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Varying:
         """Forget all values."""
         self._families.clear()
 
-    def taken_in(self, call: Call, entries: Container[Key]) -> Call:
+    def rekeyed(self, call: Call, entries: Container[Key]) -> Call:
         """Return a call whose numbers that vary are arrays, unless its key is among `entries` as it is."""
         places = [
             i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in _KINDS

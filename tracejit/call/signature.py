@@ -87,7 +87,7 @@ class Call(NamedTuple):
     treedef: tree.TreeDef
 
 
-def bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def bind_arguments(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """Return arguments as a signature orders them.
 
     Raises:
@@ -101,8 +101,8 @@ def bound(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tu
     return found.args, found.kwargs
 
 
-def read(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:
-    """Return the arguments of a call taken apart; `path_of` names a leaf for error messages.
+def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:
+    """Return the arguments of a call flattened, with their key; `path_of` names a leaf for error messages.
 
     Raises:
         ArgumentError: if a leaf is neither an array nor hashable.

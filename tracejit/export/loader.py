@@ -14,7 +14,7 @@ from tracejit.array import dlarray
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.recycle import Entry
-from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, bound, layouts, read
+from tracejit.call.signature import ArrayPart, Call, Key, NumberPart, bind_arguments, key_call, layouts
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.codegen.emit import module_source
 from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
@@ -164,7 +164,7 @@ class LoadedFunction:
         """
         recorder = trace.recorder()
         if kwargs and self.__signature__ is not None:
-            args, kwargs = bound(self._name, self.__signature__, args, kwargs)
+            args, kwargs = bind_arguments(self._name, self.__signature__, args, kwargs)
         if recorder is None:
             whole = (args, kwargs)
             for call_path in self._fast:
@@ -176,7 +176,7 @@ class LoadedFunction:
                 f"{self._name} was loaded and cannot be recorded, as a call inside an accelerated function would be. "
                 "Call it outside, and pass its result."
             )
-        return self._call(read(self._name, (args, kwargs), self._leaf_name), recorder is None)
+        return self._call(key_call(self._name, (args, kwargs), self._leaf_name), recorder is None)
 
     def _call(self, call: Call, is_alone: bool) -> Any:
         """Call the function the general way."""

@@ -35,7 +35,7 @@ from tracejit.record import recorder
 from tracejit.record.recorder import describe_location
 from tracejit.record.state import State
 from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
-from tracejit.traces.variants import Entry
+from tracejit.traces.variants import Variants
 
 CAPTURED = ("refuse", "constants")
 _CONTENT = "what is in "  # begins the names of guards that compare the elements of an array
@@ -113,11 +113,10 @@ def export(
         raise ExportError(
             "export: a function cannot be exported inside an evaluation; call export() outside of it."
         )
-    entries = (
-        accfun.entries() if args is None and kwargs is None else [_called(accfun, args or (), kwargs or {})]
-    )
+    every_key = args is None and kwargs is None
+    keys = accfun.variants() if every_key else [_called(accfun, args or (), kwargs or {})]
     writer = _Writer(accfun, captured)
-    for known in _exportable(accfun, entries):
+    for known in _exportable(accfun, keys):
         writer.add(known)
     for name in names:
         writer.compile(name)
@@ -156,65 +155,68 @@ def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
     return names
 
 
-def _called(accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Entry:
-    """Call a function until that is a replay, and return what is known of such arguments."""
+def _called(accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Variants:
+    """Call a function until that is a replay, and return the variants of its key."""
     for _ in range(accfun.confirm + _MORE_CALLS):
         before = accfun.stats.hits
         accfun(*args, **kwargs)
-        entry = accfun.entry_of(args, kwargs)
-        if accfun.stats.hits > before or (entry is not None and entry.refusal is not None):
+        variants = accfun.variants_of(args, kwargs)
+        if accfun.stats.hits > before or (variants is not None and variants.refusal is not None):
             break
     else:
         raise ExportError(f"export: calls with these arguments are not replayed. {accfun.explain()}")
-    assert entry is not None
-    return entry
+    assert variants is not None
+    return variants
 
 
-def _exportable(accfun: AcceleratedFunction, entries: Sequence[Entry]) -> list[Trace]:
+def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[Trace]:
     """Return the traces to export, oldest first.
 
     Raises:
         ExportError: if there are none, or one cannot be replayed now.
     """
     name = _name(accfun.function)
-    if not entries:
+    if not keys:
         raise ExportError(
             f"export: {name} has no traces. Call it with arguments as those that it is to take, {accfun.confirm + 1} "
             "times, or give them: export(function, path, args=(...))."
         )
-    found: list[Trace] = []
-    for entry in entries:
-        what = f"export: {name}, for {describe(accfun.function, entry.key)}"
+    traces: list[Trace] = []
+    for variants in keys:
+        what = f"export: {name}, for {describe(accfun.function, variants.key)}"
         one = "Or export one signature only: export(function, path, args=(...))."
-        if entry.refusal is not None:
-            place = describe_location(entry.refusal.where)
-            raise ExportError(f"{what}: it runs uncompiled, because {entry.refusal.reason} at {place}. {one}")
-        known = [each for each in entry.variants if each.state.applies()]
-        replayed = [each for each in entry.replayable(accfun.confirm) if each in known]
-        if len(replayed) < max(1, len(known)) and _is_covered(entry, entries, accfun.confirm):
-            found += reversed(replayed)
+        if variants.refusal is not None:
+            place = describe_location(variants.refusal.where)
+            raise ExportError(
+                f"{what}: it runs uncompiled, because {variants.refusal.reason} at {place}. {one}"
+            )
+        applicable = [trace for trace in variants.traces if trace.state.applies()]
+        replayed = [trace for trace in variants.replayable(accfun.confirm) if trace in applicable]
+        if len(replayed) < max(1, len(applicable)) and _is_covered(variants, keys, accfun.confirm):
+            traces += reversed(replayed)
             continue
-        if not known:
+        if not applicable:
             failed = next(
-                (each.state.failed() for each in entry.variants if each.state.failed() is not None), None
+                (trace.state.failed() for trace in variants.traces if trace.state.failed() is not None), None
             )
             why = "it has not been recorded" if failed is None else failed.no_longer()
             raise ExportError(
                 f"{what}: its trace does not apply any more, because {why}. Call it again. {one}"
             )
-        if len(replayed) < len(known):
+        if len(replayed) < len(applicable):
             raise ExportError(
                 f"{what}: a trace has not been confirmed by a second recording. Call it with the same values again, or "
                 f"set confirm = 0. {one}"
             )
-        found += known
-    return found
+        traces += applicable
+    return traces
 
 
-def _is_covered(entry: Entry, entries: Sequence[Entry], confirm: int) -> bool:
+def _is_covered(variants: Variants, keys: Sequence[Variants], confirm: int) -> bool:
     """Return whether a key in which numbers vary serves the calls of another key too: its first calls had none yet."""
     return any(
-        other is not entry and other.replayable(confirm) and covers(other.key, entry.key) for other in entries
+        other is not variants and other.replayable(confirm) and covers(other.key, variants.key)
+        for other in keys
     )
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether two recordings of a function for one key are the same, and if not, what differs.
+"""Comparison of two recordings of a function for one key.
 
-They are compared in the order of execution. Where a guard of both has another outcome they part for a good reason:
-they are variants of each other. Where anything else differs, the function depends on something that no trace
+They are compared in the order of execution. Where a guard of both has a different outcome, they diverge for a good
+reason: they are variants of each other. Where anything else differs, the function depends on something that no trace
 sees: random numbers, the time, a counter, a file.
 """
 
-from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,23 +18,16 @@ from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
 from tracejit.util.text import shown
 
 
-class Verdict(Enum):
-    """How two recordings relate."""
-
-    SAME = "same"
-    VARIANT = "variant"
-
-
 class Difference(NamedTuple):
-    """The first thing that differs, and the user's line that it comes from."""
+    """The first thing that differs, the user's line that it comes from, and the likely cause."""
 
     what: str
     where: Where
     cause: str
 
 
-class Parting(NamedTuple):
-    """The guard at which two recordings part, as the second one has it."""
+class Divergence(NamedTuple):
+    """The guard at which two recordings diverge, as the second one has it."""
 
     guard: Guard
 
@@ -44,8 +36,8 @@ _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
 _CODE = "a random choice, a counter, or something that the function reads and changes"
 
 
-def compare(first: Trace, second: Trace) -> Verdict | Parting | Difference:
-    """Return how the second recording relates to the first: SAME, the Parting of two variants, or a Difference."""
+def compare(first: Trace, second: Trace) -> Divergence | Difference | None:
+    """Return how the second recording departs from the first, or None if they agree."""
     return _Comparison(first, second).run()
 
 
@@ -53,42 +45,49 @@ class _Comparison:
     def __init__(self, first: Trace, second: Trace) -> None:
         self.first = first
         self.second = second
-        # By name: on another way through the function, others are read between two that both read.
-        theirs = _named(second)
+        # Inputs are matched by name: between two that both recordings read, one of them may have read others.
+        inputs = _named(second)
         self.partner: dict[Value, Value] = {
-            value: theirs[name] for name, value in _named(first).items() if name in theirs
+            value: inputs[name] for name, value in _named(first).items() if name in inputs
         }
 
-    def run(self) -> Verdict | Parting | Difference:
-        mine, theirs = self.first, self.second
-        guards = [list(mine.guards), list(theirs.guards)]
-        guarded = {guard.at for guard in (*mine.guards, *theirs.guards)}
-        for at in range(max(mine.length, theirs.length) + 1):
-            while at in guarded and any(left and left[0].at == at for left in guards):
-                a, b = (left[0] if left and left[0].at == at else None for left in guards)
-                if a is None or b is None or a.decides is not b.decides or not self.alike(a.value, b.value):
-                    found = b or a
-                    assert found is not None
-                    return Difference(f"{found.what} took a value in one of them only", found.where, _CODE)
-                if not same(a.outcome, b.outcome):
-                    return Parting(b)
-                for left in guards:
-                    del left[0]
-            if at < max(mine.length, theirs.length):
+    def run(self) -> Divergence | Difference | None:
+        first, second = self.first, self.second
+        pending = [list(first.guards), list(second.guards)]
+        guarded = {guard.at for guard in (*first.guards, *second.guards)}
+        last = max(first.length, second.length)
+        for at in range(last + 1):
+            while at in guarded and any(guards and guards[0].at == at for guards in pending):
+                departure = self.guards(
+                    *[guards[0] if guards and guards[0].at == at else None for guards in pending]
+                )
+                if departure is not None:
+                    return departure
+                for guards in pending:
+                    del guards[0]
+            if at < last:
                 difference = self.nodes(at)
                 if difference is not None:
                     return difference
-        if len(mine.graph.inputs) != len(theirs.graph.inputs):
-            return Difference("the arrays that it read are others", None, _CODE)
-        return self.results() or Verdict.SAME
+        if len(first.graph.inputs) != len(second.graph.inputs):
+            return Difference("it read different arrays", None, _CODE)
+        return self.results()
+
+    def guards(self, a: Guard | None, b: Guard | None) -> Divergence | Difference | None:
+        """Compare the next guards of both, each None if there is none before the next operation."""
+        if a is None or b is None or a.decides is not b.decides or not self.alike(a.value, b.value):
+            guard = b or a
+            assert guard is not None
+            return Difference(f"only one of them took a value by {guard.what}", guard.where, _CODE)
+        return None if same(a.outcome, b.outcome) else Divergence(b)
 
     def nodes(self, at: int) -> Difference | None:
         a = self.first.graph.nodes[at] if at < self.first.length else None
         b = self.second.graph.nodes[at] if at < self.second.length else None
         if a is None or b is None:
-            found = b or a
-            assert found is not None
-            return Difference(f"{found.op.name} was recorded in one of them only", found.where, _CODE)
+            node = b or a
+            assert node is not None
+            return Difference(f"only one of them recorded {node.op.name}", node.where, _CODE)
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
             return Difference(f"operation {at + 1} was {a.op.name}, is {b.op.name}", b.where, _CODE)
         if a.params and str(a.params) != str(b.params):
@@ -102,9 +101,9 @@ class _Comparison:
 
     def alike(self, x: Value, y: Value) -> bool:
         """Return whether two values are the same: the same input or result, or equal constants."""
-        known = self.partner.get(x)
-        if known is not None:
-            return known is y
+        partner = self.partner.get(x)
+        if partner is not None:
+            return partner is y
         if x.data is None or y.data is None or x.node is not None or y.node is not None:
             return False
         equal = same(x.data, y.data)
@@ -115,26 +114,28 @@ class _Comparison:
     def operand(self, x: Value, y: Value, node: Node) -> Difference:
         if x.data is None or y.data is None:
             if _is_unnamed(self.first, x) and _is_unnamed(self.second, y):
-                what = "an array that is made or found in each call"
-                return Difference(f"an operand of {node.op.name}, {what}, is another", node.where, _KEPT)
-            return Difference(f"an operand of {node.op.name} is another", node.where, _CODE)
+                what = f"{node.op.name} received an array that is a different one in each call"
+                return Difference(what, node.where, _KEPT)
+            return Difference(f"{node.op.name} received a different operand", node.where, _CODE)
         if x.data.shape != y.data.shape or x.data.dtype != y.data.dtype:
             what = f"a constant of {node.op.name} was {x.aval}, is {y.aval}"
             return Difference(what, node.where, "data of another size that the function makes or reads")
         before, after, more = _first(x.data, y.data)
         what = f"a constant of {node.op.name} was {before}, is {after}{more}"
         if x.data.ndim:
-            what += ": an array that is made in each call has other contents each time"
+            what += ": an array that is made in each call has different contents each time"
         return Difference(what, node.where, _cause(x.data, y.data))
 
     def results(self) -> Difference | None:
-        mine, theirs = self.first, self.second
-        found = tree.difference(mine.treedef, theirs.treedef, "the result")
-        if found is not None or mine.treedef.orders != theirs.treedef.orders:
-            return Difference(found or "the keys of a dict of the result have another order", None, _CODE)
-        arrays = zip(mine.graph.outputs, theirs.graph.outputs, strict=False)  # which guards follow
-        names = tree.paths(mine.treedef, "the result")
-        for name, a, b in zip(names, mine.results, theirs.results, strict=True):
+        first, second = self.first, self.second
+        structure = tree.difference(first.treedef, second.treedef, "the result")
+        if structure is not None or first.treedef.orders != second.treedef.orders:
+            order = "the keys of a dict of the result have a different order"
+            return Difference(structure or order, None, _CODE)
+        # The outputs of the guards, which come last, are left over.
+        arrays = zip(first.graph.outputs, second.graph.outputs, strict=False)
+        names = tree.paths(first.treedef, "the result")
+        for name, a, b in zip(names, first.results, second.results, strict=True):
             if type(a) in (ArrayLeaf, NumberLeaf) and type(a) is type(b):
                 x, y = next(arrays)
                 if a != b or not self.alike(x, y):
@@ -142,7 +143,7 @@ class _Comparison:
                         before, after, more = _first(x.data, y.data)
                         cause = _cause(x.data, y.data)
                         return Difference(f"{name}, a constant, was {before}, is {after}{more}", None, cause)
-                    return Difference(f"{name} is another array", None, _CODE)
+                    return Difference(f"{name} is a different array", None, _CODE)
             elif not _equal(a, b):
                 compares: Any = type(a).__eq__
                 new = type(a) is type(b) and compares is object.__eq__
@@ -151,17 +152,17 @@ class _Comparison:
         return None
 
 
-def _named(made: Trace) -> dict[Any, Value]:
-    """Return the inputs of a trace: arguments by number, what it reads by name, of one name by their order."""
-    inputs, names = made.graph.inputs, made.state.names
+def _named(trace: Trace) -> dict[Any, Value]:
+    """Return the inputs of a trace: arguments by number, arrays that it reads by name, of one name by their order."""
+    inputs, names = trace.graph.inputs, trace.state.names
     read = [(name, names[:at].count(name)) for at, name in enumerate(names)]
     return dict(zip([*range(len(inputs) - len(names)), *read], inputs, strict=True))
 
 
-def _is_unnamed(made: Trace, value: Value) -> bool:
+def _is_unnamed(trace: Trace, value: Value) -> bool:
     """Return whether an array is an input of a trace by reference, without a name."""
-    names = made.state.names
-    read = made.graph.inputs[len(made.graph.inputs) - len(names) :]
+    names = trace.state.names
+    read = trace.graph.inputs[len(trace.graph.inputs) - len(names) :]
     return any(value is one and name.endswith(UNNAMED) for one, name in zip(read, names, strict=True))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run of a function that records a trace and gives the result."""
+"""One run of a function: records a trace and returns the result."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,58 +14,46 @@ from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Node, Value, Where
 from tracejit.record import guards
-from tracejit.record import recorder as trace
+from tracejit.record import recorder as recorders
 from tracejit.record.number import Number
-from tracejit.traces.stats import Tally
+from tracejit.traces import refusals
 from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
 
 
-def record(
-    tally: Tally,
-    function: Callable[..., Any],
-    call: Call,
-    needed: dict[int, tuple[str, Where]],
-    outer: trace.Recorder | None = None,
-) -> tuple[Trace | None, Any]:
-    """Run a function once, on a trace of its own, and return the trace (or None) and the result.
+class Recording(NamedTuple):
+    """The outcome of one recorded run.
 
-    There is no trace where what was recorded is right for this call only. If it is because numbers that should be
-    inputs of the trace are needed themselves, `needed` says for what.
+    trace       None where what was recorded is right for this call only
+    result      of the function
+    needed      for number arguments that should be inputs of the trace but are needed as Python numbers: by the number
+                of the leaf, what needs the number, and where
+    """
+
+    trace: Trace | None
+    result: Any
+    needed: dict[int, tuple[str, Where]]
+
+
+def record(
+    name: str, function: Callable[..., Any], call: Call, outer: recorders.Recorder | None = None
+) -> Recording:
+    """Run a function once, on a trace of its own.
 
     Args:
-        tally: of the function, which has its name for messages.
-        function: what is run.
+        name: of the function, for messages and emitted modules.
+        function: the function to run.
         call: its arguments.
-        needed: takes in, for arguments that vary and are needed themselves, what for and where.
-        outer: the recorder of the evaluation around the call, if there is one; what was recorded is then a part of
-            that tape too, and the arrays of the result are on it.
+        outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
+            appended to that tape too, and the arrays of the result are on it.
     """
-    name = tally.name
     reads = CapturedState(function, call.leaves)
-    with trace.Recorder(name, accelerating=True, state=reads) as recorder:
-        given = _inputs(recorder, call)
-        args, kwargs = tree.unflatten(call.treedef, given)
+    with recorders.Recorder(name, accelerating=True, state=reads) as recorder:
+        inputs = _inputs(recorder, call)
+        args, kwargs = tree.unflatten(call.treedef, inputs)
         leaves, treedef = tree.flatten(function(*args, **kwargs))
-        lost = _lost_change((args, kwargs), given, leaves)
+        lost = _lost_change((args, kwargs), inputs, leaves)
         length = len(recorder.graph.nodes)
-        results: list[Any] = []
-        values: list[tuple[Value, dlarray]] = []
-        for leaf in leaves:
-            if type(leaf) is dlarray:
-                trace.check_open(leaf)
-                values.append((recorder.value(leaf), leaf))
-                results.append(ArrayLeaf(leaf._format))
-            elif type(leaf) is Number:
-                trace.check_open(leaf._array)
-                values.append((recorder.value(leaf._array), leaf._array))
-                results.append(NumberLeaf(leaf._kind))
-            elif isinstance(leaf, Iterator):
-                raise ArgumentError(
-                    f"{name}: the result holds a {type(leaf).__name__}, which could be run through "
-                    "only once, and not by a replay; return a list."
-                )
-            else:
-                results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+        results, values = _results(name, recorder, leaves)
         arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
         reads.results = {id(leaf._data) for _, leaf in values}
         reads.given_back = [leaf for leaf in results if type(leaf) not in (ArrayLeaf, NumberLeaf)]
@@ -75,26 +63,51 @@ def record(
         if holds is not None:
             graph.outputs.append(holds)
     if reads.unguarded is not None:
-        recorder.refuse(*_unguarded(reads.unguarded))
+        recorder.refuse(*refusals.unguarded(reads.unguarded))
     state = rng.joined(reads, recorder)
-    made = Trace(graph, results, treedef, tally, call.key, recorder.guards, state, recorder.refusal, length)
-    made.lost_change = lost
-    needed.update(recorder.needed)
-    return made if recorder.replayable and not needed else None, made.assemble(arrays)
+    trace = Trace(graph, results, treedef, name, call.key, recorder.guards, state, recorder.refusal, length)
+    trace.lost_change = lost
+    keep = recorder.replayable and not recorder.needed
+    return Recording(trace if keep else None, trace.assemble(arrays), recorder.needed)
 
 
-def _lost_change(arguments: Any, given: list[Any], results: list[Any]) -> tuple[int, tree.TreeDef] | None:
-    """Return the place of an array that the function put into its arguments and did not return, among their leaves."""
-    now, treedef = tree.flatten(arguments)
-    kept = {id(leaf) for leaf in (*given, *results)}
-    for place, leaf in enumerate(now):
-        if id(leaf) not in kept and isinstance(leaf, (dlarray, np.ndarray, Number)):
+def _results(
+    name: str, recorder: recorders.Recorder, leaves: list[Any]
+) -> tuple[list[Any], list[tuple[Value, dlarray]]]:
+    """Return the leaves of a result as a Trace has them, and the recorded arrays among them."""
+    results: list[Any] = []
+    values: list[tuple[Value, dlarray]] = []
+    for leaf in leaves:
+        if type(leaf) is dlarray:
+            recorders.check_open(leaf)
+            values.append((recorder.value(leaf), leaf))
+            results.append(ArrayLeaf(leaf._format))
+        elif type(leaf) is Number:
+            recorders.check_open(leaf._array)
+            values.append((recorder.value(leaf._array), leaf._array))
+            results.append(NumberLeaf(leaf._kind))
+        elif isinstance(leaf, Iterator):
+            raise ArgumentError(
+                f"{name}: the result contains a {type(leaf).__name__}, which can be iterated over only once, so that "
+                "a replay cannot return it; return a list."
+            )
+        else:
+            results.append(leaf.copy() if isinstance(leaf, np.ndarray) else leaf)
+    return results, values
+
+
+def _lost_change(arguments: Any, inputs: list[Any], results: list[Any]) -> tuple[int, tree.TreeDef] | None:
+    """Return where among the leaves of its arguments the function put an array that it did not return, or None."""
+    after, treedef = tree.flatten(arguments)
+    seen = {id(leaf) for leaf in (*inputs, *results)}
+    for place, leaf in enumerate(after):
+        if id(leaf) not in seen and isinstance(leaf, (dlarray, np.ndarray, Number)):
             return place, treedef
     return None
 
 
-def _inputs(recorder: trace.Recorder, call: Call) -> list[Any]:
-    """Return the leaves of the arguments, arrays and numbers that vary as inputs of the trace."""
+def _inputs(recorder: recorders.Recorder, call: Call) -> list[Any]:
+    """Return the leaves of the arguments; arrays and numbers that vary are inputs of the trace."""
     arrays = iter(call.arrays)
     leaves: list[Any] = []
     for i, (leaf, part) in enumerate(zip(call.leaves, call.key.parts, strict=True)):
@@ -108,18 +121,8 @@ def _inputs(recorder: trace.Recorder, call: Call) -> list[Any]:
     return leaves
 
 
-def _unguarded(found: tuple[str, Where]) -> tuple[str, Where, str]:
-    what, where = found
-    return (
-        f"it reads {what}, which cannot be compared with what it was at each call",
-        where,
-        "of a large array that NumPy computes with, make a dlarray, whose operations are recorded, or pass it as an "
-        "argument",
-    )
-
-
-def _own(recorder: trace.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
-    """Return results as those of a replay are: contiguous arrays of their own."""
+def _own(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:
+    """Return copies of the results that are contiguous and share no memory, as the results of a replay."""
     held = {id(value.data) for value in (*recorder.graph.inputs, *recorder.graph.constants)}
     arrays = []
     for _, leaf in values:
@@ -133,15 +136,15 @@ def _own(recorder: trace.Recorder, values: list[tuple[Value, dlarray]]) -> list[
 
 
 def _spliced(
-    recorder: trace.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: trace.Recorder
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: recorders.Recorder
 ) -> list[dlarray]:
-    """Append what was recorded, with what was computed, to the tape of the evaluation around the call."""
+    """Append the recorded operations, with their results, to the tape of the evaluation around the call."""
     tape = outer.builder
     given = [outer.value(array) for array in call.arrays]
     arguments, read = recorder.graph.inputs[: len(given)], recorder.graph.inputs[len(given) :]
     partner: dict[Value, Value] = dict(zip(arguments, given, strict=True))
     partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
-    # What was read besides arguments is a constant there, as it is of any evaluation.
+    # Values that were read besides the arguments are constants of that tape, as of any evaluation.
     for value in read:
         around = recorder.state.of_outer.get(value)
         partner[value] = tape.constant(value.data.copy()) if around is None else outer.value(around)

@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from tracejit.call.tables import Pattern, Recipe
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import written_for
 from tracejit.describe.program import Description, Stages, describe
-from tracejit.ir import Graph
+from tracejit.ir import Graph, Where
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.graph.split import split
-from tracejit.program import Program
+from tracejit.program import Prepared, Program
 from tracejit.record.guards import GuardFailed
-from tracejit.traces.stats import Share
 from tracejit.util import logs
 from tracejit.util.annotate import annotated
 from tracejit.util.locks import new_lock
@@ -29,6 +28,24 @@ if TYPE_CHECKING:  # nobody measures while a function is only run
     from tracejit.describe.profile import Profile
 
 
+class Listener(Protocol):
+    """Is told when a program is built and compiled; knows the call that it is built for."""
+
+    @property
+    def defined(self) -> Where:
+        """Where the function is defined."""
+
+    @property
+    def signature(self) -> list[tuple[str, str]]:
+        """The name and the description of each argument."""
+
+    def on_built(self, program: Program, part: str, build_ns: int) -> None:
+        """Take note of a program; `part` is "", "forward" or "adjoint"."""
+
+    def on_prepared(self, program: Program, part: str, prepared: Prepared) -> None:
+        """Take note of the kernels that were compiled or loaded for a program."""
+
+
 class Replay:
     """A graph that runs as a compiled program.
 
@@ -36,27 +53,27 @@ class Replay:
         graph: the graph; its constants are not written afterwards.
         title: heads the emitted module.
         layouts: where the elements of each input lie.
-        function: name of the function in the emitted module that launches the kernels.
+        part: "forward" or "adjoint" for one of the two programs of a graph that runs as an op, otherwise "".
         guard: the number of the output that says whether the others count, if there is one.
-        share: whose counts and log the program belongs to.
+
+    Attributes:
+        listener: is told what becomes of the program, if set before the program is built.
     """
 
     def __init__(
-        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), function: str = "forward",
-        guard: int | None = None, share: Share | None = None,
+        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), part: str = "", guard: int | None = None
     ) -> None:  # fmt: skip
         self.graph = graph
         self.guard = guard
-        self.title = title
-        self._function = function
+        self.title = f"{title}, {part}" if part else title
+        self.listener: Listener | None = None
+        self._part = part
         self._layouts = layouts
-        self._share = share
         self._lock = new_lock()
         self._executable: Any = None
         self._program: Program | None = None
-        self._stages: Stages | None = (
-            None  # until the first call has written down what the program is made of
-        )
+        # Kept until the first call has written the inventory of the program.
+        self._stages: Stages | None = None
         self.build_ns = 0
 
     @property
@@ -71,8 +88,8 @@ class Replay:
                         self._stages = pipeline.stages(self.graph, self._layouts)
                         self._program = self._stages.program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
-                    if self._share is not None:
-                        self._share.built(self._program, self.build_ns)
+                    if self.listener is not None:
+                        self.listener.on_built(self._program, self._part, self.build_ns)
         return self._program
 
     def program_for(self, vector_bytes: int) -> Program:
@@ -95,27 +112,27 @@ class Replay:
             with self._lock:
                 if self._executable is None:
                     with collector_paused():
-                        self._executable = self._made()
+                        self._executable = self._compile()
         outputs: list[np.ndarray] = self._executable(arrays)
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         return outputs
 
-    def _made(self) -> Any:
-        """Return what runs the program, after what it is made of was written down."""
+    def _compile(self) -> Any:
+        """Return the program's executable, and write the program's inventory to the cache on disk."""
         program = self.program
         inventory = self._inventory()
-        made = executable(program, self.title, self._layouts)
-        prepared = getattr(made, "prepared", None)
+        compiled = executable(program, self.title, self._layouts)
+        prepared = getattr(compiled, "prepared", None)
         if prepared is not None:
-            if self._share is not None:
-                self._share.prepared(program, prepared)
+            if self.listener is not None:
+                self.listener.on_prepared(program, self._part, prepared)
             if inventory is not None:
                 inventory.keep(self.build_ns, prepared.compile_ns)
-        return made
+        return compiled
 
     def _inventory(self) -> Any:
-        """Return what will be written down of the program, or None if nothing is."""
+        """Return the description of the program for the cache on disk, or None if the cache takes none."""
         stages, self._stages = self._stages, None
         if config.settings.cache == "off" or config.settings.backend == "python":
             return None
@@ -124,26 +141,28 @@ class Replay:
         try:
             if stages is None:
                 stages = pipeline.stages(self.graph, self._layouts)
-            return Inventory(stages, self.title, self._share)
-        except Exception as error:  # nobody's call fails because of what is written down of it
+            return Inventory(stages, self.title, self.listener)
+        except Exception as error:  # a call must not fail because its description does
             what = f"{type(error).__name__}: {error}"
-            logs.write(logs.WARNING, "cache", f"{self.title}: what it is made of is not written down: {what}")
+            logs.write(
+                logs.WARNING, "cache", f"{self.title}: no description was written to the cache: {what}"
+            )
             return None
 
     @property
     def launch(self) -> Any:
-        """What runs the program on tuples of arrays, or None if it is not compiled (yet)."""
+        """The function that runs the program on tuples of arrays, or None if it is not compiled (yet)."""
         return getattr(self._executable, "launch", None)
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
     ) -> Entry | None:
-        """Return what runs the program on results of earlier calls, or None if there is nothing that could."""
-        found = getattr(self._executable, "entry", None)
-        return None if found is None else found(formats, guarded, pattern, recipe)
+        """Return the compiled entry point of the program, or None if the backend has none."""
+        entry = getattr(self._executable, "entry", None)
+        return None if entry is None else entry(formats, guarded, pattern, recipe)
 
     def describe(self) -> Description:
-        """Return what the program is made of, which builds it once more (Note [descriptions])."""
+        """Return the description of the program, which builds it once more (Note [descriptions])."""
         with collector_paused():
             return describe(pipeline.stages(self.graph, self._layouts))
 
@@ -161,11 +180,11 @@ class Replay:
             kernel.name: annotated(kernel.text, comments.get(kernel.name, {})) + "\n"
             for kernel in self.program.kernels
         }
-        return module_source(self.program, self.title, self._function, texts)
+        return module_source(self.program, self.title, self._part or "forward", texts)
 
 
 def executable(program: Program, title: str, layouts: Sequence[Layout | None] = ()) -> Any:
-    """Return what runs a program on the backend that is set."""
+    """Return a program as a callable of the backend that is set."""
     if config.settings.backend == "python":
         from tracejit.runtime.python import PythonExecutable
 
@@ -177,11 +196,7 @@ def executable(program: Program, title: str, layouts: Sequence[Layout | None] = 
 
 
 def call_op(
-    title: str,
-    graph: Graph,
-    formats: Sequence[str | None],
-    guard: int | None = None,
-    share: Share | None = None,
+    title: str, graph: Graph, formats: Sequence[str | None], guard: int | None = None
 ) -> tuple[Op, list[Replay]]:
     """Return a graph as one op whose forward and adjoint are compiled programs (Note [a program as an op]).
 
@@ -190,9 +205,8 @@ def call_op(
     Also returns the replays that the op runs: forward and adjoint.
     """
     parts = split(graph)
-    shares = [None if share is None else share._replace(part=part) for part in ("forward ", "adjoint ")]
-    forward = Replay(parts.forward, f"{title}, forward", guard=guard, share=shares[0])
-    adjoint = Replay(parts.adjoint, f"{title}, adjoint", function="adjoint", share=shares[1])
+    forward = Replay(parts.forward, title, part="forward", guard=guard)
+    adjoint = Replay(parts.adjoint, title, part="adjoint")
     outputs = len(parts.by_output)
     lazy: list[Op] = []
 

@@ -9,7 +9,7 @@ from tracejit.call.explain import describe, who_needs_what_varies, why_missed
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, describe_location
-from tracejit.traces.variants import Entry
+from tracejit.traces.variants import Variants
 from tracejit.util.text import count
 
 _MOST_GUARDS = 8  # of a trace that are told in words
@@ -101,22 +101,22 @@ class Explanation(str):
 
 
 def report_of(
-    function: Callable[..., Any], entry: Entry, confirm: int, known: Iterable[Key] = ()
+    function: Callable[..., Any], variants: Variants, confirm: int, known: Iterable[Key] = ()
 ) -> KeyReport:
-    """Return what is known of a key of a function that has the keys `known`."""
-    variants = tuple([
+    """Return the report of one key of a function that has the keys `known`."""
+    reports = tuple([
         VariantReport(
             tuple([
                 GuardReport(getattr(guard, "what", str(guard)), guard.where, str(guard))
-                for guard in (*known.guards, *known.state.guards())
+                for guard in (*trace.guards, *trace.state.guards())
             ]),
-            known.agreed, known.agreed >= confirm, known.length,
+            trace.agreed, trace.agreed >= confirm, trace.length,
         )
-        for known in entry.variants
+        for trace in variants.traces
     ])  # fmt: skip
     return KeyReport(
-        describe(function, entry.key, known), entry.calls, variants, entry.confirmed, entry.audits, entry.replaced,
-        entry.refusal,
+        describe(function, variants.key, known), variants.calls, reports, variants.confirmed, variants.audits,
+        variants.replaced, variants.refusal,
     )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def explain_hit(name: str, function: Callable[..., Any], key: Key, known: Iterab
 
 
 def explain_miss(
-    name: str, function: Callable[..., Any], miss: Miss, entry: Entry | None, cache_size: int,
+    name: str, function: Callable[..., Any], miss: Miss, variants: Variants | None, cache_size: int,
     needed: Mapping[int, tuple[str, Where]],
 ) -> str:  # fmt: skip
     """Return in words what a call did that was not replayed, and why.
@@ -157,14 +157,17 @@ def explain_miss(
         name: of the function.
         function: what was called.
         miss: the call.
-        entry: what is known of its key.
+        variants: of its key, or None.
         cache_size: how many keys are kept.
         needed: what needs numbers of the key themselves, and where, by the number of the leaf.
     """
     described = describe(function, miss.key, miss.known)
-    if miss.outcome == "refused" and entry is not None and entry.refusal is not None:
-        place = describe_location(entry.refusal.where)
-        return f"{name}: not accelerated for {described}: {entry.refusal.reason} at {place}. The call ran uncompiled."
+    if miss.outcome == "refused" and variants is not None and variants.refusal is not None:
+        refusal = variants.refusal
+        place = describe_location(refusal.where)
+        return (
+            f"{name}: not accelerated for {described}: {refusal.reason} at {place}. The call ran uncompiled."
+        )
     said = {
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "

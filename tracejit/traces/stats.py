@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is counted of one accelerated function, and told of it while it runs."""
+"""The counts and times of one accelerated function, and the log of the programs that it builds."""
 
 import functools
 import inspect
@@ -17,9 +17,9 @@ from tracejit.util.locks import new_lock
 from tracejit.util.text import count, size
 
 REASONS = ("signature", "evicted", "guard", "unconfirmed", "audit", "refused")
-"""Why a call is no hit."""
+"""Why a call is a miss."""
 OUTCOMES = ("confirmed", "audited", "replaced", "refused")
-"""What may come of a recording, besides a new trace."""
+"""What a recording leads to, besides a new trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Stats:
     """Counts and times of an accelerated function since its cache was last cleared; dataclasses.asdict gives a dict.
 
     calls, hits     calls while enabled, and those served by a trace
-    misses          the other calls, by reason: "signature" (there was no trace for such arguments), "evicted" (it had
-                    been evicted), "guard" (something that the traces depend on is not what it was), "unconfirmed"
-                    (they are to be confirmed first), "audit", "refused"
+    misses          the other calls, by reason: "signature" (no trace for such arguments), "evicted" (the trace had
+                    been evicted), "guard" (something that the traces depend on has changed), "unconfirmed" (the trace
+                    has to be confirmed first), "audit", "refused"
     uncompiled      calls that ran the underlying function because it cannot be accelerated for their arguments
-    keys, evicted   signatures in the cache; those that had to go since it was cleared
+    keys, evicted   signatures in the cache; signatures that were evicted
     traces          recordings of the underlying function
     confirmed, audited, replaced, refused   recordings that confirmed a trace, that agreed with one in an audit, that
                     replaced one, that led to a refusal
-    kept, guards    traces that are kept; what they compare at each call
+    kept, guards    traces in the cache; the conditions that they check at each call
     programs        programs of the traces that are kept
     launches        of these programs, in one replay of each
     kernels         that they launch, each counted once
@@ -92,7 +92,7 @@ class Stats:
         )
 
 
-class Tally:
+class Counters:
     """The counts of one accelerated function.
 
     Attributes:
@@ -112,28 +112,28 @@ class Tally:
         self.clear()
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Set all counts and times to zero."""
         self.misses: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.recorded = self.uncompiled = self.evicted = 0
         self.compiled = self.loaded = 0
         self.record_ns = self.build_ns = self.compile_ns = self.load_ns = 0
 
-    def of(self, key: Key, part: str = "") -> "Share":
-        """Return what takes in the times of one program: of a key, and which part of it."""
-        return Share(self, key, part)
+    def of_programs(self, key: Key) -> "ProgramCounters":
+        """Return the listener that counts the programs of a key."""
+        return ProgramCounters(self, key)
 
     def describe(self, key: Key) -> str:
         """Return the arguments of a key in words."""
         return describe(self._function, key)
 
     def arguments(self, key: Key) -> list[tuple[str, str]]:
-        """Return the arguments of a key: the name of each, and what it is."""
+        """Return the name and the description of each argument of a key."""
         names = leaf_names(self._function, key.structure)
         return [(name, str(part)) for name, part in zip(names, key.parts, strict=True)]
 
     def stats(self, programs: Sequence[Program], **counts: int) -> Stats:
-        """Return all counts, given those that the function knows itself and the programs that it keeps."""
+        """Return all counts, given those that the function keeps itself and the programs in its cache."""
         with self._lock:
             return Stats(
                 **counts,
@@ -154,7 +154,7 @@ class Tally:
                 load_ns=self.load_ns,
             )
 
-    def took(
+    def add(
         self, build_ns: int = 0, compiled: int = 0, loaded: int = 0, compile_ns: int = 0, load_ns: int = 0
     ) -> None:
         """Add to the counts and times of programs."""
@@ -166,53 +166,59 @@ class Tally:
             self.load_ns += load_ns
 
 
-class Share(NamedTuple):
-    """The counts that a program adds to, and what it is the program of."""
+class ProgramCounters(NamedTuple):
+    """Listens to the programs of one key: adds to the function's counts, and writes to the log."""
 
-    tally: Tally
+    counters: Counters
     key: Key
-    part: str
 
     @property
     def defined(self) -> Where:
         """Where the function is defined."""
-        return self.tally.defined
+        return self.counters.defined
 
     @property
     def signature(self) -> list[tuple[str, str]]:
-        """The arguments of the call: the name of each, and what it is."""
-        return self.tally.arguments(self.key)
+        """The name and the description of each argument."""
+        return self.counters.arguments(self.key)
 
-    def built(self, program: Program, build_ns: int) -> None:
-        """Take in that the program was built, and say so."""
-        self.tally.took(build_ns=build_ns)
+    def on_built(self, program: Program, part: str, build_ns: int) -> None:
+        """Count the time that building a program took, and log it."""
+        self.counters.add(build_ns=build_ns)
         if logs.enabled(logs.INFO):
             launches, kernels = count(program.launches, "launch"), count(len(program.kernels), "kernel")
             self._write(
                 "build",
-                f"built the {self.part}program for {{}} in {ms(build_ns)}: {launches} of {kernels}, an arena of "
+                f"built the {_program(part)} for {{}} in {ms(build_ns)}: {launches} of {kernels}, an arena of "
                 f"{size(program.arena_bytes)}.",
             )
 
-    def prepared(self, program: Program, found: Prepared) -> None:
-        """Take in what had to be done for the program's kernels, and say so."""
+    def on_prepared(self, program: Program, part: str, prepared: Prepared) -> None:
+        """Count the kernels of a program that were compiled or loaded, and log them."""
         names = {kernel.name for kernel in program.kernels}
-        compiled, loaded = (len(names.intersection(each)) for each in (found.compiled, found.loaded))
-        self.tally.took(compiled=compiled, loaded=loaded, compile_ns=found.compile_ns, load_ns=found.load_ns)
+        compiled = len(names.intersection(prepared.compiled))
+        loaded = len(names.intersection(prepared.loaded))
+        self.counters.add(
+            compiled=compiled, loaded=loaded, compile_ns=prepared.compile_ns, load_ns=prepared.load_ns
+        )
         if logs.enabled(logs.INFO):
-            parts = [
-                f"{compiled} compiled in {ms(found.compile_ns)}" if found.compiled else "",
-                f"{loaded} loaded from disk in {ms(found.load_ns)}" if found.loaded else "",
+            sources = [
+                f"{compiled} compiled in {ms(prepared.compile_ns)}" if prepared.compiled else "",
+                f"{loaded} loaded from disk in {ms(prepared.load_ns)}" if prepared.loaded else "",
                 f"{len(names) - compiled - loaded} at hand" if len(names) > compiled + loaded else "",
             ]
             kernels = count(len(names), "kernel")
             self._write(
-                "kernels", f"{kernels} of the {self.part}program for {{}}: {', '.join(filter(None, parts))}."
+                "kernels", f"{kernels} of the {_program(part)} for {{}}: {', '.join(filter(None, sources))}."
             )
 
     def _write(self, event: str, text: str) -> None:
-        tally = self.tally
-        logs.write(logs.INFO, event, f"{tally.label}: {text.format(tally.describe(self.key))}")
+        counters = self.counters
+        logs.write(logs.INFO, event, f"{counters.label}: {text.format(counters.describe(self.key))}")
+
+
+def _program(part: str) -> str:
+    return f"{part} program" if part else "program"
 
 
 def defined_at(function: Any) -> Where:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A trace: what one recording of a function gave, and how its result is put together from a replay."""
+"""A trace: the graph of one recording of a function, its replays, and the structure of its result."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,19 +17,18 @@ from tracejit.ops import Op
 from tracejit.record import recorder
 from tracejit.record.guards import Guard, GuardFailed
 from tracejit.record.state import NOTHING, State
-from tracejit.traces.replay import Replay, call_op
-from tracejit.traces.stats import Tally
+from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.util.locks import new_lock
 
 
 class Replayable:
-    """What a call is replayed by: how arguments are checked, and how the result is put together again.
+    """The part of a trace that replays need: checks of the arguments, and the structure of the result.
 
     Args:
         results: for each leaf of the result an ArrayLeaf (the next output of the program), or the constant itself.
         treedef: of the result.
         key: of the call.
-        state: what is read besides arguments.
+        state: the values that are read besides the arguments.
         guard: the number of the output that says whether the others count, if there is one.
     """
 
@@ -47,10 +46,10 @@ class Replayable:
 
     def assemble(self, arrays: list[Any]) -> Any:
         """Return the function's result, given the arrays among its leaves."""
-        each = iter(arrays)
+        outputs = iter(arrays)
         leaves = [
-            next(each) if type(leaf) is ArrayLeaf
-            else leaf.kind(next(each)._data.item()) if type(leaf) is NumberLeaf
+            next(outputs) if type(leaf) is ArrayLeaf
+            else leaf.kind(next(outputs)._data.item()) if type(leaf) is NumberLeaf
             else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
             for leaf in self.results
         ]  # fmt: skip
@@ -103,42 +102,42 @@ class Replayable:
 
 
 class Trace(Replayable):
-    """One recording: its graph, and how outputs are put together again.
+    """One recording: its graph, and the structure of its result.
 
     Args:
         graph: what was recorded; if there are guards, its last output says whether all of them hold.
         results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
         treedef: of the result.
-        tally: of the function, whose name heads emitted modules.
+        title: heads emitted modules: the name of the function.
         key: of the call.
-        guards: what array values decided.
-        state: what was read besides arguments.
+        guards: the decisions that values of arrays made.
+        state: the values that were read besides the arguments.
         refusal: why this cannot be replayed, or None.
         length: nodes of the graph that were recorded; the rest computes the guards.
     """
 
     def __init__(
-        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, tally: Tally, key: Key,
+        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key,
         guards: Sequence[Guard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
-        self.lost_change: tuple[int, tree.TreeDef] | None = (
-            None  # an array that was put into an argument only
-        )
+        # An array that the function put into an argument and did not return.
+        self.lost_change: tuple[int, tree.TreeDef] | None = None
         super().__init__(results, treedef, key, state, len(graph.outputs) - 1 if guards else None)
         self.graph = graph
         self.guards = guards
         self.refusal = refusal
         self.length = len(graph.nodes) if length is None else length
-        self.agreed = 0  # later recordings that were like this one
+        self.agreed = 0  # number of later recordings that agreed with this one
         self.replayed = False
-        self._title = tally.name
-        self._share = tally.of(key)
-        self.replay: Replay = Replay(
-            graph, self._title, [*layouts(key), *state.layouts], guard=self._guard, share=self._share
-        )
+        self._title = title
+        self.replay: Replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = new_lock()
+
+    def listen(self, listener: Listener) -> None:
+        """Have `listener` told of the programs that this trace is run by."""
+        self.replay.listener = listener
 
     def run_within(self, arrays: list[dlarray]) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
@@ -148,7 +147,9 @@ class Trace(Replayable):
         with self._lock:
             if self._op is None:
                 formats = [*self.formats, *([] if self._guard is None else [None])]
-                self._op = call_op(self._title, self.graph, formats, self._guard, self._share)
+                self._op = call_op(self._title, self.graph, formats, self._guard)
+                for replay in self._op[1]:
+                    replay.listener = self.replay.listener
         try:
             outputs = recorder.apply_op(
                 self._op[0], [*arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]], {}

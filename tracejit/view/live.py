@@ -13,7 +13,7 @@ from tracejit.describe.roofline import Rates, rates
 from tracejit.traces.replay import Replay
 from tracejit.traces.report import Explanation, KeyReport
 from tracejit.traces.trace import Trace
-from tracejit.traces.variants import Entry
+from tracejit.traces.variants import Variants
 from tracejit.util.text import size
 from tracejit.view import data
 from tracejit.view.about import about
@@ -35,7 +35,7 @@ _OUTCOMES = {
 class Running(NamedTuple):
     """What an accelerated function knows of itself.
 
-    entries     what is known of each key, the one used last first
+    variants    of each key, the one used last first
     latest      the trace that was used last
     history     calls that were not replayed, oldest first: the number of the call, what came of it, and the whole in
                 words
@@ -44,7 +44,7 @@ class Running(NamedTuple):
 
     name: str
     function: Callable[..., Any]
-    entries: Sequence[Entry]
+    variants: Sequence[Variants]
     latest: Trace | None
     explanation: Explanation
     history: list[tuple[int, str, str]]
@@ -54,12 +54,13 @@ class Running(NamedTuple):
 def page(running: Running) -> data.Page:
     """Return what the page shows of a function; its programs are built and measured where they have run."""
     sources = Sources()
-    traces = [(entry, known) for entry in running.entries for known in entry.variants]
+    traces = [(variants, trace) for variants in running.variants for trace in variants.traces]
     traces.sort(key=lambda pair: pair[1] is not running.latest)
-    replays = [(entry, known, replay) for entry, known in traces for replay in known.replays()]
-    replays.sort(key=lambda each: each[2].launch is None)  # what has not run yet comes last
+    replays = [(variants, trace, replay) for variants, trace in traces for replay in trace.replays()]
+    replays.sort(key=lambda row: row[2].launch is None)  # programs that have not run yet come last
     programs = [
-        _program(running, entry, known, replay, sources) for entry, known, replay in replays[:_MOST_PROGRAMS]
+        _program(running, variants, trace, replay, sources)
+        for variants, trace, replay in replays[:_MOST_PROGRAMS]
     ]
     notes = []
     if not programs:
@@ -105,36 +106,38 @@ def _event(name: str, call: int, outcome: str, text: str) -> data.Event:
     return {"call": call, "outcome": _OUTCOMES.get(outcome, outcome), "why": why}
 
 
-def _program(running: Running, entry: Entry, known: Trace, replay: Replay, sources: Sources) -> data.Program:
-    found = replay.program
+def _program(
+    running: Running, variants: Variants, trace: Trace, replay: Replay, sources: Sources
+) -> data.Program:
+    compiled = replay.program
     profile = replay.profile()
-    in_parts = any(row.parts > 1 for row in found.rows)
+    in_parts = any(row.parts > 1 for row in compiled.rows)
     guards: list[data.GuardLine] = [
         {"text": str(guard), "place": sources.place(guard.where)}
-        for guard in (*known.guards, *known.state.guards())
+        for guard in (*trace.guards, *trace.state.guards())
     ]
-    described = describe(running.function, entry.key, [each.key for each in running.entries])
-    number = f", trace {entry.variants.index(known) + 1}" if len(entry.variants) > 1 else ""
-    part = "" if replay is known.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
+    described = describe(running.function, variants.key, [known.key for known in running.variants])
+    number = f", trace {variants.traces.index(trace) + 1}" if len(variants.traces) > 1 else ""
+    part = "" if replay is trace.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
     built = Built(
         f"{described}{number}{part}",
-        _inputs(running.function, entry.key, known, replay),
+        _inputs(running.function, variants.key, trace, replay),
         [
-            "whether the guards hold" if number == found.guard else f"result {number + 1}"
-            for number in range(len(found.outputs))
+            "whether the guards hold" if number == compiled.guard else f"result {number + 1}"
+            for number in range(len(compiled.outputs))
         ],
-        [f"{_shape(constant)} {constant.dtype}" for constant in found.constants],
+        [f"{_shape(constant)} {constant.dtype}" for constant in compiled.constants],
         [
             Row(row.kernel.name, row.note, row.part, row.parts, place)
-            for row, place in zip(found.rows, found.places, strict=True)
+            for row, place in zip(compiled.rows, compiled.places, strict=True)
         ],
         replay.source().splitlines(),
         replay.describe(),
-        found.arena_bytes,
+        compiled.arena_bytes,
         [
             ("arguments", described),
-            ("results", ", ".join(str(aval) for aval in found.outputs) or "none"),
-            ("constants", _constants(found.constants)),
+            ("results", ", ".join(str(aval) for aval in compiled.outputs) or "none"),
+            ("constants", _constants(compiled.constants)),
             ("built in", f"{replay.build_ns / 1e6:.1f} ms"),
             ("target", "cpu"),
         ],
@@ -150,11 +153,11 @@ def _shape(array: np.ndarray) -> str:
     return "x".join(map(str, array.shape)) or "scalar"
 
 
-def _inputs(function: Callable[..., Any], key: Key, known: Trace, replay: Replay) -> list[Input]:
+def _inputs(function: Callable[..., Any], key: Key, trace: Trace, replay: Replay) -> list[Input]:
     """Return the inputs of a program; only those of the whole trace are the user's arguments."""
-    found = replay.program.inputs
-    if replay is not known.replay:
-        return [Input("", str(aval)) for aval in found]
+    inputs = replay.program.inputs
+    if replay is not trace.replay:
+        return [Input("", str(aval)) for aval in inputs]
     names = leaf_names(function, key.structure)
     named = [
         Input(name, str(part))
@@ -163,9 +166,9 @@ def _inputs(function: Callable[..., Any], key: Key, known: Trace, replay: Replay
     ]
     read = [
         Input(str(name), str(aval))
-        for name, aval in zip(known.state.names, found[len(named) :], strict=False)
+        for name, aval in zip(trace.state.names, inputs[len(named) :], strict=False)
     ]
-    rest = found[len(named) + len(read) :]
+    rest = inputs[len(named) + len(read) :]
     return [*named, *read, *[Input("", str(aval)) for aval in rest]]
 
 

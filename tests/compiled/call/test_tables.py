@@ -18,7 +18,7 @@ from tracejit.kernels.executor import state
 import tracejit as tj
 from tracejit import tree
 from tracejit.call import tables
-from tracejit.call.signature import Key, NumberPart, read
+from tracejit.call.signature import Key, NumberPart, key_call
 from tracejit.errors import CodegenError
 from tracejit.runtime import object_layout
 from tracejit.traces.trace import ArrayLeaf, NumberLeaf, _kind_of_output
@@ -41,7 +41,7 @@ def array(*values: float) -> tj.dlarray:
 
 
 def key_of(*args: Any, **kwargs: Any) -> Key:
-    return read("f", (args, kwargs), lambda *_: "x").key
+    return key_call("f", (args, kwargs), lambda *_: "x").key
 
 
 KNOWN = [

@@ -16,6 +16,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.record.recorder import Refusal
 from tracejit.traces import replay
 from tracejit.util import locks
 
@@ -164,8 +165,8 @@ class TestCollection:
         fun = dlaccelerate(lambda x: x * 2, cache_size=1)
         for _ in range(4):
             fun(np.ones(3))
-        (entry,) = fun._entries.values()
-        gone = [weakref.ref(thing) for thing in (entry, entry.variants[0], entry.variants[0].replay)]
+        (entry,) = fun._cache.variants.values()
+        gone = [weakref.ref(thing) for thing in (entry, entry.traces[0], entry.traces[0].replay)]
         assert len(mine() - before) == 1
         if how == "deleted":
             del fun
@@ -174,10 +175,10 @@ class TestCollection:
         elif how == "evicted":
             fun(np.ones(4))
         else:
-            entry.refuse(tj.record.recorder.Refusal("a test", None, "nothing"))
+            entry.refuse(Refusal("a test", None, "nothing"))
             fun.check_every = 7  # forgets the call paths
             gone = gone[1:]
-            fun._last_trace = None
+            fun._cache.last_trace = None
         del entry
         gc.collect()
         assert [reference() for reference in gone] == [None] * len(gone)
@@ -188,7 +189,7 @@ class TestCollection:
         fun = dlaccelerate(lambda x: x * 2)
         for _ in range(4):
             fun(np.ones(3))
-        call_path = fun._fast[0][0]
+        call_path = fun._cache.paths[0][0]
         assert inspect.getsource(call_path).startswith("def replay(args):\n")
 
     def test_no_instance_is_kept(self):
@@ -228,7 +229,7 @@ for sign in (1, 1, 1, -1, -1, -1):
 held, go = threading.Event(), threading.Event()
 
 def hold():
-    with f._lock:
+    with f._cache.lock:
         held.set()
         go.wait()
 

@@ -269,6 +269,6 @@ def test_a_call_goes_on_if_its_program_cannot_be_described(
     with caplog.at_level("WARNING", "tracejit"):
         stepped(6)
     assert [record.getMessage() for record in caplog.records] == [
-        "stepped.<locals>.step: what it is made of is not written down: StopIteration: no reason"
+        "stepped.<locals>.step: no description was written to the cache: StopIteration: no reason"
     ]
     assert Programs(str(root)).all() == []

@@ -1017,7 +1017,9 @@ class TestErrors:
             lambda x: [map(abs, x)],
             lambda x: {"k": zip(x, x, strict=True)},
         ):
-            with pytest.raises(ArgumentError, match=r"the result holds a .* could be run through only once"):
+            with pytest.raises(
+                ArgumentError, match=r"the result contains a .* can be iterated over only once"
+            ):
                 dlaccelerate(fun)(vector(1, 2))
 
     def test_escaped_arrays(self):
@@ -1480,3 +1482,83 @@ class TestIndices:
         assert value.tolist() == [0.0, 8.0]
         with pytest.raises(tj.BoundsError):
             dlfeval(lambda a, i: dlgradient(taken(a, i), a), vector(1.0, 2.0), np.array([1, 2]))
+
+
+class TestUnknownAttributes:
+    """A misspelt setting is an error that names the right one; everything that decorators set still works."""
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("CheckMode", "check_mode"), ("CacheSize", "cache_size"), ("Enabled", "enabled"),
+            ("CheckTolerance", "check_tolerance"), ("cachesize", "cache_size"), ("cache_sise", "cache_size"),
+            ("max_variant", "max_variants"), ("enable", "enabled"), ("checkevery", "check_every"),
+            ("confirms", "confirm"), ("audits", "audit"),
+        ],
+    )  # fmt: skip
+    def test_a_misspelt_setting(self, name, meant):
+        accelerated = dlaccelerate(np.square)
+        with pytest.raises(AttributeError) as error:
+            setattr(accelerated, name, 3)
+        assert str(error.value) == (
+            f"an accelerated function has no attribute {name!r}; the setting is {meant}."
+        )
+        assert not hasattr(accelerated, name)
+
+    @pytest.mark.parametrize(
+        ("name", "meant"), [("HitRate", "hit_rate"), ("Occupancy", "occupancy"), ("Function", "function")]
+    )
+    def test_a_misspelt_property_that_can_only_be_read(self, name, meant):
+        with pytest.raises(AttributeError) as error:
+            setattr(dlaccelerate(np.square), name, 3)
+        assert str(error.value) == (
+            f"an accelerated function has no attribute {name!r}; {meant} is the name, and it can only be read."
+        )
+
+    @pytest.mark.parametrize("name", ["note", "_note", "x", "calls_made"])
+    def test_an_attribute_like_no_setting(self, name):
+        with pytest.raises(AttributeError) as error:
+            setattr(dlaccelerate(np.square), name, 3)
+        assert str(error.value) == (
+            f"an accelerated function has no attribute {name!r}; the settings are audit, cache_size, check_every, "
+            "check_mode, check_tolerance, confirm, enabled, max_variants. To attach a value of your own, set it on the "
+            "function before it is accelerated."
+        )
+
+    def test_attributes_of_the_function_are_copied_and_can_be_set(self):
+        def fun(x):
+            """A function."""
+            return x * 2
+
+        fun.note = "mine"
+        accelerated = dlaccelerate(fun)
+        assert accelerated.note == "mine" and accelerated.__wrapped__ is fun
+        accelerated.note = "changed"
+        accelerated.__doc__ = "Another text."
+        assert (accelerated.note, fun.note, accelerated.__doc__) == ("changed", "mine", "Another text.")
+        del accelerated.note
+        assert not hasattr(accelerated, "note")
+
+    def test_a_decorator_around_it_has_its_own_attributes(self):
+        accelerated = dlaccelerate(lambda x: x * 2)
+
+        @functools.wraps(accelerated)
+        def outer(x):
+            return accelerated(x)
+
+        outer.note = 1
+        assert outer.__wrapped__ is accelerated and outer(vector(2)).tolist() == [4.0]
+        assert not hasattr(accelerated, "note")
+
+    def test_an_accelerated_object_keeps_its_attributes_apart(self):
+        class Scaled:
+            def __init__(self):
+                self.factor, self._cache = 2.0, "mine"
+
+            def __call__(self, x):
+                return x * self.factor
+
+        scaled = Scaled()
+        accelerated = dlaccelerate(scaled)
+        assert [accelerated(vector(3)).tolist() for _ in range(3)] == [[6.0]] * 3
+        assert accelerated.factor == 2.0 and scaled._cache == "mine" and accelerated.hit_rate > 60.0

@@ -50,7 +50,7 @@ def test_a_change_of_an_argument_that_is_lost(function: Any, given: Any, name: s
             step(given(), np.ones(3))
     assert [str(each.message) for each in found] == [
         f"{function.__name__} sets {name} and does not return what it set. Containers in arguments are copies, "
-        "so that the change is lost; return what has changed."
+        "so the change is lost; return the changed value."
     ]
     assert found[0].filename == __file__
 
@@ -83,10 +83,10 @@ def test_numbers_of_numpy_that_change() -> None:
     (text,) = turnover(scaled, 30, lambda i: np.float64(0.5 * i + 0.25))
     assert text.endswith(
         "was np.float64(11.25), is np.float64(11.75). A number of NumPy's that changes from call to call costs a trace "
-        "each time: pass a Python number, such as float(rate). If so many signatures are meant, raise cache_size (4)."
+        "each time: pass a Python number, such as float(rate). If so many are intended, raise cache_size (4)."
     )
     assert (
-        "is recorded in most calls: 20 signatures of arguments were evicted, and 0 % of 24 calls were replayed."
+        "is recorded in most calls: traces for 20 different signatures were evicted, and 0 % of 24 calls were replayed."
         in text
     )
     assert (

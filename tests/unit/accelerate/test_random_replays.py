@@ -334,8 +334,8 @@ def test_what_a_replay_draws_is_given_back_if_it_does_not_count():
     g = tj.Generator(4)
     fun = dlaccelerate(lambda x: x + tj.rand(2, generator=g))
     first = [fun(np.zeros(2)) for _ in range(3)]
-    (entry,) = fun._entries.values()
-    (trace,) = entry.variants
+    (entry,) = fun._cache.variants.values()
+    (trace,) = entry.traces
     assert isinstance(trace.state, Draws)
     (before,) = trace.state.fetch()
     assert before.tolist() == [4, 3]

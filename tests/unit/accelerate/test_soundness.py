@@ -280,7 +280,7 @@ class TestLimits:
             assert_same(accelerated(vector(n)), dlfeval(fun, vector(n)))
         assert accelerated.stats.uncompiled == 3 and accelerated.stats.programs == 0
         assert (
-            "not accelerated for x: 1 float64: bool() on a traced array went another way"
+            "not accelerated for x: 1 float64: bool() on a traced array had a different outcome"
             in accelerated.explain()
         )
 
@@ -290,7 +290,9 @@ class TestLimits:
         for size, number in itertools.product((1, 2, 3), range(5)):
             caught += warned(accelerated, np.full(size, float(number)))[1]
         (warning,) = caught
-        assert "float() on a traced array gave another number in each of 3 recordings" in str(warning.message)
+        assert "float() on a traced array gave a different number in each of 3 recordings" in str(
+            warning.message
+        )
         assert "Keep it an array (the functions of tracejit and NumPy instead of math" in str(warning.message)
 
     def test_max_variants(self):
@@ -369,7 +371,7 @@ class TestConfirmation:
         ("results", "text"),
         [
             (lambda x, n: x * 2 if n % 2 else x + 2, "operation 1 was add, is mul at"),
-            (lambda x, n: x if n % 2 else x + 2, "add was recorded in one of them only at"),
+            (lambda x, n: x if n % 2 else x + 2, "only one of them recorded add at"),
             (lambda x, n: x.sum(axis=n % 2), "sum was called with .*is with .*axes"),
             (lambda x, n: (x, n), r"the result\[1\] was 0, is 1 at an unknown place.*a counter"),
             (lambda x, n: {"a": x, "b": n * 1.0}, r"the result\['b'\] was 0.0, is 1.0"),
@@ -384,13 +386,13 @@ class TestConfirmation:
                 lambda x, n: dlarray(np.full(2, n)),
                 r"the result, a constant, was 0, is 1 \(2 of 2 elements differ\)",
             ),
-            (lambda x, n: x if n % 2 else x.T, "is recorded|transpose was recorded in one of them only"),
-            (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "the result is another array"),
+            (lambda x, n: x if n % 2 else x.T, "is recorded|only one of them recorded transpose"),
+            (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "the result is a different array"),
             (
                 lambda x, n: x * 2 if n % 2 and x[0, 0] > 0 else (x[0, 0] > 0) * 2,
                 r"bool\(\) took a value in one of them",
             ),
-            (lambda x, n: (y := x * 2) @ (x if n % 2 else y), "an operand of matmul is another"),
+            (lambda x, n: (y := x * 2) @ (x if n % 2 else y), "matmul received a different operand"),
         ],
     )
     def test_other_differences(self, results, text):
@@ -545,7 +547,7 @@ class TestAudits:
         found = [accelerated(vector(next(calls))).item() for _ in range(7)]
         assert found == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
         with pytest.warns(
-            ChangedTraceWarning, match=r"a constant of mul was 1.0, is 5.0 .*recorded anew"
+            ChangedTraceWarning, match=r"a constant of mul was 1.0, is 5.0 .*recorded again"
         ) as caught:
             assert accelerated(vector(8)).item() == 40.0
         assert (caught[0].filename, caught[0].lineno) == (__file__, fun.__code__.co_firstlineno + 1)

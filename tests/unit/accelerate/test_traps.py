@@ -235,7 +235,7 @@ class TestValuesThatDecide:
 
         follow(
             world,
-            warns=r"bool\(\) on a traced array went another way.*Use where\(condition, a, b\)",
+            warns=r"bool\(\) on a traced array had a different outcome.*Use where\(condition, a, b\)",
             calls=30,
         )
 
@@ -363,7 +363,7 @@ class TestWhatNoTraceSees:
 
             return call
 
-        follow(world, warns="a constant of mul was 2.0, is 5.0 .*recorded anew")
+        follow(world, warns="a constant of mul was 2.0, is 5.0 .*recorded again")
 
     def test_the_noise_of_the_reference_that_is_not_supported(self):
         """Replayed at once and compared: the same array twice, and a warning."""
@@ -1272,7 +1272,7 @@ class TestCalls:
         fun = dlaccelerate(lambda x: x * 2)
         for _ in range(4):
             fun(X)
-        (trace,) = [known for entry in fun._entries.values() for known in entry.variants]
+        (trace,) = [known for entry in fun._cache.variants.values() for known in entry.traces]
         gone = weakref.ref(trace)
         del trace, fun
         gc.collect()
@@ -1862,9 +1862,7 @@ class TestStateOfOtherKinds:
             for n in range(5):
                 values[n] = n
                 assert fun(X).tolist() == (X * n).tolist()
-        assert_warned(
-            caught, "it reads closure values, which cannot be compared with what it was at each call"
-        )
+        assert_warned(caught, "it reads closure values, which cannot be checked at each call")
 
     def test_a_file_in_memory(self, tmp_path):
         def make():
@@ -1963,7 +1961,7 @@ class TestCaches:
         fun = dlaccelerate(lambda x: x * table()["7"])
         for _ in range(4):
             assert fun(X).tolist() == (X * 7).tolist()
-        assert len(fun._last_trace.state.guards()) < 10
+        assert len(fun._cache.last_trace.state.guards()) < 10
         table.cache_clear()
         fun(X)
         assert (fun.stats.traces, fun.stats.uncompiled) == (3, 0)
@@ -1995,7 +1993,7 @@ class TestCaches:
 class TestDraws:
     """Two recordings may draw the same, or come to the same by what they draw: a replay would draw nothing."""
 
-    DREW = "it draws from a .*, which a replay would not do, though it came to the same in two recordings"
+    DREW = "it draws from a .*, which a replay would not do, although two recordings agreed"
 
     @pytest.mark.parametrize(
         ("fun", "seed"),

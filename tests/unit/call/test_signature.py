@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 
 import tracejit as tj
 from tracejit import ArgumentError, DTypeError, TraceJitError, dlaccelerate, dlarray
-from tracejit.call.signature import ArrayPart, layouts, read
+from tracejit.call.signature import ArrayPart, key_call, layouts
 
 pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def key(*args, **kwargs):
-    return read("fun", (args, kwargs), lambda number, treedef: f"argument {number}").key
+    return key_call("fun", (args, kwargs), lambda number, treedef: f"argument {number}").key
 
 
 def same(first, second):

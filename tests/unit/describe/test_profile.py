@@ -112,7 +112,7 @@ def test_a_profile_leaves_the_users_arrays_and_results_alone() -> None:
     x = dlarray(np.linspace(-1, 1, 12, dtype=F32).reshape(3, 4))
     kept = [step(x) for _ in range(5)]
     before = [array.tolist() for array in (x, *kept)]
-    known = step._last_trace
+    known = step._cache.last_trace
     assert known is not None and known.replay.profile() is not None
     assert [array.tolist() for array in (x, *kept)] == before
     assert step(x).tolist() == before[-1]

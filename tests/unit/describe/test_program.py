@@ -330,7 +330,7 @@ def test_lines_of_the_user_are_those_of_the_function() -> None:
 
     for _ in range(3):
         loss(dlarray(np.ones(5, np.float32)))
-    trace = loss._last_trace
+    trace = loss._cache.last_trace
     assert trace is not None
     found = trace.replay.describe()
     first = loss.__wrapped__.__code__.co_firstlineno

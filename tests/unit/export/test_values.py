@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tracejit import tree
-from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart, read
+from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart, key_call
 from tracejit.export import values
 from tracejit.traces.trace import ArrayLeaf, NumberLeaf
 
@@ -62,7 +62,7 @@ def test_what_is_no_atom(value: Any) -> None:
     ],
 )
 def test_keys_come_back(args: Any) -> None:
-    key = read("f", args, lambda *_: "x").key
+    key = key_call("f", args, lambda *_: "x").key
     found = values.decode_key(through_json(values.encode_key(key, str)), class_of)
     assert found == key
     assert hash(found) == hash(key)

@@ -308,9 +308,9 @@ class TestNeeded:
         (warning,) = caught
         assert warning.category is RetraceWarning and warning.filename == __file__
         assert str(warning.message) == (
-            f"{fun.__qualname__} is recorded anew for each value of rate, because float() at {__file__}:"
+            f"{fun.__qualname__} is recorded again for each value of rate, because float() at {__file__}:"
             f"{fun.function.__code__.co_firstlineno} needs it as a Python number. Pass it as a dlarray, or use "
-            "tracejit's and NumPy's functions instead of math's; if each value is meant to have a trace, raise "
+            "tracejit's and NumPy's functions instead of math's. If a trace for each value is intended, raise "
             "max_variants."
         )
 

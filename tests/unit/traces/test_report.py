@@ -11,6 +11,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, dlaccelerate
+from tracejit.accelerate import policy
 
 pytestmark = pytest.mark.usefixtures("python_backend")
 
@@ -52,7 +53,7 @@ class TestExplain:
         fun(np.array([1.0]))
         fun(np.array([-2.0]))
         assert (
-            "miss. A new trace was recorded for x: 1 float64, because unlike in the trace recorded last, bool() at "
+            "miss. A new trace was recorded for x: 1 float64, because unlike in the latest trace, bool() at "
             f"{__file__}:{LINE + 1} is False."
         ) in fun.explain()
 
@@ -219,11 +220,11 @@ class TestPolicies:
         before = tj.set_policy("warn-on-retrace")
         try:
             with tj.set_policy("uncompiled") as inner:
-                assert repr(inner) == "<policy 'uncompiled'>" and tj.policy.current == "uncompiled"
-            assert tj.policy.current == "warn-on-retrace"
+                assert repr(inner) == "<policy 'uncompiled'>" and policy.current == "uncompiled"
+            assert policy.current == "warn-on-retrace"
         finally:
             before.__exit__()
-        assert tj.policy.current == "default" and not tj.policy.uncompiled
+        assert policy.current == "default" and not policy.uncompiled
 
     def test_another_name(self):
         with pytest.raises(ArgumentError, match=r"set_policy: expected one of .'default'.* not 'never'"):

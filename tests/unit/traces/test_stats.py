@@ -110,7 +110,7 @@ def test_arenas():
     )
     for _ in range(2):
         fun(np.ones((4, 3)))
-    (program,) = [replay.program for replay in fun._last_trace.replays()]
+    (program,) = [replay.program for replay in fun._cache.last_trace.replays()]
     assert fun.stats.arena_bytes == program.arena_bytes > 0
     assert fun.stats.launches == program.launches
 

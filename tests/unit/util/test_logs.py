@@ -73,7 +73,7 @@ class TestCalls:
         )  # fmt: skip
         fun(np.ones(4), 2)
         assert lines() == [
-            ("INFO", "evict", f"steps ({HERE}): evicted what there was for {what}: more than cache_size (1) are in "
+            ("INFO", "evict", f"steps ({HERE}): evicted the traces for {what}: more than cache_size (1) are in "
              "use."),
             ("INFO", "miss", f"steps ({HERE}): miss. A new trace was recorded for x: 4 float64, p: 2, because, "
              "compared with the trace that is nearest, x was 3 float64, is 4 float64. 2 operations in T."),
@@ -112,7 +112,7 @@ class TestCalls:
         assert (
             "miss. The trace for x: 1 float64 was replaced: a constant of mul was 1.0, is 2.0" in found[0][2]
         )
-        assert "a trace that was replayed is no longer what the function does" in found[1][2]
+        assert "a trace that was replayed is out of date" in found[1][2]
 
     def test_errors_and_policies(self, lines, python_backend):
         fun = tj.dlaccelerate(lambda x: x.reshape(7))
@@ -199,7 +199,7 @@ class TestHits:
         fun = tj.dlaccelerate(steps)
         for _ in range(5):
             fun(np.ones(3), 2)
-        assert fun._fast
+        assert fun._cache.paths
         assert [record.event for record in caplog.records] == ["miss", "miss", "build", "hit"]
 
     def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, python_backend):

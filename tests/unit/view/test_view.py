@@ -405,7 +405,7 @@ class TestStored:
         check(page)
         (note,) = page["notes"]
         assert "the cache has the first rows and the first row of each kernel; left out are" in note
-        whole = len(accelerated._last_trace.replay.program.rows)
+        whole = len(accelerated._cache.last_trace.replay.program.rows)
         (made,) = page["programs"]
         assert made["kept"] == f"the first {len(made['launches'])} of {whole} launches"
         assert live.page(accelerated._running())["programs"][0]["kept"] == ""

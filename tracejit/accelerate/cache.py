@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The cache of an accelerated function: the variants of each key, the call paths, and the latest calls."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit.call.dynamic import DynamicNumbers
+from tracejit.call.signature import Call, Key
+from tracejit.traces.report import Miss
+from tracejit.traces.trace import Trace
+from tracejit.traces.variants import Variants
+from tracejit.util import logs
+from tracejit.util.locks import new_lock
+
+_CALL_PATHS = 4  # tried in turn before the key of a call is made
+_EVICTED_KEPT = 1000  # hashes of evicted keys, for explain()
+_HISTORY = 50  # misses kept for view()
+
+
+class TraceCache:
+    """The traces of an accelerated function by key, and what its calls came to.
+
+    All methods are called with the lock held.
+
+    Attributes:
+        lock: held while anything here changes.
+        variants: by key, oldest key first.
+        paths: call paths with their trace and its variants, latest first.
+        numbers: which number arguments vary.
+        calls, misses: numbers of calls since the cache was cleared.
+        last_trace: the trace that was used last.
+        last_miss: the last call, if it was a miss.
+        history: misses, by the number of the call.
+        cleared: whether there were calls before the cache was cleared.
+    """
+
+    __slots__ = (
+        "_evicted", "calls", "cleared", "history", "last_miss", "last_trace", "lock", "misses", "numbers", "paths",
+        "variants",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.lock = new_lock()
+        self.variants: dict[Key, Variants] = {}
+        self.paths: tuple[tuple[Callable[[Any], Any], Trace, Variants], ...] = ()
+        self.numbers = DynamicNumbers()
+        self.calls = self.misses = 0
+        self.last_trace: Trace | None = None
+        self.last_miss: Miss | None = None
+        self.history: deque[tuple[int, Miss]] = deque(maxlen=_HISTORY)
+        self.cleared = False
+        self._evicted: dict[int, None] = {}
+
+    @property
+    def hits(self) -> int:
+        """Calls that were served by a trace."""
+        return self.calls - self.misses
+
+    @property
+    def hit_rate(self) -> float:
+        """Percentage of calls that were served by a trace."""
+        return 100.0 * self.hits / self.calls if self.calls else 0.0
+
+    def clear(self) -> None:
+        """Drop all traces and counts."""
+        self.cleared = self.cleared or self.calls > 0
+        self.variants.clear()
+        self.paths = ()
+        self.calls = self.misses = 0
+        self._evicted.clear()
+        self.numbers.clear()
+        self.last_trace = self.last_miss = None
+        self.history.clear()
+
+    def rekeyed(self, call: Call) -> Call:
+        """Return a call with the key under which its traces are kept: numbers that vary are inputs."""
+        return self.numbers.rekeyed(call, self.variants)
+
+    def count_call(self, key: Key) -> Variants | None:
+        """Count a call, and return the variants of its key if there are any."""
+        self.calls += 1
+        variants = self.variants.get(key)
+        if variants is not None:
+            variants.calls += 1
+            variants.used = self.calls
+        return variants
+
+    def count_hit(self, trace: Trace, variants: Variants) -> None:
+        """Note that a call was served by a trace."""
+        variants.used = self.calls
+        self.last_trace = trace
+        self.last_miss = None
+        if variants.calls >= variants.pause_at:
+            self.pause(variants)
+
+    def count_miss(self, key: Key) -> Miss:
+        """Note a call that has to be recorded."""
+        self.misses += 1
+        miss = self.last_miss = Miss(key, list(self.variants), hash(key) in self._evicted)
+        self.history.append((self.calls, miss))
+        return miss
+
+    def count_uncompiled(self, key: Key) -> Miss:
+        """Note a call that runs uncompiled."""
+        self.misses += 1
+        miss = self.last_miss = Miss(key, [], False, "refused")
+        return miss
+
+    def of_recording(self, key: Key) -> Variants:
+        """Return the variants of a key that was recorded, new ones if there were none."""
+        variants = self.variants.get(key)
+        if variants is None:
+            variants = self.variants[key] = Variants(key)
+            variants.calls = 1
+        variants.used = self.calls
+        return variants
+
+    def pause(self, variants: Variants) -> None:
+        """Have the next call with a key go the general way, where audits and checks are made."""
+        self.paths = tuple([path for path in self.paths if path[2] is not variants])
+
+    def remember(self, trace: Trace, variants: Variants) -> None:
+        """Try the call path of a trace first at the next call, if no audit or check is due then."""
+        if variants.calls >= variants.pause_at or logs.each_call():  # Note [hits]
+            return
+        path = next((path for path in self.paths if path[1] is trace), None)
+        if path is None:
+            call_path = trace.call_path()
+            if call_path is None:
+                return
+            path = (call_path, trace, variants)
+        others = [other for other in self.paths if other[1] is not trace]
+        self.paths = (path, *others[: _CALL_PATHS - 1])
+
+    def drop_paths(self, variants: Variants) -> None:
+        """Drop the call paths of traces that are variants no longer."""
+        self.paths = tuple([
+            path for path in self.paths if path[2] is not variants or path[1] in variants.traces
+        ])  # fmt: skip
+
+    def evict(self, size: int) -> Sequence[Key]:
+        """Drop the least recently used keys until no more than `size` are left, and return them."""
+        evicted = []
+        while len(self.variants) > size:
+            oldest = min(self.variants.values(), key=lambda variants: variants.used)
+            del self.variants[oldest.key]
+            evicted.append(oldest.key)
+            self._evicted[hash(oldest.key)] = None
+            if len(self._evicted) > _EVICTED_KEPT:
+                del self._evicted[next(iter(self._evicted))]
+            self.pause(oldest)
+        return evicted

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The general way of a call: a replay of the trace that its key selects, a recording, or an uncompiled run."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tracejit import tree
+from tracejit.accelerate import messages, policy
+from tracejit.accelerate.cache import TraceCache
+from tracejit.accelerate.checks import difference_from_function, untraced
+from tracejit.accelerate.options import Settings
+from tracejit.accelerate.reporter import Reporter, running_uncompiled
+from tracejit.call.explain import leaf_names
+from tracejit.call.path import MISS
+from tracejit.call.signature import Call, key_call
+from tracejit.errors import RetraceError
+from tracejit.functions.evaluate import dlfeval
+from tracejit.record import recorder as recorders
+from tracejit.traces.record import record
+from tracejit.traces.report import Miss
+from tracejit.traces.stats import Counters, ms
+from tracejit.traces.trace import Trace
+from tracejit.traces.variants import Variants
+from tracejit.util import logs
+from tracejit.util.text import count
+
+# Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
+# cache_size, while the hit rate is below this percentage.
+_MANY_EVICTED = 20
+_LOW_HIT_RATE = 50.0
+
+
+class Dispatcher:
+    """Serves the calls of an accelerated function that no call path serves.
+
+    Args:
+        name: of the function.
+        function: the underlying function.
+        settings: of the accelerated function, which may change.
+
+    Attributes:
+        cache: the traces.
+        counters: counts and times.
+        reporter: gives warnings and writes to the log.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], settings: Settings) -> None:
+        self._name = name
+        self._function = function
+        self._settings = settings
+        self.cache = TraceCache()
+        self.counters = Counters(name, function)
+        self.reporter = Reporter(name, self.counters.label, function, self.cache)
+
+    def settings_changed(self) -> None:
+        """Act on settings that have changed."""
+        cache = self.cache
+        with cache.lock:
+            self._evict()
+            cache.paths = ()  # each key goes the general way once, which reschedules audits and checks
+            for variants in cache.variants.values():
+                self._schedule(variants)
+
+    def keyed(self, args: Any, kwargs: Any) -> Call:
+        """Return a call with its key."""
+        return key_call(self._name, (args, kwargs), self.leaf_name)
+
+    def leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
+        """Return the name of a leaf of the arguments."""
+        return leaf_names(self._function, treedef.structure)[number]
+
+    def explain(self, miss: Miss) -> str:
+        """Return in words why a call was no hit."""
+        return self.reporter.explain(miss, self._settings.cache_size)
+
+    def serve(self, call: Call, recorder: recorders.Recorder | None) -> Any:
+        """Call the function the general way; `recorder` is that of the evaluation around the call."""
+        cache = self.cache
+        with cache.lock:
+            variants = cache.count_call(call.key)
+        if variants is None:
+            return self._record(call, recorder)
+        if variants.refusal is not None and variants.calls < variants.retry_at:
+            return self._run_uncompiled(call, variants.refusal)
+        if self._settings.audit and variants.calls >= variants.audit_at and policy.current == "default":
+            return self._record(call, recorder, audit=True)
+        failed = []
+        is_checked = self._settings.check_mode == "tolerance" or (
+            self._settings.check_mode == "sample" and variants.calls % self._settings.check_every == 0
+        )
+        for trace in variants.replayable(self._settings.confirm):
+            result = trace.run(call.arrays) if recorder is None else trace.run_within(call.arrays)
+            if result is MISS:
+                failed.append(trace)
+                continue
+            self.reporter.log_hit(trace)
+            with cache.lock:
+                cache.count_hit(trace, variants)
+                self._schedule(variants)
+                if recorder is None:
+                    cache.remember(trace, variants)
+            if is_checked:
+                self._check(call, trace, result)
+            return result
+        return self._record(call, recorder, failed)
+
+    def _record(
+        self, call: Call, recorder: recorders.Recorder | None, failed: Sequence[Trace] = (), audit: bool = False
+    ) -> Any:  # fmt: skip
+        """Run the function while it is recorded, take the trace in, and return the result."""
+        changed = [guard for guard in [trace.state.failed() for trace in failed] if guard is not None]
+        with self.cache.lock:
+            miss = self.cache.count_miss(call.key)
+            reason = _reason(self.cache.variants.get(call.key), miss, failed, audit)
+            self.counters.misses[reason] += 1
+        if changed:
+            miss.why = changed[0].no_longer()
+        if policy.current != "default":
+            self._apply_policy(miss)
+        started = time.perf_counter_ns()
+        try:
+            given = call if recorder is None else call._replace(leaves=untraced(call.leaves))
+            recording = record(self._name, self._function, given, recorder)
+        except BaseException as error:
+            self._log_miss(miss, f" ({type(error).__name__})")
+            raise
+        record_ns = time.perf_counter_ns() - started
+        if recording.trace is None:
+            with self.cache.lock:
+                miss.outcome = "needed" if recording.needed else "alone"
+                self.counters.record_ns += record_ns
+                self.cache.numbers.need(call, recording.needed)
+            self._log_miss(miss, f" {ms(record_ns)}.")
+        else:
+            self._take_in(call, recording.trace, failed, audit, miss, record_ns)
+        return recording.result
+
+    def _take_in(
+        self, call: Call, trace: Trace, failed: Sequence[Trace], audit: bool, miss: Miss, record_ns: int
+    ) -> None:
+        """Add a new trace to the variants of its key, and tell the user what is worth a warning."""
+        name, cache, counters, settings = self._name, self.cache, self.counters, self._settings
+        trace.listen(counters.of_programs(call.key))
+        with cache.lock:
+            counters.recorded += 1
+            counters.record_ns += record_ns
+            variants = cache.of_recording(call.key)
+            outcome = variants.add(trace, failed, settings.confirm, settings.max_variants, audit)
+            self._schedule(variants)
+            cache.drop_paths(variants)
+            cache.last_trace = outcome.trace
+            miss.outcome, miss.why = outcome.kind, outcome.why or miss.why
+            if variants.refusal is not None:
+                miss.outcome = "refused"
+            counters.outcomes[miss.outcome] += 1
+            self._evict()
+            churning = cache.numbers.churning(call, settings.max_variants, cache.hits)
+        self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
+        warn = self.reporter.warn
+        if outcome.refusal is not None:
+            warn(messages.not_accelerated(name, outcome.refusal))
+        if outcome.difference is not None:
+            warn(messages.trace_replaced(name, outcome.difference))
+        if churning is not None:
+            place, needed = churning
+            warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
+        if trace.lost_change is not None:
+            warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
+        if counters.evicted >= max(settings.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
+            explained = self.explain(miss)
+            size = None if miss.evicted else settings.cache_size
+            warn(messages.turns_over(name, counters.evicted, cache.hit_rate, cache.calls, explained, size))
+
+    def _run_uncompiled(self, call: Call, refusal: recorders.Refusal) -> Any:
+        with self.cache.lock:
+            miss = self.cache.count_uncompiled(call.key)
+            self.counters.misses["refused"] += 1
+            self.counters.uncompiled += 1
+        if policy.current == "error-on-retrace":
+            raise RetraceError(f"{self.explain(miss)} {messages.POLICY}")
+        if logs.each_call():
+            self._log_miss(miss, level=logs.DEBUG)
+        args, kwargs = tree.unflatten(call.treedef, call.leaves)
+        with running_uncompiled(refusal.where):
+            return dlfeval(self._function, *args, **kwargs)
+
+    def _apply_policy(self, miss: Miss) -> None:
+        """Do what the policy asks for where a call has to be recorded."""
+        miss.outcome = "forbidden"
+        explained = self.explain(miss)
+        if policy.current == "error-on-retrace":
+            self._log_miss(miss)
+            raise RetraceError(f"{explained} {messages.POLICY}")
+        miss.outcome = "raised"
+        self.reporter.warn(messages.retrace(explained, miss.key))
+
+    def _check(self, call: Call, trace: Trace, result: Any) -> None:
+        """Warn if the underlying function gives other outputs than a replay of `trace` gave."""
+        difference = difference_from_function(
+            self._function, call, trace, result, self._settings.check_tolerance
+        )
+        if difference is not None:
+            self.reporter.warn_each_time(messages.outputs_differ(self._name, difference))
+
+    def _log_miss(self, miss: Miss, more: str = "", level: int = logs.INFO) -> None:
+        self.reporter.log_miss(miss, self._settings.cache_size, more, level)
+
+    def _evict(self) -> None:
+        for key in self.cache.evict(self._settings.cache_size):
+            self.counters.evicted += 1
+            self.reporter.log_eviction(key, self._settings.cache_size)
+
+    def _schedule(self, variants: Variants) -> None:
+        settings = self._settings
+        variants.schedule(settings.audit, settings.check_every if settings.check_mode == "sample" else 0)
+
+
+def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:
+    """Return why a call is a miss: one of REASONS."""
+    if variants is None:
+        return "evicted" if miss.evicted else "signature"
+    if variants.refusal:
+        return "refused"
+    return "audit" if audit else "guard" if failed else "unconfirmed"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An accelerated function as text, as HTML for notebooks, and as the data of its page."""
+
+from typing import TYPE_CHECKING
+
+from tracejit.accelerate.dispatch import Dispatcher
+from tracejit.traces.stats import ms
+from tracejit.util import html
+from tracejit.util.text import count
+
+if TYPE_CHECKING:
+    from tracejit.accelerate.function import AcceleratedFunction
+    from tracejit.view.live import Running
+
+_MOST_SIGNATURES = 20  # in a notebook
+
+
+def text_of(accelerated: "AcceleratedFunction", name: str) -> str:
+    """Return the repr of an accelerated function."""
+    module = getattr(accelerated.function, "__module__", None)
+    where = f"{module}.{name}" if module else name
+    return (
+        "AcceleratedFunction with properties:\n\n"
+        f"         function: {where}\n"
+        f"          enabled: {accelerated.enabled}\n"
+        f"       cache_size: {accelerated.cache_size}\n"
+        f"         hit_rate: {accelerated.hit_rate:g}\n"
+        f"        occupancy: {accelerated.occupancy:g}\n"
+        f"       check_mode: {accelerated.check_mode!r}\n"
+        f"  check_tolerance: {accelerated.check_tolerance:g}"
+    )
+
+
+def html_of(accelerated: "AcceleratedFunction", label: str) -> str:
+    """Return the HTML of an accelerated function for a notebook; `label` is its name, file and line."""
+    stats = accelerated.stats
+    programs, kernels = count(stats.programs, "program"), count(stats.kernels, "kernel")
+    note = f"{count(stats.calls, 'call')}, hit rate {accelerated.hit_rate:.4g} %; {programs} of {kernels}"
+    rows = [
+        (
+            key.arguments,
+            key.calls,
+            len(key.variants),
+            sum(len(variant.guards) for variant in key.variants),
+            key.state,
+        )
+        for key in accelerated.explain().keys
+    ]
+    header = ["arguments", "calls", "traces", "guards", "state"]
+    table = html.table(header, rows, _MOST_SIGNATURES, "signatures") if rows else ""
+    return html.block(label, note, table)
+
+
+def running(accelerated: "AcceleratedFunction", name: str, dispatcher: Dispatcher) -> "Running":
+    """Return the data of the page of an accelerated function."""
+    from tracejit.view.live import Running
+
+    cache = dispatcher.cache
+    explanation = accelerated.explain()
+    with cache.lock:
+        variants = sorted(cache.variants.values(), key=lambda known: known.used, reverse=True)
+        history = list(cache.history)
+    stats = accelerated.stats
+    kernels = f"{stats.kernels}; {stats.compiled} compiled in {ms(stats.compile_ns)}, {stats.loaded} loaded"
+    facts = [
+        ("function", dispatcher.counters.label),
+        ("calls", f"{stats.calls}, of which {stats.hits} were replayed"),
+        ("traces", f"{stats.traces} recorded in {ms(stats.record_ns)}"),
+        ("programs", f"{stats.programs} built in {ms(stats.build_ns)}"),
+        ("kernels", kernels),
+    ]
+    events = [(call, miss.outcome, dispatcher.explain(miss)) for call, miss in history]
+    return Running(name, accelerated.function, variants, cache.last_trace, explanation, events, facts)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The texts of the warnings and errors of accelerated functions."""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tracejit.call.dynamic import Needed
+from tracejit.call.explain import who_needs
+from tracejit.errors import (
+    ChangedTraceWarning,
+    LostChangeWarning,
+    NotAcceleratedWarning,
+    OutputsDifferWarning,
+    RetraceWarning,
+)
+from tracejit.ir import Where
+from tracejit.record.recorder import Refusal, describe_location, user_location
+from tracejit.traces.confirm import Difference
+
+POLICY = 'set_policy("default") allows recordings.'
+
+
+class PendingWarning(NamedTuple):
+    """A warning that is to be given once for each cause; `where` is the user's line, None for that of the call."""
+
+    text: str
+    category: type[Warning]
+    where: Where
+    cause: Any
+
+
+def not_accelerated(name: str, refusal: Refusal) -> PendingWarning:
+    """Return the warning that a function runs uncompiled for some arguments."""
+    return PendingWarning(
+        f"{name} runs uncompiled for these arguments: {refusal.reason} at {describe_location(refusal.where)}. "
+        f"{refusal.remedy[0].upper()}{refusal.remedy[1:]}.",
+        NotAcceleratedWarning, refusal.where, refusal.where or refusal.reason,
+    )  # fmt: skip
+
+
+def trace_replaced(name: str, difference: Difference) -> PendingWarning:
+    """Return the warning that an audit has found a trace out of date."""
+    return PendingWarning(
+        f"{name}: a trace that was replayed is out of date: {difference.what} at "
+        f"{describe_location(difference.where)}. It has been recorded again; replays before this call may have used "
+        f"old values. Likely cause: {difference.cause}. Pass it as an argument.",
+        ChangedTraceWarning, difference.where, difference.where or difference.what,
+    )  # fmt: skip
+
+
+def retraces_on_each_value(name: str, argument: str, needed: Needed) -> PendingWarning:
+    """Return the warning that nearly every value of a number argument is recorded."""
+    return PendingWarning(
+        f"{name} is recorded again for each value of {argument}, because {who_needs('it', *needed)}. "
+        "Pass it as a dlarray, or use tracejit's and NumPy's functions instead of math's. If a trace for each value is "
+        "intended, raise max_variants.",
+        RetraceWarning, needed.where, (needed.where, argument),
+    )  # fmt: skip
+
+
+def loses_change(name: str, argument: str) -> PendingWarning:
+    """Return the warning that a function changes a container in its arguments, which its caller cannot see."""
+    return PendingWarning(
+        f"{name} sets {argument} and does not return what it set. Containers in arguments are copies, so "
+        "the change is lost; return the changed value.",
+        LostChangeWarning, user_location(), argument,
+    )  # fmt: skip
+
+
+def turns_over(
+    name: str, evicted: int, hit_rate: float, calls: int, miss: str, cache_size: int | None
+) -> PendingWarning:
+    """Return the warning that keys are evicted before they are used again.
+
+    Args:
+        name: of the function.
+        evicted: number of keys that were evicted.
+        hit_rate: percentage of calls that were replayed.
+        calls: number of calls.
+        miss: the last miss in words.
+        cache_size: the number of keys kept, or None if `miss` speaks of it.
+    """
+    larger = "" if cache_size is None else f" If so many are intended, raise cache_size ({cache_size})."
+    return PendingWarning(
+        f"{name} is recorded in most calls: traces for {evicted} different signatures were evicted, and "
+        f"{hit_rate:.0f} % of {calls} calls were replayed. {miss}{larger}",
+        RetraceWarning, user_location(), "turnover",
+    )  # fmt: skip
+
+
+def retrace(miss: str, key: Any) -> PendingWarning:
+    """Return the warning of the policy "warn-on-retrace"."""
+    return PendingWarning(f"{miss} {POLICY}", RetraceWarning, user_location(), key)
+
+
+def outputs_differ(name: str, difference: str) -> PendingWarning:
+    """Return the warning of check_mode that a replay and the underlying function differ."""
+    return PendingWarning(
+        f"Accelerated outputs differ from underlying function outputs. {name}: {difference}. Values that "
+        "do not come from array arguments are constants of a trace (NumPy's random numbers, the time, a "
+        "counter, a file); pass them as arguments.",
+        OutputsDifferWarning, user_location(), None,
+    )  # fmt: skip
+
+
+def unknown_attribute(name: str, settings: Sequence[str], read_only: Sequence[str]) -> str:
+    """Return the text of the error for an attribute that cannot be set; a misspelt name is corrected.
+
+    >>> unknown_attribute("CheckMode", ["check_mode"], ["hit_rate"])
+    "an accelerated function has no attribute 'CheckMode'; the setting is check_mode."
+    """
+    plain = {known.replace("_", ""): known for known in (*settings, *read_only)}
+    written = name.replace("_", "").lower()
+    nearest = difflib.get_close_matches(written, plain, 1, 0.75)
+    head = f"an accelerated function has no attribute {name!r}"
+    if not nearest:
+        return (
+            f"{head}; the settings are {', '.join(sorted(settings))}. To attach a value of your own, set it on the "
+            "function before it is accelerated."
+        )
+    meant = plain[nearest[0]]
+    if meant in settings:
+        return f"{head}; the setting is {meant}."
+    return f"{head}; {meant} is the name, and it can only be read."

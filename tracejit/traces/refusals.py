@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Refusals: the reasons why a key is not accelerated that follow from its recordings, each with a remedy."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tracejit.ir import Where
+from tracejit.record.guards import Decides, Guard
+from tracejit.record.recorder import Refusal
+from tracejit.traces.confirm import Difference
+
+_RECORDED_RANDOM = "use the random functions of tracejit with like=, which are recorded"
+
+
+def unguarded(read: tuple[str, Where]) -> tuple[str, Where, str]:
+    """Return the refusal of a function that reads something that no guard can check, as Recorder.refuse takes it."""
+    what, where = read
+    return (
+        f"it reads {what}, which cannot be checked at each call",
+        where,
+        "make a large array that NumPy computes with a dlarray, whose operations are recorded, or pass it as an "
+        "argument",
+    )
+
+
+def own_change(change: tuple[str, Where]) -> Refusal:
+    """Return the refusal of a function that changes what it reads."""
+    what, where = change
+    return Refusal(
+        f"it changes {what}, which it also reads",
+        where,
+        "a replay would not change it. Pass it as an argument and return its new value, or change it outside",
+    )
+
+
+def moving(guard: Any) -> Refusal:
+    """Return the refusal of a function that reads a different value at each call; `guard` compares it."""
+    return Refusal(
+        f"{guard.name}, which it reads, changes from call to call",
+        guard.where,
+        "pass it as an argument; a number that is made a dlarray costs one trace for all its values",
+    )
+
+
+def differing(difference: Difference) -> Refusal:
+    """Return the refusal of a function that recorded two different programs for the same arguments."""
+    return Refusal(
+        f"two recordings differ: {difference.what}",
+        difference.where,
+        f"likely cause: {difference.cause}. Compute it outside and pass it as an argument, or {_RECORDED_RANDOM}",
+    )
+
+
+def drawing(draw: tuple[str, Where]) -> Refusal:
+    """Return the refusal of a function that draws random numbers which its recordings do not show."""
+    what, where = draw
+    return Refusal(
+        f"it draws from {what}, which a replay would not do, although two recordings agreed",
+        where,
+        f"draw outside and pass the numbers as an argument, or {_RECORDED_RANDOM}",
+    )
+
+
+def undecided(guard: Guard) -> Refusal:
+    """Return the refusal of a function in which a decision lies within rounding error."""
+    return Refusal(
+        f"{guard.what} keeps giving different results in the compiled and the uncompiled function, which differ in the "
+        "last digits",
+        guard.where,
+        "a decision within rounding error cannot be replayed; make it outside the function",
+    )
+
+
+def too_many(guards: Sequence[Guard], most: int) -> Refusal:
+    """Return the refusal of a function with too many variants; `guards` are those at which variants diverge."""
+    if not guards:
+        return Refusal(
+            f"more than {most} traces were recorded, because the values that the function reads keep changing",
+            None,
+            "pass them as arguments",
+        )
+    places = Counter(guard.where for guard in guards)
+    where = places.most_common(1)[0][0]
+    guard = next(guard for guard in guards if guard.where == where)
+    if guard.decides is Decides.TRUTH:
+        return Refusal(
+            f"{guard.what} on a traced array had a different outcome in each of {most + 1} recordings",
+            where,
+            "use where(condition, a, b) instead of if, & and | instead of and and or, or a fixed number of steps "
+            "instead of while; or raise max_variants",
+        )
+    return Refusal(
+        f"{guard.what} on a traced array gave a different number in each of {most + 1} recordings",
+        where,
+        "a number taken out of an array is a constant of the trace. Keep it an array (the functions of tracejit "
+        "and NumPy instead of math, stop_gradient instead of extractdata), or return it and read it outside; or raise "
+        "max_variants",
+    )
