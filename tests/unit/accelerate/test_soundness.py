@@ -26,6 +26,7 @@ from tracejit import (
     dlgradient,
     tree,
 )
+from tracejit.record import guards
 from tracejit.traces import replay
 
 compiled = replay.executable
@@ -272,8 +273,8 @@ class TestLimits:
         (warning,) = caught
         assert (warning.filename, warning.lineno) == (__file__, line)
         assert str(warning.message) == (
-            f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on a traced array went another "
-            f"way in each of 9 recordings at {__file__}:{line}. Use where(condition, a, b) instead of if, & and | "
+            f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on a traced array had a "
+            f"different outcome in each of 9 recordings at {__file__}:{line}. Use where(condition, a, b) instead of if, & and | "
             "instead of and and or, or a fixed number of steps instead of while; or raise max_variants."
         )
         for n in (1.0, 3.0, 200.0):
@@ -302,14 +303,12 @@ class TestLimits:
         assert accelerated.stats.traces == 30
 
     def test_a_decision_on_the_edge_of_rounding(self, monkeypatch):
-        # As if the compiled sum were another one than NumPy's.
-        monkeypatch.setattr(
-            replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(tj.record.guards.GuardFailed)
-        )
+        # As if the compiled sum differed from NumPy's.
+        monkeypatch.setattr(replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(guards.GuardFailed))
         accelerated = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else x)
         caught = [w for _ in range(13) for w in warned(accelerated, vector(1, 2))[1]]
         (warning,) = caught
-        assert "what bool() gives differs between the compiled and the uncompiled function" in str(
+        assert "bool() keeps giving different results in the compiled and the uncompiled function" in str(
             warning.message
         )
         assert accelerated.stats.uncompiled == 1
@@ -390,7 +389,7 @@ class TestConfirmation:
             (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "the result is a different array"),
             (
                 lambda x, n: x * 2 if n % 2 and x[0, 0] > 0 else (x[0, 0] > 0) * 2,
-                r"bool\(\) took a value in one of them",
+                r"only one of them took a value by bool\(\)",
             ),
             (lambda x, n: (y := x * 2) @ (x if n % 2 else y), "matmul received a different operand"),
         ],
@@ -621,9 +620,7 @@ class TestChecks:
 
 
 def test_arrays_of_strings_and_messages_have_places():
-    guard = tj.record.guards.Guard(
-        None, tj.record.guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0
-    )
+    guard = guards.Guard(None, guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0)
     assert str(guard) == "bool() at file.py:3 is True"
     several = guard._replace(outcome=np.ones(3), where=None)
     assert re.fullmatch(r"bool\(\) is 3 values", str(several))
