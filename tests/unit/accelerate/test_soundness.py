@@ -274,8 +274,9 @@ class TestLimits:
         assert (warning.filename, warning.lineno) == (__file__, line)
         assert str(warning.message) == (
             f"{accelerated.__qualname__} runs uncompiled for these arguments: bool() on a traced array had a "
-            f"different outcome in each of 9 recordings at {__file__}:{line}. Use where(condition, a, b) instead of if, & "
-            "and | instead of and and or, or a fixed number of steps instead of while; or raise max_variants."
+            f"different outcome in each of 9 recordings at {__file__}:{line}. "
+            "Use where(condition, a, b) instead of if, & and | instead of and and or, "
+            "or a fixed number of steps instead of while; or raise max_variants."
         )
         for n in (1.0, 3.0, 200.0):
             assert_same(accelerated(vector(n)), dlfeval(fun, vector(n)))
