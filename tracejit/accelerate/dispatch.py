@@ -9,7 +9,7 @@ from tracejit import tree
 from tracejit.accelerate import messages, policy
 from tracejit.accelerate.cache import TraceCache
 from tracejit.accelerate.checks import difference_from_function, untraced
-from tracejit.accelerate.options import Settings
+from tracejit.accelerate.options import Options
 from tracejit.accelerate.reporter import Reporter, running_uncompiled
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
@@ -31,13 +31,13 @@ _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
 
 
-class Dispatcher:
+class CallDispatcher:
     """Serves the calls of an accelerated function that no call path serves.
 
     Args:
         name: of the function.
         function: the underlying function.
-        settings: of the accelerated function, which may change.
+        options: of the accelerated function, which may change.
 
     Attributes:
         cache: the traces.
@@ -45,16 +45,16 @@ class Dispatcher:
         reporter: gives warnings and writes to the log.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], settings: Settings) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], options: Options) -> None:
         self._name = name
         self._function = function
-        self._settings = settings
+        self._options = options
         self.cache = TraceCache()
         self.counters = Counters(name, function)
         self.reporter = Reporter(name, self.counters.label, function, self.cache)
 
-    def settings_changed(self) -> None:
-        """Act on settings that have changed."""
+    def options_changed(self) -> None:
+        """Act on options that have changed."""
         cache = self.cache
         with cache.lock:
             self._evict()
@@ -72,7 +72,7 @@ class Dispatcher:
 
     def explain(self, miss: Miss) -> str:
         """Return in words why a call was no hit."""
-        return self.reporter.explain(miss, self._settings.cache_size)
+        return self.reporter.explain(miss, self._options.cache_size)
 
     def serve(self, call: Call, recorder: recorders.Recorder | None) -> Any:
         """Call the function the general way; `recorder` is that of the evaluation around the call."""
@@ -83,13 +83,13 @@ class Dispatcher:
             return self._record(call, recorder)
         if variants.refusal is not None and variants.calls < variants.retry_at:
             return self._run_uncompiled(call, variants.refusal)
-        if self._settings.audit and variants.calls >= variants.audit_at and policy.current == "default":
+        if self._options.audit and variants.calls >= variants.audit_at and policy.current == "default":
             return self._record(call, recorder, audit=True)
         failed = []
-        is_checked = self._settings.check_mode == "tolerance" or (
-            self._settings.check_mode == "sample" and variants.calls % self._settings.check_every == 0
+        is_checked = self._options.check_mode == "tolerance" or (
+            self._options.check_mode == "sample" and variants.calls % self._options.check_every == 0
         )
-        for trace in variants.replayable(self._settings.confirm):
+        for trace in variants.replayable(self._options.confirm):
             result = trace.run(call.arrays) if recorder is None else trace.run_within(call.arrays)
             if result is MISS:
                 failed.append(trace)
@@ -140,13 +140,13 @@ class Dispatcher:
         self, call: Call, trace: Trace, failed: Sequence[Trace], audit: bool, miss: Miss, record_ns: int
     ) -> None:
         """Add a new trace to the variants of its key, and tell the user what is worth a warning."""
-        name, cache, counters, settings = self._name, self.cache, self.counters, self._settings
+        name, cache, counters, options = self._name, self.cache, self.counters, self._options
         trace.listen(counters.of_programs(call.key))
         with cache.lock:
             counters.recorded += 1
             counters.record_ns += record_ns
             variants = cache.of_recording(call.key)
-            outcome = variants.add(trace, failed, settings.confirm, settings.max_variants, audit)
+            outcome = variants.add(trace, failed, options.confirm, options.max_variants, audit)
             self._schedule(variants)
             cache.drop_paths(variants)
             cache.last_trace = outcome.trace
@@ -155,7 +155,7 @@ class Dispatcher:
                 miss.outcome = "refused"
             counters.outcomes[miss.outcome] += 1
             self._evict()
-            churning = cache.numbers.churning(call, settings.max_variants, cache.hits)
+            churning = cache.numbers.churning(call, options.max_variants, cache.hits)
         self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
         warn = self.reporter.warn
         if outcome.refusal is not None:
@@ -167,9 +167,9 @@ class Dispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
-        if counters.evicted >= max(settings.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
+        if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)
-            size = None if miss.evicted else settings.cache_size
+            size = None if miss.evicted else options.cache_size
             warn(messages.turns_over(name, counters.evicted, cache.hit_rate, cache.calls, explained, size))
 
     def _run_uncompiled(self, call: Call, refusal: recorders.Refusal) -> Any:
@@ -198,22 +198,22 @@ class Dispatcher:
     def _check(self, call: Call, trace: Trace, result: Any) -> None:
         """Warn if the underlying function gives other outputs than a replay of `trace` gave."""
         difference = difference_from_function(
-            self._function, call, trace, result, self._settings.check_tolerance
+            self._function, call, trace, result, self._options.check_tolerance
         )
         if difference is not None:
             self.reporter.warn_each_time(messages.outputs_differ(self._name, difference))
 
     def _log_miss(self, miss: Miss, more: str = "", level: int = logs.INFO) -> None:
-        self.reporter.log_miss(miss, self._settings.cache_size, more, level)
+        self.reporter.log_miss(miss, self._options.cache_size, more, level)
 
     def _evict(self) -> None:
-        for key in self.cache.evict(self._settings.cache_size):
+        for key in self.cache.evict(self._options.cache_size):
             self.counters.evicted += 1
-            self.reporter.log_eviction(key, self._settings.cache_size)
+            self.reporter.log_eviction(key, self._options.cache_size)
 
     def _schedule(self, variants: Variants) -> None:
-        settings = self._settings
-        variants.schedule(settings.audit, settings.check_every if settings.check_mode == "sample" else 0)
+        options = self._options
+        variants.schedule(options.audit, options.check_every if options.check_mode == "sample" else 0)
 
 
 def _reason(variants: Variants | None, miss: Miss, failed: Sequence[Trace], audit: bool) -> str:

@@ -3,7 +3,7 @@
 
 from typing import TYPE_CHECKING
 
-from tracejit.accelerate.dispatch import Dispatcher
+from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.traces.stats import ms
 from tracejit.util import html
 from tracejit.util.text import count
@@ -51,7 +51,7 @@ def html_of(accelerated: "AcceleratedFunction", label: str) -> str:
     return html.block(label, note, table)
 
 
-def running(accelerated: "AcceleratedFunction", name: str, dispatcher: Dispatcher) -> "Running":
+def running(accelerated: "AcceleratedFunction", name: str, dispatcher: CallDispatcher) -> "Running":
     """Return the data of the page of an accelerated function."""
     from tracejit.view.live import Running
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from tracejit.accelerate import display, policy
 from tracejit.accelerate.checks import check_function, name_of
-from tracejit.accelerate.dispatch import Dispatcher
-from tracejit.accelerate.options import NAMES, Options, Settings
+from tracejit.accelerate.dispatch import CallDispatcher
+from tracejit.accelerate.options import NAMES, OptionProperties, Options
 from tracejit.call.path import MISS
 from tracejit.call.signature import bind_arguments
 from tracejit.errors import ArgumentError, CacheError
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 @final
-class AcceleratedFunction(Options):
+class AcceleratedFunction(OptionProperties):
     """A function whose operations are recorded at its first calls and replayed, compiled, at later ones.
 
     A trace is found by the arguments: arrays by size, format, dtype and memory layout, containers by
-    structure, everything else by value. Made by dlaccelerate. Setting any attribute besides the settings is an
+    structure, everything else by value. Made by dlaccelerate. Setting any attribute besides the options is an
     AttributeError.
 
     Attributes:
@@ -93,8 +93,8 @@ class AcceleratedFunction(Options):
             f"_accelerated_{self._name}"  # in the __dict__ of an instance, if this is a method
         )
         self._signature: inspect.Signature | None = None
-        self._settings = Settings()
-        self._dispatcher = Dispatcher(self._name, function, self._settings)
+        self._options = Options()
+        self._dispatcher = CallDispatcher(self._name, function, self._options)
         self._cache = self._dispatcher.cache
         self._set({
             "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
@@ -108,7 +108,7 @@ class AcceleratedFunction(Options):
         return self._function
 
     def _changed(self) -> None:
-        self._dispatcher.settings_changed()
+        self._dispatcher.options_changed()
 
     @property
     def hit_rate(self) -> float:
@@ -118,7 +118,7 @@ class AcceleratedFunction(Options):
     @property
     def occupancy(self) -> float:
         """Percentage of the cache in use."""
-        return 100.0 * len(self._cache.variants) / self._settings.cache_size
+        return 100.0 * len(self._cache.variants) / self._options.cache_size
 
     @property
     def stats(self) -> Stats:
@@ -143,10 +143,10 @@ class AcceleratedFunction(Options):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
-        settings = self._settings
+        options = self._options
         recorder = recorders.thread.recorder
         if (
-            not settings.enabled
+            not options.enabled
             or policy.uncompiled
             or (recorder is not None and recorder.accelerating)  # then it is traced through
         ):
@@ -154,7 +154,7 @@ class AcceleratedFunction(Options):
         if kwargs:
             args, kwargs = self._bound(args, kwargs)
         cache = self._cache
-        if recorder is None and settings.check_mode != "tolerance":
+        if recorder is None and options.check_mode != "tolerance":
             whole = (args, kwargs)
             for call_path, trace, variants in cache.paths:
                 result = call_path(whole)
@@ -207,7 +207,7 @@ class AcceleratedFunction(Options):
         with cache.lock:
             known = list(cache.variants)
             keys = [
-                report_of(self._function, each, self._settings.confirm, known)
+                report_of(self._function, each, self._options.confirm, known)
                 for each in cache.variants.values()
             ]
             if cache.last_miss is not None:
@@ -272,7 +272,7 @@ class AcceleratedFunction(Options):
             )  # one warning for all instances
         return method
 
-    # Copies and pickles have the settings but not the traces.
+    # Copies and pickles have the options but not the traces.
 
     def __copy__(self) -> "AcceleratedFunction":
         return AcceleratedFunction(self._function, **self._as_options())
@@ -293,8 +293,8 @@ class AcceleratedFunction(Options):
             return name  # as functions are pickled
         return (functools.partial(AcceleratedFunction, **self._as_options()), (self._function,))
 
-    def __setstate__(self, settings: dict[str, Any]) -> None:
-        self._set(settings)
+    def __setstate__(self, options: dict[str, Any]) -> None:
+        self._set(options)
 
     def _bound(self, args: Any, kwargs: Any) -> Any:
         """Return arguments as the signature orders them, so that f(x, y) and f(x, y=y) share a trace."""

@@ -104,22 +104,22 @@ def outputs_differ(name: str, difference: str) -> PendingWarning:
     )  # fmt: skip
 
 
-def unknown_attribute(name: str, settings: Sequence[str], read_only: Sequence[str]) -> str:
+def unknown_attribute(name: str, options: Sequence[str], read_only: Sequence[str]) -> str:
     """Return the text of the error for an attribute that cannot be set; a misspelt name is corrected.
 
     >>> unknown_attribute("CheckMode", ["check_mode"], ["hit_rate"])
-    "an accelerated function has no attribute 'CheckMode'; the setting is check_mode."
+    "an accelerated function has no attribute 'CheckMode'; the option is check_mode."
     """
-    plain = {known.replace("_", ""): known for known in (*settings, *read_only)}
+    plain = {known.replace("_", ""): known for known in (*options, *read_only)}
     written = name.replace("_", "").lower()
     nearest = difflib.get_close_matches(written, plain, 1, 0.75)
     head = f"an accelerated function has no attribute {name!r}"
     if not nearest:
         return (
-            f"{head}; the settings are {', '.join(sorted(settings))}. To attach a value of your own, set it on the "
+            f"{head}; the options are {', '.join(sorted(options))}. To attach a value of your own, set it on the "
             "function before it is accelerated."
         )
     meant = plain[nearest[0]]
-    if meant in settings:
-        return f"{head}; the setting is {meant}."
+    if meant in options:
+        return f"{head}; the option is {meant}."
     return f"{head}; {meant} is the name, and it can only be read."

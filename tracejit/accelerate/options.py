@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The settings of an accelerated function, checked where they are set."""
+"""The options of an accelerated function, checked where they are set."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +19,8 @@ READ_ONLY = ("function", "hit_rate", "occupancy", "stats")
 
 
 @dataclass(slots=True)
-class Settings:
-    """The values of the settings; see AcceleratedFunction."""
+class Options:
+    """The values of the options; see AcceleratedFunction."""
 
     cache_size: int = 50
     check_mode: str = "none"
@@ -32,12 +32,12 @@ class Settings:
     check_every: int = 100
 
 
-class Options:
-    """Settings as properties, and nothing else that could be set; an accelerated function is one of these."""
+class OptionProperties:
+    """Options as properties, and nothing else that could be set; an accelerated function is one of these."""
 
-    __slots__ = ("__dict__", "__weakref__", "_settings")
+    __slots__ = ("__dict__", "__weakref__", "_options")
 
-    _settings: Settings
+    _options: Options
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute of the class, or one that the underlying function has (functools.wraps copies those).
@@ -58,89 +58,89 @@ class Options:
         return {name: getattr(self, name) for name in NAMES}
 
     def _changed(self) -> None:
-        """Act on settings that have changed."""
+        """Act on options that have changed."""
         raise NotImplementedError
 
     @property
     def enabled(self) -> bool:
         """Whether calls are accelerated."""
-        return self._settings.enabled
+        return self._options.enabled
 
     @enabled.setter
     def enabled(self, value: bool) -> None:
-        self._settings.enabled = _flag("enabled", value)
+        self._options.enabled = _flag("enabled", value)
 
     @property
     def audit(self) -> bool:
         """Whether calls 8, 64, 512, ... of a key record again."""
-        return self._settings.audit
+        return self._options.audit
 
     @audit.setter
     def audit(self, value: bool) -> None:
-        self._settings.audit = _flag("audit", value)
+        self._options.audit = _flag("audit", value)
         self._changed()
 
     @property
     def confirm(self) -> int:
         """How many later recordings have to agree with a trace before it is replayed."""
-        return self._settings.confirm
+        return self._options.confirm
 
     @confirm.setter
     def confirm(self, value: int) -> None:
-        self._settings.confirm = _whole("confirm", value, 0)
+        self._options.confirm = _whole("confirm", value, 0)
         self._changed()
 
     @property
     def max_variants(self) -> int:
         """Largest number of traces kept for one key."""
-        return self._settings.max_variants
+        return self._options.max_variants
 
     @max_variants.setter
     def max_variants(self, value: int) -> None:
-        self._settings.max_variants = _whole("max_variants", value, 1)
+        self._options.max_variants = _whole("max_variants", value, 1)
 
     @property
     def cache_size(self) -> int:
         """Largest number of keys kept."""
-        return self._settings.cache_size
+        return self._options.cache_size
 
     @cache_size.setter
     def cache_size(self, value: int) -> None:
-        self._settings.cache_size = _whole("cache_size", value, 1)
+        self._options.cache_size = _whole("cache_size", value, 1)
         self._changed()
 
     @property
     def check_every(self) -> int:
         """With check_mode="sample", every how many calls of a key one is checked."""
-        return self._settings.check_every
+        return self._options.check_every
 
     @check_every.setter
     def check_every(self, value: int) -> None:
-        self._settings.check_every = _whole("check_every", value, 1)
+        self._options.check_every = _whole("check_every", value, 1)
         self._changed()
 
     @property
     def check_mode(self) -> str:
         """ "none", "tolerance" (every replay is checked) or "sample" (one of check_every calls is)."""
-        return self._settings.check_mode
+        return self._options.check_mode
 
     @check_mode.setter
     def check_mode(self, value: str) -> None:
         if value not in CHECK_MODES:
             raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
-        self._settings.check_mode = value
+        self._options.check_mode = value
         self._changed()
 
     @property
     def check_tolerance(self) -> float:
         """Largest accepted difference, absolute or relative."""
-        return self._settings.check_tolerance
+        return self._options.check_tolerance
 
     @check_tolerance.setter
     def check_tolerance(self, value: float) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
             raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
-        self._settings.check_tolerance = float(value)
+        self._options.check_tolerance = float(value)
 
 
 def _flag(name: str, value: Any) -> bool:

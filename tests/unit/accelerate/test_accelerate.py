@@ -1485,7 +1485,7 @@ class TestIndices:
 
 
 class TestUnknownAttributes:
-    """A misspelt setting is an error that names the right one; everything that decorators set still works."""
+    """A misspelt option is an error that names the right one; everything that decorators set still works."""
 
     @pytest.mark.parametrize(
         ("name", "meant"),
@@ -1496,12 +1496,12 @@ class TestUnknownAttributes:
             ("confirms", "confirm"), ("audits", "audit"),
         ],
     )  # fmt: skip
-    def test_a_misspelt_setting(self, name, meant):
+    def test_a_misspelt_option(self, name, meant):
         accelerated = dlaccelerate(np.square)
         with pytest.raises(AttributeError) as error:
             setattr(accelerated, name, 3)
         assert str(error.value) == (
-            f"an accelerated function has no attribute {name!r}; the setting is {meant}."
+            f"an accelerated function has no attribute {name!r}; the option is {meant}."
         )
         assert not hasattr(accelerated, name)
 
@@ -1516,11 +1516,11 @@ class TestUnknownAttributes:
         )
 
     @pytest.mark.parametrize("name", ["note", "_note", "x", "calls_made"])
-    def test_an_attribute_like_no_setting(self, name):
+    def test_an_attribute_like_no_option(self, name):
         with pytest.raises(AttributeError) as error:
             setattr(dlaccelerate(np.square), name, 3)
         assert str(error.value) == (
-            f"an accelerated function has no attribute {name!r}; the settings are audit, cache_size, check_every, "
+            f"an accelerated function has no attribute {name!r}; the options are audit, cache_size, check_every, "
             "check_mode, check_tolerance, confirm, enabled, max_variants. To attach a value of your own, set it on the "
             "function before it is accelerated."
         )
