@@ -67,7 +67,7 @@ import numpy as np
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.nest import INDENT, NAME, named
 from tracejit.codegen.target import vector_bytes
-from tracejit.passes.loops.products import DOTS_DEEPEST
+from tracejit.passes.loops.multiplier import DOTS_DEEPEST
 from tracejit.program import Kernel
 
 _TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16

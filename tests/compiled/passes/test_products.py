@@ -15,7 +15,7 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
 from tracejit.ops.op import Layout
 from tracejit.passes import cost
-from tracejit.passes.loops import products
+from tracejit.passes.loops import multiplier
 from tracejit.pipeline import build
 from tracejit.program import Kernel, Program
 from tracejit.runtime.cpu import CpuExecutable
@@ -118,7 +118,7 @@ def test_vectors_narrower_than_those_of_the_machine(
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("blas", [False, True])
 def test_operands_however_they_lie(dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
+    monkeypatch.setattr(multiplier, "BLAS_FROM", 1 if blas else 10**12)
     for x_lies, y_lies in itertools.product(LIES, LIES):
         for m, n, k in ((9, 34, 5), (1, 20, 6), (3, 1, 7), (18, 4, 17), (2, 3, 1)):
             x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
@@ -135,7 +135,7 @@ BATCHES = (
 @pytest.mark.parametrize("run", [by_python, by_numba])
 @pytest.mark.parametrize("blas", [False, True])
 def test_batches(run: Callable[..., np.ndarray], blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
+    monkeypatch.setattr(multiplier, "BLAS_FROM", 1 if blas else 10**12)
     for (left, right), lies in itertools.product(BATCHES, ("rows", "columns", "wide", "apart")):
         for m, n, k in ((3, 5, 2), (1, 5, 4), (5, 1, 3)):
             check(run, matrices((*left, m, k), "float64", lies), matrices((*right, k, n), "float64", lies))
@@ -176,7 +176,7 @@ def twice(x: np.ndarray, y: np.ndarray, without_numba: bool) -> np.ndarray:
 def test_products_are_added(
     without_numba: bool, dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 1 if blas else 10**12)
+    monkeypatch.setattr(multiplier, "BLAS_FROM", 1 if blas else 10**12)
     sizes = [size for size in SIZES if 0 not in size]
     shapes = [((m, k), (k, n)) for m, n, k in (sizes[::4] if without_numba else sizes)]
     shapes += [((3, 9, 4), (3, 4, 35)), ((2, 3, 9, 4), (2, 3, 4, 5))]
@@ -234,9 +234,9 @@ def launch(kernel: Kernel, numbers: Sequence[int], *arrays: np.ndarray) -> None:
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Multiply by the kernels for narrow results wherever they can."""
     for name in ("COLUMNS_DEPTH", "COLUMNS_WIDE_DEPTH", "DOTS_DEPTH"):
-        monkeypatch.setattr(products, name, 0)
+        monkeypatch.setattr(multiplier, name, 0)
     for name in ("COLUMNS_BYTES", "DOTS_BYTES", "DOTS_TURNING_BYTES"):
-        monkeypatch.setattr(products, name, products.NARROW_BYTES)
+        monkeypatch.setattr(multiplier, name, multiplier.NARROW_BYTES)
 
 
 # (m, n, k): edges of tiles of 16 rows (float32) or 8, by one vector or two, and of vectors along k.
@@ -250,7 +250,7 @@ def narrow_products(dtype: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Return factors whose products are narrow, and the kernel that is to multiply them."""
     found = []
     for m, n, k in NARROW_SIZES:
-        if n * np.dtype(dtype).itemsize <= products.NARROW_BYTES:
+        if n * np.dtype(dtype).itemsize <= multiplier.NARROW_BYTES:
             for x_lies, y_lies in itertools.product(LIES[:4], LIES):
                 if "columns" in x_lies or y_lies != "apart":
                     x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
@@ -436,7 +436,7 @@ def by_panels(monkeypatch: pytest.MonkeyPatch) -> None:
         "TURNING_BYTES",
         "TURNING_ROWS",
     ):
-        monkeypatch.setattr(products, name, 0)
+        monkeypatch.setattr(multiplier, name, 0)
 
 
 PANELS_SIZES = (

@@ -28,7 +28,7 @@ from tracejit.compile import ahead, objects
 from tracejit.compile.ahead import LEVELS, runs_here
 from tracejit.compile.lower import lower
 from tracejit.export import machine
-from tracejit.passes.loops import products
+from tracejit.passes.loops import multiplier
 
 HERE = [level for level in LEVELS if runs_here(level)]
 
@@ -591,7 +591,7 @@ def test_results_belong_to_the_caller(path: str) -> None:
 
 
 def test_products_of_blas(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "multiplier", lambda *_: "gemm")
+    monkeypatch.setattr(multiplier, "kernel_for", lambda *_: "gemm")
     x, y = np.arange(12.0).reshape(4, 3), np.ones((3, 5))
     step = tj.dlaccelerate(lambda x, y: x @ y)
     tj.export(step, path, args=(x, y))

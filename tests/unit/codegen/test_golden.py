@@ -17,7 +17,7 @@ from tracejit.aval import Aval
 from tracejit.codegen import gemm, lanes
 from tracejit.codegen.emit import module_source
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes.loops import products
+from tracejit.passes.loops import multiplier
 from tracejit.pipeline import build
 from tracejit.program import Number, Program
 from tracejit.runtime.python import PythonExecutable
@@ -139,7 +139,7 @@ def program_of(case: Case) -> tuple[Graph, Program]:
     graph.outputs = case.make(b, *[b.input(Aval(shape, None, np.dtype(np.float32))) for shape in case.shapes])
     with pytest.MonkeyPatch.context() as patch:
         if case.blas:
-            patch.setattr(products, "BLAS_FROM", 0)
+            patch.setattr(multiplier, "BLAS_FROM", 0)
         return graph, build(graph)
 
 

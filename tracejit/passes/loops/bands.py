@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tracejit.ir import Value
-from tracejit.passes.loops import products
+from tracejit.passes.loops import multiplier, products
 from tracejit.passes.loops.launches import KernelLaunch, Single, product_launch
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.parts import Divisible
@@ -116,8 +116,8 @@ def cuts_of_product(product: Product, panels: bool, writers: int) -> Iterator[Ro
         yield _cut_of_batch(product)
         return
     if panels:
-        is_far = k * n * product.itemsize >= products.PANELS_BYTES
-        least = products.PANELS_PART_ROWS if is_far else products.TURNING_ROWS
+        is_far = k * n * product.itemsize >= multiplier.PANELS_BYTES
+        least = products.PANELS_PART_ROWS if is_far else multiplier.TURNING_ROWS
     else:
         least = BAND_ROWS if m >= 2 * BAND_ROWS else LEAST_ROWS
         is_whole = out.row == n and out.access.offset == 0 and out.access.root.aval.size == m * n

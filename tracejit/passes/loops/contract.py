@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""contract: a matrix product becomes a launch of the kernel that suits it (Note [who multiplies] in products.py)."""
+"""contract: a matrix product becomes a launch of the kernel that suits it (Note [who multiplies] in multiplier.py)."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit.ir import Node
 from tracejit.ops.op import KernelCall, contiguous
-from tracejit.passes.loops import products
+from tracejit.passes.loops import multiplier
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.launches import KernelLaunch, product_launch
 from tracejit.passes.loops.nest import Access
@@ -31,7 +31,7 @@ def contract(builder: LaunchBuilder, node: Node, is_shared: bool, destination: D
     if out.aval.size == 0:
         return False
     product = _product_of(builder, node)
-    kernel = products.multiplier(product, is_shared)
+    kernel = multiplier.kernel_for(product, is_shared)
     placed = None if destination is None else result_in_place(product, destination, kernel)
     if placed is not None:
         product = product._replace(out=placed)

@@ -18,7 +18,7 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.fusion.fuse import Loop
-from tracejit.passes.loops import contract, pieces, products, select
+from tracejit.passes.loops import contract, multiplier, pieces, select
 from tracejit.passes.loops.launches import NestLaunch
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.pieces import Destination
@@ -283,7 +283,7 @@ def test_rows_below_more_rows_are_copied(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_blas_multiplies_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "BLAS_FROM", 0)
+    monkeypatch.setattr(multiplier, "BLAS_FROM", 0)
     graph = graph_of(beside, (32, 16), (16, 64), (16, 64))
     assert agrees(graph) == ["gemm", "gemm", "copy", "copy"]
 
