@@ -99,7 +99,7 @@ def measure(m: int, k: int, n: int, dtype: str, repeats: int) -> dict[str, tuple
     return {name: (min(found), float(np.median(found))) for name, found in times.items()}
 
 
-def _loop(address: int, arguments: int, count: int) -> None:  # a function of words
+def _loop(address: int, arguments: int, count: int) -> None:  # an int64 function
     for _ in range(count):
         call_kernel(address, arguments)
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What functions of words need below the language, each an instruction or a few of LLVM.
+"""Primitives of int64 functions: operations below the language, each one or a few instructions of LLVM.
 
-Note [functions of words]
-What runs programs (executor.py, threads.py, entry.py) works with addresses, counts and bits: with words of 64 bits
-and nothing else. So these functions are written in a small part of Python and translated to LLVM's source statement
-by statement (tracejit/backend/wordcode.py). That takes milliseconds; Numba, which infers types and knows all of
-Python's objects, took a quarter of a second for them. In such a function
+Note [int64 functions]
+The executor, its threads and its entry (executor.py, threads.py, entry.py) work with addresses, counts and bits: with
+words of 64 bits and nothing else. So these functions are written in a subset of Python and translated to LLVM IR
+statement by statement (tracejit/compile/machine_words.py). That takes milliseconds; Numba, which infers types and knows
+all of Python's objects, took a quarter of a second for them. In such a function
 
-- each value is a word with a sign; a condition counts as 1 or 0, and a word as true where it is not 0;
+- each value is a signed word; a condition is 1 or 0, and a word other than 0 counts as true;
 - ``p[i]`` is the word at the address p + 8 i;
-- there are assignments, ``if``, ``while``, ``for`` over a ``range``, ``break``, ``continue`` and ``return``;
-- there are ``+ - * & | ^ << >>``, comparisons, ``and``, ``or``, ``not``, ``a if b else c`` (which computes both), and
-  ``min`` and ``max`` of two words;
-- names are its variables, the whole numbers and functions of its module, and what is defined here.
+- the statements are assignments, ``if``, ``while``, ``for`` over a ``range``, ``break``, ``continue``, ``return``;
+- the expressions are ``+ - * & | ^ << >>``, comparisons, ``and``, ``or``, ``not``, ``a if b else c`` (which computes
+  both), and ``min`` and ``max`` of two words;
+- names are local variables, integers and functions of the module, and the primitives defined here.
 """
 
 import sys
@@ -26,11 +26,11 @@ Word = Any
 
 
 class Text:
-    """The text of a function of LLVM while it is written; values are names or numbers.
+    """The text of an LLVM function under construction; values are names or numbers.
 
-    start       lines that make memory: made in a loop, it would be made again each time
-    lines       all others
-    declared    what is called outside of the text
+    start       allocations: in a loop they would be repeated each time
+    lines       all other instructions
+    declared    declarations of the routines that the text calls
     """
 
     def __init__(self, declared: dict[str, str]) -> None:
@@ -55,13 +55,13 @@ class Text:
         return name
 
     def memory(self, kind: str) -> str:
-        """Return the place of new memory of the function."""
+        """Return the address of new memory on the stack."""
         name = self.fresh()
         self.start.append(f"  {name} = alloca {kind}")
         return name
 
     def place(self, base: str, index: str | None = None) -> str:
-        """Return LLVM's pointer to the word at an address, or `index` words later."""
+        """Return a pointer to the word at an address, or to the word `index` words later."""
         at = self.value(f"inttoptr i64 {base} to ptr")
         return at if index is None else self.value(f"getelementptr i64, ptr {at}, i64 {index}")
 
@@ -73,21 +73,20 @@ class Text:
 
 
 class Primitive(NamedTuple):
-    """Something that a function of words may call; `emit` appends it to a text and gives its value.
-
-    A primitive that has no value gives None.
-    """
+    """An operation of int64 functions; `emit` appends it to a text and returns its value, or None."""
 
     emit: Callable[..., str | None]
 
     def __call__(self, *words: int) -> Any:
-        """Fail: a primitive has a meaning only where it is compiled."""
-        raise TypeError(f"{self.emit.__name__}() can only be called where functions of words are compiled")
+        """Fail: a primitive has a meaning only in compiled code."""
+        raise TypeError(
+            f"{self.emit.__name__}() works only in functions that are compiled as int64 functions"
+        )
 
 
 @Primitive
 def call(t: Text, at: str, *words: str) -> str:
-    """Call the function at an address with words or addresses, for the word or address that it returns."""
+    """Call the function at an address; return its word."""
     return t.value(f"call i64 {t.place(at)}({', '.join(f'i64 {word}' for word in words)})")
 
 
@@ -99,13 +98,13 @@ def call_kernel(t: Text, at: str, arguments: str) -> None:
 
 @Primitive
 def half_at(t: Text, at: str) -> str:
-    """Return the whole number of 32 bits at an address."""
+    """Return the 32-bit integer at an address."""
     return t.value(f"sext i32 {t.value(f'load i32, ptr {t.place(at)}')} to i64")
 
 
 @Primitive
 def read_control(t: Text) -> str:
-    """Return the control register of floating-point numbers; 0 on machines that have another."""
+    """Return the control register of SSE; 0 on machines without it."""
     if not HAS_CONTROL_REGISTER:
         return "0"
     slot = t.memory("i32")
@@ -115,7 +114,7 @@ def read_control(t: Text) -> str:
 
 @Primitive
 def set_control(t: Text, control: str) -> None:
-    """Set the control register, where there is one."""
+    """Set the control register of SSE, if there is one."""
     if HAS_CONTROL_REGISTER:
         slot = t.memory("i32")
         t.do(f"store i32 {t.value(f'trunc i64 {control} to i32')}, ptr {slot}")
@@ -124,32 +123,32 @@ def set_control(t: Text, control: str) -> None:
 
 @Primitive
 def load_word(t: Text, base: str, index: str) -> str:
-    """Return base[index], in order with what other threads store."""
+    """Return base[index]: an atomic load, sequentially consistent."""
     return t.value(f"load atomic i64, ptr {t.place(base, index)} seq_cst, align 8")
 
 
 @Primitive
 def store_word(t: Text, base: str, index: str, value: str) -> None:
-    """Set base[index], in order with what other threads store."""
+    """Set base[index]: an atomic store, sequentially consistent."""
     t.do(f"store atomic i64 {value}, ptr {t.place(base, index)} seq_cst, align 8")
 
 
 @Primitive
 def add_word(t: Text, base: str, index: str, value: str) -> str:
-    """Add to base[index] at once; return what it was."""
+    """Add to base[index] atomically; return its value before."""
     return t.value(f"atomicrmw add ptr {t.place(base, index)}, i64 {value} seq_cst")
 
 
 @Primitive
 def exchange_word(t: Text, base: str, index: str, expected: str, value: str) -> str:
-    """Set base[index] if it is as expected, at once; return whether it was."""
-    found = t.value(f"cmpxchg ptr {t.place(base, index)}, i64 {expected}, i64 {value} seq_cst seq_cst")
-    is_done = t.value(f"extractvalue {{ i64, i1 }} {found}, 1")
+    """Replace base[index] atomically if it has the expected value; return whether it had."""
+    result = t.value(f"cmpxchg ptr {t.place(base, index)}, i64 {expected}, i64 {value} seq_cst seq_cst")
+    is_done = t.value(f"extractvalue {{ i64, i1 }} {result}, 1")
     return t.value(f"zext i1 {is_done} to i64")
 
 
 def _system(name: str) -> Primitive:
-    """Return a primitive that calls a routine of the system with addresses; without threads it does nothing."""
+    """Return a primitive that calls a routine of the system with addresses; on a system without threads a no-op."""
 
     def emit(t: Text, *words: str) -> None:
         if HAS_THREADS:
@@ -169,7 +168,7 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 
 @Primitive
 def now_ns(t: Text) -> str:
-    """Return a time in nanoseconds, from the clock that only goes forward."""
+    """Return the time of the monotonic clock in nanoseconds."""
     if not HAS_THREADS:
         return "0"
     slot = t.memory("[2 x i64]")  # seconds, nanoseconds
@@ -181,6 +180,6 @@ def now_ns(t: Text) -> str:
 
 @Primitive
 def pause(t: Text) -> None:
-    """Let a waiting loop use less of the CPU."""
+    """Tell the CPU that this is a waiting loop."""
     if HAS_CONTROL_REGISTER:
         t.do(t.routine("llvm.x86.sse2.pause", "void"))

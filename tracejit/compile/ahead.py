@@ -16,7 +16,7 @@ FUNCTIONS = ("run", "enter", "run_parts", "work")
 
 
 class Level(NamedTuple):
-    """A level of the x86-64 architecture: the size of its vectors, and the features it adds to the one before."""
+    """A level of the x86-64 architecture: its vector size, and the features it adds to the level below."""
 
     vector_bytes: int
     features: tuple[str, ...]
@@ -31,12 +31,12 @@ LEVELS = {
 
 
 def runs_here(level: str) -> bool:
-    """Return whether the CPU of this process has all that a level asks for."""
+    """Return whether the CPU of this process has all features of a level."""
     if not host()[0].startswith("x86_64"):
         return False
     features = set(host()[2].split(","))
     names = list(LEVELS)
-    needed = [name for each in names[: names.index(level) + 1] for name in LEVELS[each].features]
+    needed = [name for lower in names[: names.index(level) + 1] for name in LEVELS[lower].features]
     return all(f"+{name}" in features for name in needed)
 
 
@@ -45,20 +45,20 @@ def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> StoredKernel:
 
     Args:
         wanted: the kernel, or the name of the function.
-        cpu: what it is for; the CPU of this process if it is not given.
+        cpu: the CPU to compile for; by default that of this process.
     """
     name, source = (wanted, "") if isinstance(wanted, str) else wanted
     key = key_of("function", name, cpu) if not source else key_of("kernel", source, cpu)
     cache = store()
-    found = None if cache is None or key is None else cache.load(key)
-    if found is not None:
-        return found
+    stored = None if cache is None or key is None else cache.load(key)
+    if stored is not None:
+        return stored
     started = time.perf_counter_ns()
     lowered = lower(wanted)
     code, needs = lowered.object_code(cpu)
-    entry = StoredKernel(
+    stored = StoredKernel(
         key or KernelKey(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code
     )
     if cache is not None and key is not None:
-        cache.save(entry)
-    return entry
+        cache.save(stored)
+    return stored

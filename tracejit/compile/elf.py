@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The names in an object file: LLVM ends the process where one is missing that the file needs."""
+"""The symbols of an object file. LLVM ends the process if a symbol that the file needs is missing."""
 
 import platform
 import struct
@@ -16,26 +16,26 @@ _MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
 class SymbolTable(NamedTuple):
-    """The functions that others may call, and the names that are taken from the process."""
+    """The functions that a file exports, and the symbols that it takes from the process."""
 
     functions: frozenset[str]
     missing: frozenset[str]
 
 
 def symbols(code: bytes) -> SymbolTable:
-    """Return the names in an object file of this kind of machine.
+    """Return the symbols of an object file of this kind of machine.
 
     Raises:
-        CodegenError: if it is none.
+        CodegenError: if the bytes are not one.
     """
     try:
         if not code.startswith(_IDENTITY):
-            raise ValueError("another kind of file")
+            raise ValueError("it is not an ELF file of 64 bits")
         _, _, machine, _, _, _, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
         if machine != _MACHINES.get(platform.machine(), machine):
-            raise ValueError("for another kind of CPU")
+            raise ValueError("it is for a different kind of CPU")
         if size != _SECTION.size:
-            raise ValueError("sections of another size")
+            raise ValueError("its sections have an unknown size")
         sections = [_SECTION.unpack_from(code, at + i * size) for i in range(count)]
         functions, missing = set(), set()
         for _, kind, _, _, start, length, link, _, _, _ in sections:
@@ -45,11 +45,11 @@ def symbols(code: bytes) -> SymbolTable:
             text = code[first : first + extent]
             for name, info, _, section, _, _ in _SYMBOL.iter_unpack(code[start : start + length]):
                 if info >> 4 and name:  # not local
-                    found = text[name : text.index(b"\0", name)].decode()
+                    symbol = text[name : text.index(b"\0", name)].decode()
                     if section == 0:
-                        missing.add(found)
+                        missing.add(symbol)
                     elif info & 15 == _FUNCTION and info >> 4 == _GLOBAL:
-                        functions.add(found)
+                        functions.add(symbol)
     except (struct.error, ValueError, IndexError, OverflowError) as error:
-        raise CodegenError(f"it is no object file that can be loaded here ({error})") from None
+        raise CodegenError(f"not an object file that can be loaded here ({error})") from None
     return SymbolTable(frozenset(functions), frozenset(missing))

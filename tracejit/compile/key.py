@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What compiled code depends on, and so what it is found by on disk."""
+"""The key of compiled code: all that it depends on."""
 
 import hashlib
 import importlib.util
@@ -16,27 +16,29 @@ from tracejit import kernels
 from tracejit.compile import objects
 from tracejit.store.entry import FORMAT, KernelKey
 
-_VERSION = re.compile(r'"version": "([^"]+)"')  # as Numba's releases say it
+_VERSION = re.compile(r'"version": "([^"]+)"')  # in the _version.py of Numba's releases
 
 
 def key_of(kind: str, text: str, cpu: objects.Cpu | None = None) -> KernelKey | None:
-    """Return the key of what is compiled from a text: a kernel's source, or the name of a function of kernels/.
+    """Return the key of compiled code, None if its dependencies cannot be read, as without installed source files.
 
-    It is compiled for the CPU of this process, or for another `cpu`. None if it cannot be known what the code depends
-    on, as where no source files are installed.
+    Args:
+        kind: "kernel" or "function".
+        text: the source of the kernel, or the name of the int64 function.
+        cpu: the CPU to compile for; by default that of this process.
     """
     try:
-        surroundings = _surroundings()
+        environment = _environment()
     except (OSError, ImportError):
         return None
     if cpu is not None:
         changed = {"cpu": cpu.name, "cpu features": cpu.features}
-        surroundings = tuple([(name, changed.get(name, value)) for name, value in surroundings])
-    return KernelKey((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *surroundings))
+        environment = tuple([(name, changed.get(name, value)) for name, value in environment])
+    return KernelKey((("kind", kind), ("source", hashlib.sha256(text.encode()).hexdigest()), *environment))
 
 
 @cache
-def _surroundings() -> tuple[tuple[str, str], ...]:
+def _environment() -> tuple[tuple[str, str], ...]:
     triple, cpu, features = objects.host()
     return (
         ("format", str(FORMAT)),
@@ -44,7 +46,10 @@ def _surroundings() -> tuple[tuple[str, str], ...]:
         ("numba", _numba_version()),
         ("llvmlite", llvmlite.__version__),
         ("numpy", np.__version__),
-        ("python", sys.implementation.cache_tag or sys.version),  # the executor reads its objects
+        (
+            "python",
+            sys.implementation.cache_tag or sys.version,
+        ),  # the executor reads the fields of its objects
         ("system", f"{triple} {_c_library()}"),
         ("cpu", cpu),
         ("cpu features", features),
@@ -52,7 +57,7 @@ def _surroundings() -> tuple[tuple[str, str], ...]:
 
 
 def _own_sources() -> str:
-    """Return a hash of all sources that decide what becomes of a text."""
+    """Return a hash of the sources that compile a text: this folder and kernels/."""
     digest = hashlib.sha256()
     for folder in (Path(__file__).parent, *map(Path, kernels.__path__)):
         for path in sorted(folder.rglob("*.py")):
@@ -63,16 +68,16 @@ def _own_sources() -> str:
 
 
 def _numba_version() -> str:
-    """Return the version of Numba, which is not imported for that."""
+    """Return the version of Numba without importing it."""
     module = sys.modules.get("numba")
     if module is not None:
         return str(module.__version__)
     spec = importlib.util.find_spec("numba")
     for folder in (spec and spec.submodule_search_locations) or ():
-        found = _VERSION.search(Path(folder, "_version.py").read_text())
-        if found:
-            return found[1]
-    # This takes ten times as long.
+        release = _VERSION.search(Path(folder, "_version.py").read_text())
+        if release:
+            return release[1]
+    # Takes ten times as long.
     from importlib.metadata import version
 
     return version("numba")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""LLVM's source to object code: what Numba and the functions of words have in common."""
+"""LLVM IR to object code, for kernels and int64 functions alike."""
 
 from typing import Any, NamedTuple
 
@@ -10,14 +10,14 @@ from tracejit.compile.objects import Cpu
 
 
 class LlvmFunction(NamedTuple):
-    """A kernel or a function as LLVM's source: `symbol` and all that it calls.
+    """A kernel or an int64 function as LLVM IR, with all that it calls.
 
-    LLVM is called seldom from here on: each call waits for its turn with Python.
+    The methods call LLVM seldom: each call has to wait for Python's lock.
 
-    symbol      the C function that is made of it
-    texts       modules of LLVM, its own as the last one
-    declares    what they take from elsewhere
-    is_kernel   whether LLVM should try hard: what only looks at a few words is compiled in a fifth of the time
+    symbol      the name of the C function
+    texts       LLVM modules, its own as the last one
+    declares    the names that the modules declare and do not define
+    is_kernel   whether LLVM optimises fully: an int64 function is compiled in a fifth of the time without that
     """
 
     symbol: str
@@ -26,30 +26,31 @@ class LlvmFunction(NamedTuple):
     is_kernel: bool = True
 
     def object_code(self, cpu: Cpu | None = None) -> tuple[bytes, tuple[str, ...]]:
-        """Return an object file that shows nothing but `symbol`, and what it takes from the process.
+        """Return an object file that exports only `symbol`, and the names that it takes from the process.
 
-        It is for the CPU of this process, or for another `cpu`.
+        Args:
+            cpu: the CPU to compile for; by default that of this process.
         """
         machine = _machine(cpu)
         module = self._optimised(machine)
         functions = module.functions if self.declares else ()
-        needs = [each.name for each in functions if each.is_declaration and each.name in self.declares]
+        needs = [f.name for f in functions if f.is_declaration and f.name in self.declares]
         return bytes(machine.emit_object(module)), tuple(needs)
 
     def assembly(self, cpu: Cpu | None = None) -> str:
-        """Return what is in the object file, for the reader."""
+        """Return the assembly of the object file, for inspection."""
         machine = _machine(cpu)
         return str(machine.emit_assembly(self._optimised(machine)))
 
     def optimised(self) -> str:
-        """Return LLVM's source after its optimisations, for the reader."""
+        """Return the optimised LLVM IR, for inspection."""
         return str(self._optimised(objects.host_machine()))
 
     def _optimised(self, machine: Any) -> Any:
         module, *others = [llvm.parse_assembly(text) for text in self.texts]
         for other in others:
             module.link_in(other)
-        if others:  # with one module this was said in its text
+        if others:  # the text of a single module says so already
             for value in (*module.functions, *module.global_variables):
                 if (
                     not value.is_declaration

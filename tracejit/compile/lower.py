@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compiled to LLVM's source, by Numba or without it; neither is imported before."""
+"""Lowers kernels and int64 functions to LLVM IR; imports Numba at the first kernel."""
 
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.program import Kernel
 
 
 def lower(wanted: Kernel | str) -> LlvmFunction:
-    """Return a kernel, or the function of kernels/ of a name, as LLVM's source.
+    """Return a kernel, or the int64 function of a name, as LLVM IR.
 
     Raises:
-        CodegenError: if it cannot be compiled.
+        CodegenError: if it cannot be lowered.
         KeyError: if there is no function of that name.
     """
     if isinstance(wanted, str):

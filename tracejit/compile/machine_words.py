@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of words to LLVM's source (Note [functions of words] in kernels/machine.py)."""
+"""Lowers int64 functions to LLVM IR (Note [int64 functions] in kernels/executor/machine.py)."""
 
 import ast
 import inspect
@@ -27,24 +27,24 @@ _OPERATORS = {
 _COMPARISONS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
-_CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # what a function does
-_CHOSEN = {"min": "slt", "max": "sgt"}
+_CODE = ("co_code", "co_consts", "co_names", "co_varnames")  # attributes that define what a function does
+_SELECTIONS = {"min": "slt", "max": "sgt"}
 
 
 def lower_function(name: str) -> LlvmFunction:
-    """Return one of FUNCTIONS as LLVM's source."""
+    """Return one of FUNCTIONS as LLVM IR."""
     return lower(FUNCTIONS[name], f"tracejit_{name}")
 
 
 def lower(function: Callable[..., Any], symbol: str) -> LlvmFunction:
-    """Return a function of words as LLVM's source: the C function `symbol`, which takes and gives words.
+    """Return an int64 function as LLVM IR: the C function `symbol`, whose parameters and result are words.
 
     Args:
-        function: in Python; its parameters become those of the C function.
+        function: the Python function; its parameters become those of the C function.
         symbol: the name of the C function.
 
     Raises:
-        CodegenError: if the function is no function of words, or its source is not installed, or is another.
+        CodegenError: if the function uses more than the int64 subset, or its source is missing or has changed.
     """
     module = _ModuleWriter()
     module.define(function, symbol)
@@ -58,48 +58,48 @@ def lower(function: Callable[..., Any], symbol: str) -> LlvmFunction:
 
 
 class _ModuleWriter:
-    """The functions of one module of LLVM: one that can be called, and those that it calls."""
+    """Writes one LLVM module: an exported function and the internal functions that it calls."""
 
     def __init__(self) -> None:
         self.declared: dict[str, str] = {}
         self.texts: list[str] = []
-        self._known: dict[Any, str] = {}
+        self._names: dict[Any, str] = {}
 
     def define(self, function: Any, symbol: str | None = None) -> str:
-        """Return LLVM's name of a function in Python; without a symbol it can be called in this module only."""
-        if function not in self._known:
+        """Define a Python function, once; return its LLVM name. Without a symbol it is internal to the module."""
+        if function not in self._names:
             try:
                 source = inspect.getsource(function)
             except OSError as error:
                 where = f"{function.__module__}.{function.__name__}"
                 raise CodegenError(
-                    f"the source of {where} is not installed, and it is compiled from that. Install tracejit with its "
-                    "source files (*.py), or set TRACEJIT_BACKEND=python."
+                    f"{where} cannot be compiled: its source file is not installed. Install tracejit with its source "
+                    "files (*.py), or set TRACEJIT_BACKEND=python."
                 ) from error
             text = textwrap.dedent(source)
             _check_unchanged(function, text)
             tree: Any = ast.parse(text).body[0]
-            name = self._known[function] = f"@{symbol or function.__name__}"
+            name = self._names[function] = f"@{symbol or function.__name__}"
             names = [argument.arg for argument in tree.args.args]
             linkage = "internal " if symbol is None else ""
-            given = ", ".join(f"i64 %a{i}" for i in range(len(names)))
+            parameters = ", ".join(f"i64 %a{i}" for i in range(len(names)))
             lines = _FunctionWriter(self, function).run(names, tree.body)
-            self.texts += [f"define {linkage}i64 {name}({given}) nounwind {{", *lines, "}"]
-        return self._known[function]
+            self.texts += [f"define {linkage}i64 {name}({parameters}) nounwind {{", *lines, "}"]
+        return self._names[function]
 
 
 class _FunctionWriter:
-    """The statements of one function."""
+    """Writes the statements of one function."""
 
     def __init__(self, module: _ModuleWriter, function: Any) -> None:
         self._module = module
         self._globals = function.__globals__
         self._name = function.__name__
         self._text = Text(module.declared)
-        self._block = ""  # that is being written; "" after its end
+        self._block = ""  # the block under construction; "" after its end
         self._blocks = 0
         self._variables: dict[str, str] = {}
-        self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        self._loops: list[tuple[str, str]] = []  # the targets of `continue` and `break`
 
     def run(self, names: Sequence[str], body: Sequence[ast.stmt]) -> list[str]:
         """Return the lines of the function."""
@@ -116,7 +116,7 @@ class _FunctionWriter:
         return str(self._text.value(instruction))
 
     def _refuse(self, node: ast.AST) -> CodegenError:
-        return CodegenError(f"{self._name} is no function of words: {ast.unparse(node)}")
+        return CodegenError(f"{self._name} is not an int64 function: it has {ast.unparse(node)!r}")
 
     def _new_block(self) -> str:
         self._blocks += 1
@@ -127,7 +127,7 @@ class _FunctionWriter:
         self._block = block
 
     def _end(self, instruction: str) -> None:
-        """End the block, unless that was done."""
+        """End the block, unless it has ended."""
         if self._block:
             self._text.do(instruction)
             self._block = ""
@@ -147,14 +147,14 @@ class _FunctionWriter:
         for node in body:
             if not self._block:
                 return
-            found = getattr(self, f"_{type(node).__name__.lower()}", None)
-            if found is None:
+            write = getattr(self, f"_{type(node).__name__.lower()}", None)
+            if write is None:
                 raise self._refuse(node)
-            found(node)
+            write(node)
 
     def _expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
-            self._called(node.value)
+            self._call_value(node.value)
 
     def _return(self, node: ast.Return) -> None:
         self._end(f"ret i64 {'0' if node.value is None else self._value(node.value)}")
@@ -162,9 +162,9 @@ class _FunctionWriter:
     def _assign(self, node: ast.Assign) -> None:
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                values = [self._value(each) for each in node.value.elts]
-                for each, value in zip(target.elts, values, strict=True):
-                    self._store(each, value)
+                values = [self._value(element) for element in node.value.elts]
+                for element, value in zip(target.elts, values, strict=True):
+                    self._store(element, value)
             else:
                 self._store(target, self._value(node.value))
 
@@ -205,9 +205,9 @@ class _FunctionWriter:
         ranged = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
         if not (ranged and isinstance(call, ast.Call) and isinstance(node.target, ast.Name)):
             raise self._refuse(node)
-        bounds = [self._value(each) for each in call.args]
+        bounds = [self._value(bound) for bound in call.args]
         start, end = bounds if len(bounds) == 2 else ("0", *bounds)
-        # The counter is not the variable, which the body may change.
+        # The counter is not the variable: the body may assign to the variable.
         counter = self._text.memory("i64")
         self._text.do(f"store i64 {start}, ptr {counter}")
         test, body, step, after = (self._new_block() for _ in range(4))
@@ -224,12 +224,12 @@ class _FunctionWriter:
         self._begin(after)
 
     def _loop(
-        self, block: str, body: Sequence[ast.stmt], again: str, after: str, given: tuple[str, str] | None = None
+        self, block: str, body: Sequence[ast.stmt], again: str, after: str, variable: tuple[str, str] | None = None
     ) -> None:  # fmt: skip
-        """Write the body of a loop, in which a variable is `given`."""
+        """Write the body of a loop; its variable has a name and a value."""
         self._begin(block)
-        if given is not None:
-            self._set(*given)
+        if variable is not None:
+            self._set(*variable)
         self._loops.append((again, after))
         self._statements(body)
         self._loops.pop()
@@ -251,12 +251,12 @@ class _FunctionWriter:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._new(f"xor i1 {self._truth(node.operand)}, true")
         if isinstance(node, ast.BoolOp):
-            # What decides is in the last block that ran; those after it are jumped over.
+            # The block that decides jumps over those after it; the phi takes its value.
             after = self._new_block()
-            ways = []
+            incoming = []
             for part in node.values:
                 truth = self._truth(part)
-                ways.append(f"[ {truth}, %{self._block} ]")
+                incoming.append(f"[ {truth}, %{self._block} ]")
                 if part is not node.values[-1]:
                     following = self._new_block()
                     is_and = isinstance(node.op, ast.And)
@@ -264,7 +264,7 @@ class _FunctionWriter:
                     self._begin(following)
             self._go(after)
             self._begin(after)
-            return self._new(f"phi i1 {', '.join(ways)}")
+            return self._new(f"phi i1 {', '.join(incoming)}")
         return self._new(f"icmp ne i64 {self._value(node)}, 0")
 
     def _value(self, node: ast.expr) -> str:
@@ -274,61 +274,61 @@ class _FunctionWriter:
         if isinstance(node, ast.Name):
             if node.id in self._variables:
                 return self._new(f"load i64, ptr {self._variables[node.id]}")
-            found = self._globals.get(node.id)
-            if isinstance(found, int):
-                return str(int(found))
+            constant = self._globals.get(node.id)
+            if isinstance(constant, int):
+                return str(int(constant))
         elif isinstance(node, ast.Subscript):
             return self._new(f"load i64, ptr {self._place(node)}")
         elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             left, right = self._value(node.left), self._value(node.right)
             return self._new(f"{_OPERATORS[type(node.op)]} i64 {left}, {right}")
         elif isinstance(node, ast.IfExp):
-            # Both are computed; that is quicker than to jump.
-            return self._chosen(self._truth(node.test), self._value(node.body), self._value(node.orelse))
+            # Both are computed: that is faster than a branch.
+            return self._select(self._truth(node.test), self._value(node.body), self._value(node.orelse))
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self._new(f"sub i64 0, {self._value(node.operand)}")
         elif isinstance(node, (ast.Compare, ast.BoolOp, ast.UnaryOp)):
             return self._new(f"zext i1 {self._truth(node)} to i64")
         elif isinstance(node, ast.Call):
-            value = self._called(node)
+            value = self._call_value(node)
             if value is not None:
                 return str(value)
         raise self._refuse(node)
 
-    def _chosen(self, truth: str, one: str, other: str) -> str:
+    def _select(self, truth: str, one: str, other: str) -> str:
         return self._new(f"select i1 {truth}, i64 {one}, i64 {other}")
 
-    def _called(self, node: ast.expr) -> Any:
-        """Emit a call; return its value, if it has one."""
+    def _call_value(self, node: ast.expr) -> Any:
+        """Write a call; return its value, or None."""
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords):
             raise self._refuse(node)
-        words = [self._value(each) for each in node.args]
+        words = [self._value(argument) for argument in node.args]
         name = node.func.id
-        found = self._globals.get(name)
-        if isinstance(found, Primitive):
-            return found.emit(self._text, *words)
-        if isinstance(found, FunctionType):
-            given = ", ".join(f"i64 {word}" for word in words)
-            return self._new(f"call i64 {self._module.define(found)}({given})")
-        if name in _CHOSEN and len(words) == 2:
-            truth = self._new(f"icmp {_CHOSEN[name]} i64 {words[0]}, {words[1]}")
-            return self._chosen(truth, words[0], words[1])
+        callee = self._globals.get(name)
+        if isinstance(callee, Primitive):
+            return callee.emit(self._text, *words)
+        if isinstance(callee, FunctionType):
+            arguments = ", ".join(f"i64 {word}" for word in words)
+            return self._new(f"call i64 {self._module.define(callee)}({arguments})")
+        if name in _SELECTIONS and len(words) == 2:
+            truth = self._new(f"icmp {_SELECTIONS[name]} i64 {words[0]}, {words[1]}")
+            return self._select(truth, words[0], words[1])
         raise self._refuse(node)
 
 
 def _check_unchanged(function: Any, text: str) -> None:
-    """Check that the text is that of the function: the file may be another one since it was imported."""
-    known, found = function.__code__, None
+    """Check that the text is that of the function: the file may have changed since it was imported."""
+    imported, compiled = function.__code__, None
     with suppress(SyntaxError):
-        parts = compile(text, known.co_filename, "exec", dont_inherit=True).co_consts
-        found = next((part for part in parts if getattr(part, "co_name", None) == known.co_name), None)
-    if found is None or any(getattr(found, name) != getattr(known, name) for name in _CODE):
+        constants = compile(text, imported.co_filename, "exec", dont_inherit=True).co_consts
+        compiled = next((c for c in constants if getattr(c, "co_name", None) == imported.co_name), None)
+    if compiled is None or any(getattr(compiled, name) != getattr(imported, name) for name in _CODE):
         raise CodegenError(
-            f"the source of {function.__module__}.{function.__name__} changed since it was imported. Start the process "
-            "anew."
+            f"{function.__module__}.{function.__name__} cannot be compiled: its source file changed since it was "
+            "imported. Restart the process."
         )
 
 
 def _loaded(target: ast.expr) -> ast.expr:
-    """Return what is assigned to as what is read."""
+    """Return the target of an assignment as an expression that reads it."""
     return ast.parse(ast.unparse(target), mode="eval").body

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Object code into memory, by LLVM alone: Numba is not imported."""
+"""Loads object code into memory, by LLVM alone: Numba is not imported."""
 
 import ctypes
 import sys
@@ -14,12 +14,12 @@ import llvmlite.binding as llvm
 from tracejit.compile import elf
 from tracejit.errors import CodegenError
 
-_FUNCTION = "function of that name in it"
+_FUNCTION = "function of that name in it"  # ends the sentence "there is no ..."
 _lock = threading.Lock()
 
 
 class Cpu(NamedTuple):
-    """A kind of CPU as LLVM names it, and what code may use beyond what its name says."""
+    """A CPU by its LLVM name, and the features that code may use besides those of the name."""
 
     name: str
     features: str
@@ -29,15 +29,15 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
     """Return the address of the function `symbol` of an object file, which stays loaded as long as its engine.
 
     Args:
-        symbol: its name.
+        symbol: the name of the function.
         code: the object file.
-        needs: names that it takes from the process.
-        engine: what new_engine() gave; without it, one that lasts as long as the process.
+        needs: the names that it takes from the process.
+        engine: a result of new_engine(); by default one that lasts as long as the process.
 
     Raises:
         CodegenError: if the object file cannot be loaded here.
     """
-    # LLVM ends the process where a name is missing, or if this is something else.
+    # LLVM ends the process if a name is missing, or if the bytes are not an object file.
     missing = [name for name in needs if not _provide(name)]
     if not missing:
         missing = _missing(symbol, code)
@@ -51,22 +51,22 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
 
 
 def _missing(symbol: str, code: bytes) -> list[str]:
-    """Return the names that an object file lacks, and those that it needs and the process lacks."""
+    """Return the names that are missing: from the object file, or from the process."""
     if not sys.platform.startswith("linux"):
         return [] if symbol.encode() in code else [_FUNCTION]
     try:
-        found = elf.symbols(code)
+        symbols = elf.symbols(code)
     except CodegenError:
         return [_FUNCTION]
     return [
-        *([] if symbol in found.functions else [_FUNCTION]),
-        *[name for name in sorted(found.missing) if not _provide(name)],
+        *([] if symbol in symbols.functions else [_FUNCTION]),
+        *[name for name in sorted(symbols.missing) if not _provide(name)],
     ]
 
 
 @cache
 def _provide(name: str) -> bool:
-    """Tell LLVM where a function of the C library is; return whether there is one."""
+    """Give LLVM the address of a function of the C library; return whether there is one."""
     for library in (None, "libm.so.6"):
         with suppress(OSError, AttributeError):
             address = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
@@ -77,18 +77,18 @@ def _provide(name: str) -> bool:
 
 @cache
 def host() -> tuple[str, str, str]:
-    """Return the kind of this machine, the name of its CPU, and the features that code may use."""
+    """Return the triple of this machine, the name of its CPU, and the features that code may use."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     try:
         features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:  # LLVM does not know them all
+    except RuntimeError:  # LLVM does not know this CPU
         features = ""
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
 
 def target_machine(cpu: Cpu | None = None) -> Any:
-    """Return a new target machine of LLVM: for a CPU, or for that of this process and nothing less."""
+    """Return a new target machine of LLVM: for a CPU, or for exactly that of this process."""
     triple, name, features = host()
     if cpu is not None:
         name, features = cpu
@@ -107,12 +107,12 @@ def host_machine() -> Any:
 
 @cache
 def data_layout() -> str:
-    """Return how LLVM lays out data on this machine; to ask it again would wait until it has compiled what it has."""
+    """Return LLVM's data layout of this machine; kept, as LLVM would answer only after it has compiled all it has."""
     return str(host_machine().target_data)
 
 
 def new_engine() -> Any:
-    """Return an engine of LLVM: memory for object code that goes with it, and names that others do not see."""
+    """Return an LLVM engine: memory for object code that is freed with it, and symbols of its own."""
     with _lock:
         host()  # LLVM is set up
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled code of this process, by name: taken from the disk, or compiled.
+"""The compiled code of this process, by name: loaded from the disk, or compiled.
 
 Note [compiling]
-A kernel goes through two stages: Numba, which is Python, infers types and writes LLVM's source; LLVM optimises that
-and writes object code, while Python may run. So if several kernels are missing, LLVM works in a thread of its own, one
-kernel behind.
+A kernel goes through two stages. Numba, which is Python, infers types and writes LLVM IR; LLVM optimises that and
+writes object code, without Python's lock. So if several kernels are missing, LLVM works in a thread of its own, one
+kernel behind Numba.
 """
 
 import sys
@@ -30,20 +30,20 @@ _SWITCH_S = 2e-4
 
 
 class Code(Protocol):
-    """Code by name: of this process (KernelRegistry), or of an exported folder."""
+    """A source of code by name: the registry of this process, or an exported folder."""
 
     def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
-        """See to it that kernels and functions are at hand; return what had to be done for that."""
+        """Load or compile what is missing; return what was loaded and compiled, and how long that took."""
 
     def address(self, kernel: Kernel) -> int:
         """Return the address of a kernel."""
 
     def function(self, name: str) -> int:
-        """Return the address of the executor, or of a function of its threads."""
+        """Return the address of an int64 function."""
 
 
-class _Wanted(NamedTuple):
-    """Something to compile: a kernel, or a function of kernels/ by its name."""
+class _Request(NamedTuple):
+    """A kernel, or an int64 function by its name, that this process needs."""
 
     name: str
     kernel: Kernel | None
@@ -53,16 +53,16 @@ class _Wanted(NamedTuple):
         return key_of("function", self.name) if self.kernel is None else key_of("kernel", self.kernel.text)
 
     def lower(self) -> LlvmFunction:
-        """Return it as LLVM's source."""
+        """Return it as LLVM IR."""
         return lower(self.name if self.kernel is None else self.kernel)
 
 
 class KernelRegistry:
-    """All kernels that this process has, and the functions that run them.
+    """The addresses of all kernels of this process, and of the int64 functions that run them.
 
-    compile_ns      what compiling took
-    compiled        how many kernels and functions were compiled in this process
-    loaded          how many came from the disk
+    compile_ns      time spent compiling
+    compiled        number of kernels and functions compiled
+    loaded          number of kernels and functions loaded from the disk
     """
 
     def __init__(self) -> None:
@@ -77,91 +77,92 @@ class KernelRegistry:
         return len(self._kernels)
 
     def address(self, kernel: Kernel) -> int:
-        """Return the address of a kernel, which is compiled if nobody has it."""
+        """Return the address of a kernel, which is loaded or compiled if need be."""
         self.prepare([kernel])
         return self._kernels[kernel.name]
 
     def function(self, name: str) -> int:
-        """Return the address of the executor ("run"), or of a function of its threads ("run_parts", "work")."""
+        """Return the address of an int64 function: "run", "enter", "run_parts" or "work"."""
         self.prepare(functions=[name])
         return self._functions[name]
 
     def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
-        """See to it that kernels and functions are at hand; return what had to be done for that."""
+        """Load or compile what is missing; return what was loaded and compiled, and how long that took."""
         with self._lock:
-            wanted = [_Wanted(k.name, k) for k in kernels if k.name not in self._kernels]
-            wanted += [_Wanted(name, None) for name in functions if name not in self._functions]
+            wanted = [_Request(k.name, k) for k in kernels if k.name not in self._kernels]
+            wanted += [_Request(name, None) for name in functions if name not in self._functions]
             started = time.perf_counter_ns()
-            missing = [each for each in wanted if not self._from_disk(each)]
+            missing = [request for request in wanted if not self._load(request)]
             loaded = time.perf_counter_ns()
             if missing:
                 with collector_paused():
-                    for each, entry in _compile(missing):
-                        self._add(each, entry)
+                    for request, kernel in _compile(missing):
+                        self._add(request, kernel)
                         self.compiled += 1
-                        _tell("compile", each, f"compiled in {entry.compile_ns / 1e6:.1f} ms")
+                        _log("compile", request, f"compiled in {kernel.compile_ns / 1e6:.1f} ms")
                 self.compile_ns += time.perf_counter_ns() - loaded
-            names = {each.name for each in missing}
+            names = {request.name for request in missing}
             return Prepared(
                 tuple(names),
-                tuple([each.name for each in wanted if each.name not in names]),
+                tuple([request.name for request in wanted if request.name not in names]),
                 time.perf_counter_ns() - loaded if missing else 0,
                 loaded - started if wanted else 0,
             )
 
-    def _from_disk(self, wanted: _Wanted) -> bool:
+    def _load(self, request: _Request) -> bool:
+        """Load from the disk; return whether that was possible."""
         started = time.perf_counter_ns()
-        cache, key = store(), wanted.key
-        entry = None if cache is None or key is None else cache.load(key)
-        if entry is None:
+        cache, key = store(), request.key
+        stored = None if cache is None or key is None else cache.load(key)
+        if stored is None:
             return False
         try:
-            self._add(wanted, entry)
-        except CodegenError as error:  # it was compiled where the process has other libraries
-            _tell("load", wanted, f"is compiled again, because {error}")
+            self._add(request, stored)
+        except CodegenError as error:  # it was compiled in a process with more libraries
+            _log("load", request, f"is compiled again, because {error}")
             return False
         self.loaded += 1
-        _tell("load", wanted, f"loaded from disk in {(time.perf_counter_ns() - started) / 1e6:.1f} ms")
+        _log("load", request, f"loaded from disk in {(time.perf_counter_ns() - started) / 1e6:.1f} ms")
         return True
 
-    def _add(self, wanted: _Wanted, entry: StoredKernel) -> None:
-        table = self._functions if wanted.kernel is None else self._kernels
-        table[wanted.name] = load(entry.symbol, entry.code, entry.needs)
+    def _add(self, request: _Request, kernel: StoredKernel) -> None:
+        table = self._functions if request.kernel is None else self._kernels
+        table[request.name] = load(kernel.symbol, kernel.code, kernel.needs)
 
 
-def _tell(event: str, wanted: _Wanted, what: str) -> None:
+def _log(event: str, request: _Request, what: str) -> None:
     if logs.enabled(logs.DEBUG):
         logs.write(
-            logs.DEBUG, event, f"{'function' if wanted.kernel is None else 'kernel'} {wanted.name}: {what}."
+            logs.DEBUG, event, f"{'function' if request.kernel is None else 'kernel'} {request.name}: {what}."
         )
 
 
-def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, StoredKernel]]:
-    """Compile, and keep on disk (Note [compiling])."""
+def _compile(missing: Sequence[_Request]) -> Iterator[tuple[_Request, StoredKernel]]:
+    """Compile, and store on disk (Note [compiling])."""
     if len(missing) == 1:
         started = time.perf_counter_ns()
         yield missing[0], _finished(missing[0], missing[0].lower(), started)
         return
-    lowered: SimpleQueue[tuple[_Wanted, Any, int] | None] = SimpleQueue()
-    done: list[tuple[_Wanted, StoredKernel]] = []
+    lowered: SimpleQueue[tuple[_Request, Any, int] | None] = SimpleQueue()
+    done: list[tuple[_Request, StoredKernel]] = []
     failures: list[Exception] = []
 
     def finish() -> None:
-        for each, source, started in iter(lowered.get, None):
+        for request, function, started in iter(lowered.get, None):
             try:
-                done.append((each, _finished(each, source, started)))
+                done.append((request, _finished(request, function, started)))
             except Exception as failure:
                 failures.append(failure)
 
     thread = threading.Thread(target=finish, name="tracejit compiler")
     thread.start()
     interval = sys.getswitchinterval()
-    # Each call of LLVM has to get back to Python, which else it gets every 5 ms: as long as a small kernel takes.
+    # A call of LLVM waits a switch interval for Python's lock: by default 5 ms, as long as a small kernel takes.
     sys.setswitchinterval(_SWITCH_S)
     try:
-        for each in missing:
+        for request in missing:
             started = time.perf_counter_ns()
-            lowered.put((each, each.lower(), started))
+            lowered.put((request, request.lower(), started))
     finally:
         lowered.put(None)
         thread.join()
@@ -171,17 +172,17 @@ def _compile(missing: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, StoredKernel
     yield from done
 
 
-def _finished(wanted: _Wanted, lowered: Any, started: int) -> StoredKernel:
+def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:
     code, needs = lowered.object_code()
-    source = "" if wanted.kernel is None else wanted.kernel.text
-    key = wanted.key
-    entry = StoredKernel(
+    source = "" if request.kernel is None else request.kernel.text
+    key = request.key
+    kernel = StoredKernel(
         key or KernelKey(()), lowered.symbol, needs, time.perf_counter_ns() - started, source, code
     )
     cache = store()
     if cache is not None and key is not None:
-        cache.save(entry)
-    return entry
+        cache.save(kernel)
+    return kernel
 
 
 registry = KernelRegistry()

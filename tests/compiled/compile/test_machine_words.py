@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of words do what Python does with the same text."""
+"""Int64 functions do what Python does with the same text."""
 
 import ctypes
 import linecache
@@ -243,7 +243,7 @@ def asks_a_primitive_without_a_value(a: Any) -> Any:
     ],
 )
 def test_what_is_no_function_of_words(function: Callable[..., Any], at: str) -> None:
-    with pytest.raises(CodegenError, match=f"{function.__name__} is no function of words: .*{at}"):
+    with pytest.raises(CodegenError, match=f"{function.__name__} is not an int64 function: it has .*{at}"):
         machine_words.lower(function, "tested")
 
 
@@ -270,13 +270,13 @@ def test_a_source_that_changed(text: str, tmp_path: Path) -> None:
     linecache.clearcache()
     with pytest.raises(
         CodegenError,
-        match=r"the source of somewhere\.made changed since it was imported\. Start the process anew",
+        match=r"somewhere\.made cannot be compiled: its source file changed since it was imported\. Restart the process\.",
     ):
         machine_words.lower(names["made"], "tested")
 
 
 def test_primitives_cannot_be_called() -> None:
     with pytest.raises(
-        TypeError, match=r"load_word\(\) can only be called where functions of words are compiled"
+        TypeError, match=r"load_word\(\) works only in functions that are compiled as int64 functions"
     ):
         load_word(0, 0)

@@ -124,10 +124,10 @@ def test_what_was_compiled_for_something_else_is_not_taken(
     part: str, kept: KernelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     KernelRegistry().address(half())
-    parts = key._surroundings()
+    parts = key._environment()
     assert part in dict(parts)
     changed = tuple((name, "another" if name == part else value) for name, value in parts)
-    monkeypatch.setattr(key, "_surroundings", lambda: changed)
+    monkeypatch.setattr(key, "_environment", lambda: changed)
     table = KernelRegistry()
     table.address(half())
     assert counts(table) == (1, 0)
@@ -230,7 +230,7 @@ def test_without_source_files_nothing_is_kept(kept: KernelStore, monkeypatch: py
     def missing(path: Path) -> bytes:
         raise FileNotFoundError(path)
 
-    key._surroundings.cache_clear()
+    key._environment.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", missing)
         assert key.key_of("kernel", "text") is None

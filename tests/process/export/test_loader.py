@@ -727,16 +727,16 @@ def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda code: b"", "another kind of file"),
-        (lambda code: b"MZ" + code[2:], "another kind of file"),
-        (lambda code: code[:18] + b"\xf3" + code[19:], "for another kind of CPU"),
-        (lambda code: code[:58] + b"\0" + code[59:], "sections of another size"),
+        (lambda code: b"", "it is not an ELF file of 64 bits"),
+        (lambda code: b"MZ" + code[2:], "it is not an ELF file of 64 bits"),
+        (lambda code: code[:18] + b"\xf3" + code[19:], "it is for a different kind of CPU"),
+        (lambda code: code[:58] + b"\0" + code[59:], "its sections have an unknown size"),
         (lambda code: code[:30], "unpack_from requires a buffer"),
         (lambda code: code[:40] + b"\xff" * 7 + code[47:], "."),
     ],
 )
 def test_object_code_that_is_none(change: Any, text: str, code: bytes) -> None:
-    with pytest.raises(CodegenError, match=rf"^it is no object file that can be loaded here \(.*{text}"):
+    with pytest.raises(CodegenError, match=rf"^not an object file that can be loaded here \(.*{text}"):
         elf.symbols(change(code))
 
 
