@@ -270,7 +270,8 @@ def test_a_source_that_changed(text: str, tmp_path: Path) -> None:
     linecache.clearcache()
     with pytest.raises(
         CodegenError,
-        match=r"somewhere\.made cannot be compiled: its source file changed since it was imported\. Restart the process\.",
+        match=r"^somewhere\.made cannot be compiled: its source file changed since it was imported\. Restart the "
+        r"process\.$",
     ):
         machine_words.lower(names["made"], "tested")
 
