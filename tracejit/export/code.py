@@ -10,11 +10,11 @@ from tracejit.errors import CodegenError, ExportError
 from tracejit.program import Kernel, Prepared
 from tracejit.util.locks import new_lock
 
-_AGAIN = "Export the function where it is to run."
+_AGAIN = "Export the function on the machine that is to run it."
 
 
-class Object(NamedTuple):
-    """An object file: the function in it, what it takes from the process, its content."""
+class ObjectFile(NamedTuple):
+    """An object file: the function in it, the symbols that it takes from the process, its content."""
 
     symbol: str
     needs: tuple[str, ...]
@@ -22,22 +22,22 @@ class Object(NamedTuple):
 
 
 class ExportedCode:
-    """Kernels and functions by name; each is loaded when it is first asked for, into memory of this folder's own."""
+    """Kernels and functions by name, each loaded at its first use, into memory of this folder's own."""
 
-    def __init__(self, found: Mapping[str, Object]) -> None:
-        self._objects = found
+    def __init__(self, files: Mapping[str, ObjectFile]) -> None:
+        self._files = files
         self._addresses: dict[str, int] = {}
         self._engine: Any = None
         self._lock = new_lock()
 
     def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
-        """See to it that kernels and functions are at hand; return what had to be done for that."""
+        """Load kernels and functions, and return what was done."""
         started = time.perf_counter_ns()
-        known = set(self._addresses)
+        before = set(self._addresses)
         names = [*[kernel.name for kernel in kernels], *functions]
         for name in names:
             self._address(name)
-        loaded = tuple([name for name in names if name not in known])
+        loaded = tuple([name for name in names if name not in before])
         return Prepared((), loaded, 0, time.perf_counter_ns() - started)
 
     def address(self, kernel: Kernel) -> int:
@@ -50,16 +50,16 @@ class ExportedCode:
 
     def _address(self, name: str) -> int:
         with self._lock:
-            found = self._addresses.get(name)
-            if found is None:
+            address = self._addresses.get(name)
+            if address is None:
                 if self._engine is None:
                     self._engine = objects.new_engine()
-                file = self._objects.get(name)
+                file = self._files.get(name)
                 if file is None:
-                    raise ExportError(f"load: there is no object code of {name}. {_AGAIN}")
+                    raise ExportError(f"load: the folder has no object code of {name}. {_AGAIN}")
                 try:
-                    found = objects.load(file.symbol, file.code, file.needs, self._engine)
+                    address = objects.load(file.symbol, file.code, file.needs, self._engine)
                 except CodegenError as error:
                     raise ExportError(f"load: {error}. {_AGAIN}") from None
-                self._addresses[name] = found
-            return found
+                self._addresses[name] = address
+            return address

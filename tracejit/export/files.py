@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The files of an exported folder: written whole or not at all, and read only where every byte is what was written.
+"""The files of an exported folder: written whole or not at all, and used only if every byte is as it was written.
 
 Note [exported folders]
 
     step.tj/
-      manifest.json             what the function takes and gives, what it was made of; size and hash of each file below
+      manifest.json             the function, its traces and targets; size and hash of each file below
       manifest.sha256           hash of the manifest, as sha256sum writes it
-      programs/vectors-64/      for each trace, for vectors of so many bytes:
+      programs/vectors-64/      for vectors of 64 bytes, for each trace:
         trace-0.json            the program: kernels, rows, memory
-        trace-0.py              the same to be read, as source() shows it
+        trace-0.py              its emitted source, as source() shows it
       constants/<hash>.npy      arrays
       code/<cpu>/<name>.o       object code of each kernel and of the executor
 
-Nothing in it is used before its size and hash are found to be those of the manifest, and the manifest's that of
-manifest.sha256. That finds damage. It does not tell who made the folder: what is in it runs as code. So the folder,
-each file and each folder on the way to it must belong to this user or the administrator, be writable by nobody else,
-and be no link (Note [folders]). All is read once, and what was read is what is hashed and used.
+A file is used only if its size and hash are those in the manifest, and the manifest's hash is that in manifest.sha256.
+That finds damage. It does not tell who made the folder, and the folder runs as code. So the folder, each file and each
+folder in it must belong to this user or the administrator, be writable by nobody else, and be no link (Note
+[folders]). Each file is read once, and the bytes that were hashed are the bytes that are used.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ _AGAIN = "Export the function again."
 
 
 class Content(NamedTuple):
-    """What a folder holds: the manifest, its hash, and the other files by name."""
+    """The content of a folder: the manifest, its hash, and the other files by name."""
 
     manifest: dict[str, Any]
     sha256: str
@@ -79,13 +79,13 @@ def decode_array(content: bytes) -> np.ndarray:
     """
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("another version of the format of .npy files")
+        raise ValueError("an unsupported version of the .npy format")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(stream)
     if by_columns or (dtype not in SUPPORTED_DTYPES and dtype.kind != "c"):
         raise ValueError(f"an array of {dtype}")
     rest = content[stream.tell() :]
     if any(size < 0 for size in shape) or int(np.prod(shape, dtype=object)) * dtype.itemsize != len(rest):
-        raise ValueError("an array of another size than its header says")
+        raise ValueError("an array whose size is not that in its header")
     return np.frombuffer(rest, dtype).reshape(shape).copy()
 
 
@@ -94,17 +94,17 @@ def write(path: str, manifest: Mapping[str, Any], files: Mapping[str, bytes], re
 
     Args:
         path: of the folder.
-        manifest: what is said of it, without the list of the files.
+        manifest: without the list of the files.
         files: the other files by name.
-        replace: an exported folder that is there already goes.
+        replace: whether an existing exported folder is replaced.
 
     Raises:
-        ExportError: if there is something else, or it cannot be written.
+        ExportError: if the path exists and may not be replaced, or cannot be written.
     """
     path = os.path.abspath(path)
-    told = {"kind": _KIND, "format": FORMAT, **manifest}
-    told["files"] = {name: [len(content), hash_of(content)] for name, content in sorted(files.items())}
-    content = json.dumps(told, indent=1, allow_nan=False).encode()
+    complete = {"kind": _KIND, "format": FORMAT, **manifest}
+    complete["files"] = {name: [len(content), hash_of(content)] for name, content in sorted(files.items())}
+    content = json.dumps(complete, indent=1, allow_nan=False).encode()
     sha256 = hash_of(content)
     whole = {**files, MANIFEST: content, HASH: f"{sha256}  {MANIFEST}\n".encode()}
     aside = f"{path}.new-{os.getpid()}-{os.urandom(4).hex()}"
@@ -126,14 +126,17 @@ def _check_place(path: str, replace: bool) -> None:
     if not os.path.lexists(path):
         return
     if not replace:
-        raise ExportError(f"export: {path} is there already; give another path, or replace=True.")
-    is_one = os.path.isfile(os.path.join(path, HASH)) and not os.path.islink(path)
-    if not is_one and os.path.lexists(path):  # another process, which replaces it, may have it out of the way
-        raise ExportError(f"export: {path} is no exported folder, and is not replaced; give another path.")
+        raise ExportError(f"export: {path} exists already; give a different path, or replace=True.")
+    is_exported = os.path.isfile(os.path.join(path, HASH)) and not os.path.islink(path)
+    # A process that replaces the folder may have moved it aside since.
+    if not is_exported and os.path.lexists(path):
+        raise ExportError(
+            f"export: {path} exists and is no exported folder, so it is not replaced; give a different path."
+        )
 
 
 def _write(folder: str, name: str, content: bytes) -> None:
-    # For everybody to read, if the umask lets them, but for nobody else to write: such a folder would not be loaded.
+    # Everybody may read it if the umask allows that. Nobody else may write to it: load() would refuse such a folder.
     *steps, file = name.split("/")
     for i in range(len(steps) + 1):
         with suppress(FileExistsError):
@@ -161,8 +164,8 @@ def _put(aside: str, path: str, replace: bool) -> None:
                 attempts -= 1
                 if not attempts or not os.path.lexists(path):
                     raise
-                shutil.rmtree(old, ignore_errors=True)  # another process has replaced it already
-    except BaseException:  # an interrupt too leaves a folder where there was one
+                shutil.rmtree(old, ignore_errors=True)  # a different process has replaced the folder
+    except BaseException:  # restores the old folder after an interrupt too
         with suppress(OSError):
             os.rename(old, path)
         raise
@@ -172,12 +175,12 @@ def _put(aside: str, path: str, replace: bool) -> None:
 
 
 def read(path: str, shared: bool, sha256: str | None = None) -> Content:
-    """Return what is in an exported folder, all of it of one export: while it is replaced, of the new one.
+    """Return the content of an exported folder, all of it from one export, also while the folder is being replaced.
 
     Args:
         path: of the folder.
-        shared: who owns it and who may write to it is not asked.
-        sha256: what the hash of the manifest must be.
+        shared: skips the check of owners and modes.
+        sha256: the expected hash of the manifest, or None.
 
     Raises:
         ExportError: if it is not as it was written, or is not to be trusted.
@@ -195,7 +198,7 @@ def read(path: str, shared: bool, sha256: str | None = None) -> Content:
 
 
 def _is_away(path: str) -> bool:
-    """Return whether a folder is out of the way of one that is about to take its place."""
+    """Return whether a folder was moved aside for the one that is about to replace it."""
     name = re.escape(os.path.basename(path))
     with suppress(OSError, ValueError):
         if not os.path.lexists(path):
@@ -204,7 +207,7 @@ def _is_away(path: str) -> bool:
 
 
 def _identity(path: str) -> tuple[int, ...] | None:
-    """Return what tells a folder from another one that takes its place, None if there is none."""
+    """Return what distinguishes a folder from one that replaces it, None if there is no folder."""
     with suppress(OSError, ValueError):
         status = os.lstat(path)
         return (status.st_dev, status.st_ino, status.st_mtime_ns)
@@ -214,25 +217,25 @@ def _identity(path: str) -> tuple[int, ...] | None:
 def _read_all(path: str, shared: bool, sha256: str | None) -> Content:
     digits = _read(path, HASH, shared, 1 << 10)
     content = _read(path, MANIFEST, shared, _MOST_MANIFEST_BYTES)
-    found = hash_of(content)
-    if digits != f"{found}  {MANIFEST}\n".encode():
+    digest = hash_of(content)
+    if digits != f"{digest}  {MANIFEST}\n".encode():
         raise ExportError(f"load: {path}: {MANIFEST} does not agree with {HASH}. {_AGAIN}")
-    if sha256 is not None and sha256 != found:
-        raise ExportError(f"load: {path}: the hash of {MANIFEST} is {found}, expected {sha256}.")
+    if sha256 is not None and sha256 != digest:
+        raise ExportError(f"load: {path}: the hash of {MANIFEST} is {digest}, expected {sha256}.")
     manifest = _manifest(path, content)
     files: dict[str, bytes] = {}
-    for name, told in manifest["files"].items():
-        size, digest = _told(path, name, told)
+    for name, record in manifest["files"].items():
+        size, expected = _size_and_hash(path, name, record)
         files[name] = _read(path, name, shared, size)
-        if len(files[name]) != size or hash_of(files[name]) != digest:
+        if len(files[name]) != size or hash_of(files[name]) != expected:
             raise ExportError(f"load: {path}: {name} does not agree with its hash in {MANIFEST}. {_AGAIN}")
-    return Content(manifest, found, files)
+    return Content(manifest, digest, files)
 
 
 def _manifest(path: str, content: bytes) -> dict[str, Any]:
     manifest = parse(path, MANIFEST, content)
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise ExportError(f"load: {path} is no exported folder: {MANIFEST} is of something else.")
+        raise ExportError(f"load: {path} is no exported folder: export() did not write its {MANIFEST}.")
     if manifest.get("format") != FORMAT:
         raise ExportError(
             f"load: {path} has format {manifest.get('format')!r:.40}, this version of tracejit reads {FORMAT}. {_AGAIN}"
@@ -243,10 +246,10 @@ def _manifest(path: str, content: bytes) -> dict[str, Any]:
 
 
 def parse(path: str, name: str, content: bytes) -> Any:
-    """Return what is in a JSON file.
+    """Return the value in a JSON file.
 
     Raises:
-        ExportError: if it is none.
+        ExportError: if it cannot be read.
     """
 
     def refuse(text: str) -> Any:
@@ -258,15 +261,20 @@ def parse(path: str, name: str, content: bytes) -> Any:
         raise ExportError(f"load: {path}: {name} cannot be read ({str(error)[:80]}). {_AGAIN}") from None
 
 
-def _told(path: str, name: str, told: Any) -> tuple[int, str]:
+def _size_and_hash(path: str, name: str, record: Any) -> tuple[int, str]:
     if not _NAME.fullmatch(name):
         raise ExportError(
             f"load: {path}: {MANIFEST} names {name!r:.100}, which no exported folder has. {_AGAIN}"
         )
-    fits = isinstance(told, list) and len(told) == 2 and type(told[0]) is int and isinstance(told[1], str)
-    if not fits or not 0 <= told[0] <= _MOST_FILE_BYTES or not _DIGITS.fullmatch(told[1]):
+    fits = (
+        isinstance(record, list)
+        and len(record) == 2
+        and type(record[0]) is int
+        and isinstance(record[1], str)
+    )
+    if not fits or not 0 <= record[0] <= _MOST_FILE_BYTES or not _DIGITS.fullmatch(record[1]):
         raise ExportError(f"load: {path}: {MANIFEST} has no size and hash of {name}. {_AGAIN}")
-    return told[0], told[1]
+    return record[0], record[1]
 
 
 def _read(path: str, name: str, shared: bool, most: int) -> bytes:
@@ -289,6 +297,6 @@ def _read(path: str, name: str, shared: bool, most: int) -> bytes:
 
 
 _TRUST = (
-    "What is in it runs as code. Make it yours and not writable by others, or, if you trust all who may write to it, "
-    "load(path, shared=True); give the path that a link leads to."
+    "The folder runs as code. Own it, and let nobody else write to it; or, if you trust everybody who may write to it, "
+    "use load(path, shared=True). Instead of a link, give the path of its target."
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether the arguments of a call are those of a trace, in which numbers may vary."""
+"""Whether the arguments of a call fit a trace in which numbers may vary."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1  # of int64
 
 
 def fits(wanted: Any, given: Any) -> bool:
-    """Return whether a part of a call's key is that of a trace, or a number where one varies."""
+    """Return whether a part of a call's key equals that of a trace, or is a number where the trace lets one vary."""
     if wanted == given:
         return True
     if type(wanted) is not NumberPart or type(given) is not ValuePart or given.kind is not wanted.kind:
@@ -18,7 +18,7 @@ def fits(wanted: Any, given: Any) -> bool:
 
 
 def covers(wanted: Key, given: Key) -> bool:
-    """Return whether a call with a key can be served by a trace with another one."""
+    """Return whether a trace with the key `wanted` serves a call with the key `given`."""
     return (
         wanted.structure == given.structure
         and wanted.orders == given.orders

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an exported folder depends on besides the CPU; importing this imports no LLVM."""
+"""What an exported folder depends on besides the CPU. (Importing this imports no LLVM.)"""
 
 import platform
 import sys
@@ -9,8 +9,7 @@ from tracejit import kernels
 from tracejit.export.files import hash_of
 
 HOST = "host"
-"""Stands for the CPU of the machine that exports, and nothing less."""
-_EXECUTOR = ("entry.py", "executor.py", "machine.py", "state.py", "threads.py")
+"""Stands for the CPU of the exporting machine, with all its features."""
 
 
 def system() -> str:
@@ -19,9 +18,9 @@ def system() -> str:
 
 
 def executor_hash() -> str | None:
-    """Return a hash of the sources of the executor, on which those who call it depend; None if there are none."""
+    """Return a hash of the executor's sources, which define its calling convention; None if there are none."""
+    sources = sorted(Path(kernels.__path__[0], "executor").glob("*.py"))
     try:
-        folder = Path(kernels.__path__[0], "executor")
-        return hash_of(b"".join((folder / name).read_bytes() for name in _EXECUTOR))
+        return hash_of(b"".join(source.read_bytes() for source in sources)) if sources else None
     except OSError:
         return None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program as data that JSON can hold, and back.
+"""A program as JSON data, and back.
 
 Note [programs as data]
-What is read back is what was written, to the bit. It is also checked: each kernel, place and size that a row names
-exists, and each address lies in the memory that it belongs to. How far a kernel walks from there, its code decides; so
-a program is as trusted as the code that it comes with.
+The program that is read is the program that was written, to the bit. It is also checked: each kernel, place and size
+that a row names exists, and each address lies in its memory. The code of a kernel decides how far it reads from there,
+so a program is as trusted as the code that comes with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
     """Return a program as data.
 
     Args:
-        program: what was built.
-        constants: names under which its constants are kept.
+        program: the program.
+        constants: the names of its constants.
     """
     kernels = program.kernels
     numbers = {kernel: i for i, kernel in enumerate(kernels)}
@@ -75,12 +75,12 @@ def decoded(data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[La
     """Return the program in `data`.
 
     Args:
-        data: what encoded() returned.
+        data: as encoded() returned it.
         constants: arrays by the names of constants.
-        layouts: where the elements of each input lie, None or absent for contiguous ones.
+        layouts: of the inputs, None or absent for contiguous ones.
 
     Raises:
-        CodegenError: if something in it does not fit.
+        CodegenError: if a part of it does not fit.
     """
     try:
         return _Reader(data, constants, layouts).program()
@@ -113,7 +113,7 @@ def whole(value: Any, least: int, most: int, what: str) -> int:
     """Return an integer from `least` to `most`.
 
     Raises:
-        CodegenError: if it is something else; `what` names it.
+        CodegenError: if it is something else; `what` names it in the message.
     """
     if type(value) is not int or not least <= value <= most:
         raise _wrong(f"{what} is {value!r:.40}")
@@ -121,29 +121,29 @@ def whole(value: Any, least: int, most: int, what: str) -> int:
 
 
 def aval_of(data: Any, what: str) -> Aval:
-    """Return size, format and dtype in `data`.
+    """Return the aval in `data`.
 
     Raises:
-        CodegenError: if they are not; `what` names them.
+        CodegenError: if there is none; `what` names it in the message.
     """
     shape, format, dtype = data
     _check(isinstance(shape, list) and len(shape) <= _MOST_AXES, f"the shape of {what} is {shape!r:.40}")
     sizes = tuple([whole(size, 0, MOST_BYTES, f"a size of {what}") for size in shape])
-    found = Aval(sizes, check_format(what, format, len(sizes)), dtype_of(dtype, what))
-    _check(found.size * found.dtype.itemsize <= MOST_BYTES, f"{what} has {found.size} elements")
-    return found
+    aval = Aval(sizes, check_format(what, format, len(sizes)), dtype_of(dtype, what))
+    _check(aval.size * aval.dtype.itemsize <= MOST_BYTES, f"{what} has {aval.size} elements")
+    return aval
 
 
 def dtype_of(name: Any, what: str) -> np.dtype:
     """Return the supported dtype of a name.
 
     Raises:
-        CodegenError: if there is none; `what` names what it is of.
+        CodegenError: if there is none; `what` names the array in the message.
     """
-    found = _DTYPES.get(name)
-    if found is None:
+    dtype = _DTYPES.get(name)
+    if dtype is None:
         raise _wrong(f"the dtype of {what} is {name!r:.40}")
-    return found
+    return dtype
 
 
 class _Reader:
@@ -151,12 +151,12 @@ class _Reader:
         self, data: Any, constants: Mapping[str, np.ndarray], layouts: Sequence[Layout | None]
     ) -> None:
         self.data = data
-        self.inputs = [aval_of(each, f"input {i}") for i, each in enumerate(data["inputs"])]
-        self.outputs = [aval_of(each, f"output {i}") for i, each in enumerate(data["outputs"])]
+        self.inputs = [aval_of(aval, f"input {i}") for i, aval in enumerate(data["inputs"])]
+        self.outputs = [aval_of(aval, f"output {i}") for i, aval in enumerate(data["outputs"])]
         self.constants = [constants[name] for name in data["constants"]]
         self.arena_bytes = whole(data["arena_bytes"], 0, MOST_BYTES, "the size of the arena")
         self.checked = tuple([_text(name, "a checked operation") for name in data["checked"]])
-        self.kernels = [self.kernel(each) for each in data["kernels"]]
+        self.kernels = [self.kernel(kernel) for kernel in data["kernels"]]
         _check(len(set(self.kernels)) == len(self.kernels), "two kernels are the same")
         _check(len(layouts) <= len(self.inputs), f"it has {len(self.inputs)} inputs, not {len(layouts)}")
         self.places: dict[str, list[tuple[int, int, np.dtype]]] = {
@@ -177,7 +177,7 @@ class _Reader:
             whole(guard, 0, len(self.outputs) - 1, "the number of the guard")
             aval = self.outputs[guard]
             _check(aval.shape == () and aval.dtype.kind == "b", f"the guard is {aval}")
-        rows = [self.row(each, i) for i, each in enumerate(self.data["rows"])]
+        rows = [self.row(row, i) for i, row in enumerate(self.data["rows"])]
         first = end = 0
         for i, row in enumerate(rows):  # parts follow each other, each with all of its rows
             if i == end:
@@ -190,7 +190,7 @@ class _Reader:
 
     def kernel(self, data: Any) -> Kernel:
         name, text = _text(data["name"], "the name of a kernel"), _text(data["text"], "the text of a kernel")
-        _check(is_kernel(name, text), f"the text of kernel {name:.40} is another")
+        _check(is_kernel(name, text), f"the text of kernel {name:.40} does not have the hash in its name")
         return Kernel(name, text)
 
     def row(self, data: Any, number: int) -> Row:
@@ -200,7 +200,7 @@ class _Reader:
         whole(length, 1, _WORD - 1, f"the rows of a part of row {number}")
         return Row(
             kernel,
-            tuple([self.argument(each, number) for each in data["arguments"]]),
+            tuple([self.argument(argument, number) for argument in data["arguments"]]),
             _text(data["operations"], f"what row {number} does"),
             tuple([(_text(file, "a file"), whole(line, 0, _WORD, "a line")) for file, line in data["where"]]),
             whole(part, 0, parts - 1, f"the part of row {number}"),
@@ -209,7 +209,7 @@ class _Reader:
         )
 
     def argument(self, data: Any, row: int) -> Argument:
-        # What a failure is called is made up when there is one: there are many arguments.
+        # Messages are composed only on failure: there are many arguments.
         if type(data) is int:
             if not -_WORD <= data < _WORD:
                 raise _wrong(f"a number of row {row} is {data!r:.40}")
@@ -234,24 +234,24 @@ class _Reader:
     def pointer(self, data: list[Any], row: int) -> Pointer:
         what = f"a place of row {row}"
         kind, number, start, offset, dtype_name = data
-        known = self.places.get(kind)
-        if known is None:
+        places = self.places.get(kind)
+        if places is None:
             raise _wrong(f"{what} is {kind!r:.40}")
         dtype = _DTYPES.get(dtype_name)
         if dtype is None:
             raise _wrong(f"the dtype of {what} is {dtype_name!r:.40}")
-        if type(number) is not int or not 0 <= number < len(known):
+        if type(number) is not int or not 0 <= number < len(places):
             raise _wrong(f"the {kind} of row {row} is {number!r:.40}")
         whole(start, 0, MOST_BYTES, what)
         whole(offset, -MOST_BYTES, MOST_BYTES, what)
-        low, high, own = known[number]
+        low, high, own_dtype = places[number]
         if kind == "arena":
             if start % ALIGNMENT:
                 raise _wrong(f"{what} begins at {start} of the arena")
-        elif start or dtype != own:
-            raise _wrong(f"{what} is {dtype} at {start} of {kind} {number}, which is {own}")
+        elif start or dtype != own_dtype:
+            raise _wrong(f"{what} is {dtype} at {start} of {kind} {number}, which is {own_dtype}")
         at = start + offset
-        # What has no elements may be pointed to, but the arena is never empty where something lies in it.
+        # An array without elements may be pointed to. An arena that holds something is never empty.
         inside = low <= at < high or (low == high == at and kind != "arena")
         if not inside or offset % dtype.itemsize:
             raise _wrong(f"{what} is byte {at} of {low} to {high} ({kind})")

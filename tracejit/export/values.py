@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keys, containers and constants as data that JSON can hold, and back: what only its identity tells is refused."""
+"""Keys, containers and constants as JSON data, and back; objects that are known by identity only are refused."""
 
 import importlib
 import inspect
@@ -32,20 +32,18 @@ _NO_DEFAULT = inspect.Parameter.empty
 
 
 class UnwritableError(Exception):
-    """A value cannot be written down; the message says what it is."""
+    """A value cannot be exported; the message describes it."""
 
 
-# Atoms: a value is a list of a kind and what tells it.
+# Atoms: a value is a list of its kind and its content.
 
 
 def _kind_name(kind: type) -> str:
-    for known in (_KINDS, _NUMPY):
-        for name, value in known.items():
+    for kinds in (_KINDS, _NUMPY):
+        for name, value in kinds.items():
             if value is kind:
                 return name
-    raise UnwritableError(
-        f"a {kind.__module__}.{kind.__qualname__}, which is known by what it is in this process only"
-    )
+    raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__}, which is known by its identity only")
 
 
 def _kind_of(name: Any) -> type:
@@ -59,7 +57,7 @@ def encode_atom(value: Any) -> list[Any]:
     """Return a value without parts as data.
 
     Raises:
-        UnwritableError: if it is something that cannot be written down.
+        UnwritableError: if the value cannot be exported.
     """
     kind = type(value)
     if isinstance(value, np.dtype):
@@ -76,32 +74,32 @@ def encode_atom(value: Any) -> list[Any]:
     try:
         return [name, value if kind in (str, bool) else repr(value)]
     except ValueError:
-        raise UnwritableError(f"an {name} of more digits than Python writes") from None
+        raise UnwritableError(f"an {name} with more digits than Python converts to text") from None
 
 
 def decode_atom(data: Any) -> Any:
     """Return the value that encode_atom() wrote."""
-    name, told = data
+    name, content = data
     if name == "dtype":
-        return np.dtype(_text(told))
+        return np.dtype(checked_text(content))
     if name == "tuple":
-        return tuple([decode_atom(part) for part in told])
+        return tuple([decode_atom(part) for part in content])
     if name == "type":
-        return _kind_of(told)
+        return _kind_of(content)
     kind = _kind_of(name)
     if kind is type(None):
         return None
     if kind is bool or kind is str:
-        if type(told) is not kind:
-            raise ValueError(f"a {name} that is {told!r:.40}")
-        return told
+        if type(content) is not kind:
+            raise ValueError(f"a {name} that is {content!r:.40}")
+        return content
     if kind is bytes:
-        return bytes.fromhex(told)
+        return bytes.fromhex(content)
     if issubclass(kind, np.generic):
-        (value,) = np.frombuffer(bytes.fromhex(told), kind)
+        (value,) = np.frombuffer(bytes.fromhex(content), kind)
         return value
     parse: Any = kind
-    return parse(_text(told))
+    return parse(checked_text(content))
 
 
 # Containers.
@@ -111,7 +109,7 @@ def encode_structure(structure: Structure) -> Any:
     """Return the structure of a tree as data.
 
     Raises:
-        UnwritableError: if a key or a class in it cannot be written down.
+        UnwritableError: if a key or a class in it cannot be exported.
     """
     if structure is LEAF:
         return LEAF
@@ -126,7 +124,7 @@ def encode_structure(structure: Structure) -> Any:
     name = f"{kind.__module__}:{kind.__qualname__}"
     if "<locals>" in name:
         raise UnwritableError(
-            f"a {kind.__qualname__}, a class that is made in a function and has no name elsewhere"
+            f"a {kind.__qualname__}, a class that is defined in a function, so that no other process finds it by name"
         )
     return ["class", name, list(names), parts]
 
@@ -145,11 +143,11 @@ def decode_structure(data: Any, class_of: Callable[[str, tuple[str, ...]], type]
         return (type(None), None, ())
     if kind == "class":
         name, fields, parts = rest
-        names = tuple([_text(field) for field in fields])
+        names = tuple([checked_text(field) for field in fields])
         children = tuple([decode_structure(part, class_of) for part in parts])
         if len(names) != len(children):
             raise ValueError(f"{len(names)} fields of {len(children)}")
-        return (class_of(_text(name), names), names, children)
+        return (class_of(checked_text(name), names), names, children)
     container = _CONTAINERS[kind]
     keys = None
     if kind in _DICTS:
@@ -179,24 +177,25 @@ class Classes:
             ExportError: if there is none with these fields.
         """
         module, _, qualified = name.partition(":")
-        found: Any = self._given.get(name, self._given.get(qualified))
-        if found is None:
+        cls: Any = self._given.get(name, self._given.get(qualified))
+        if cls is None:
             try:
-                found = sys.modules.get(module) or importlib.import_module(module)
+                cls = sys.modules.get(module) or importlib.import_module(module)
                 for step in qualified.split("."):
-                    found = getattr(found, step)
+                    cls = getattr(cls, step)
             except (ImportError, AttributeError, ValueError):
                 raise ExportError(
                     f"load: the arguments or results have instances of {qualified} of the module {module}, which "
-                    f'is not there. Make it importable, or give the class: load(path, classes={{"{qualified}": ...}}).'
+                    f"cannot be imported. Make it importable, or give the class: "
+                    f'load(path, classes={{"{qualified}": ...}}).'
                 ) from None
-        names = tree._fields(found) if isinstance(found, type) else None
+        names = tree._fields(cls) if isinstance(cls, type) else None
         if names != fields:
             raise ExportError(
-                f"load: {qualified} has the fields {', '.join(fields)} in what was exported, but "
-                f"{', '.join(names) if isinstance(names, tuple) else 'is no named tuple or dataclass'} here."
+                f"load: {qualified} had the fields {', '.join(fields)} when it was exported, and now "
+                f"{'has ' + ', '.join(names) if isinstance(names, tuple) else 'is no named tuple or dataclass'}."
             )
-        return found  # type: ignore[no-any-return]
+        return cls  # type: ignore[no-any-return]
 
 
 def encode_orders(orders: Sequence[Any]) -> list[Any]:
@@ -205,7 +204,7 @@ def encode_orders(orders: Sequence[Any]) -> list[Any]:
 
 
 def decode_orders(data: Any) -> list[Any]:
-    """Return what encode_orders() was given."""
+    """Return the orders that encode_orders() wrote."""
     return [None if order is None else tuple([decode_atom(key) for key in order]) for order in data]
 
 
@@ -226,7 +225,7 @@ def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
         raise ValueError(f"{len(orders)} orders of {len(dicts)} dicts")
     for order, names in zip(orders, dicts, strict=True):
         if order is not None and (len(order) != len(names) or set(order) != set(names)):
-            raise ValueError("the order of the keys of a dict has other keys")
+            raise ValueError("the order of the keys of a dict does not have its keys")
 
 
 def _leaves(structure: Structure) -> int:
@@ -240,7 +239,7 @@ def encode_part(part: Any) -> list[Any]:
     """Return the part of a key as data.
 
     Raises:
-        UnwritableError: if the value cannot be written down.
+        UnwritableError: if the value cannot be exported.
     """
     if isinstance(part, ArrayPart):
         strides = None if part.strides is None else list(part.strides)
@@ -256,8 +255,8 @@ def decode_part(data: Any) -> Any:
     """Return the part that encode_part() wrote."""
     kind, *rest = data
     if kind == "array":
-        *told, strides = rest
-        aval = aval_of(told, "an argument")
+        *sizes, strides = rest
+        aval = aval_of(sizes, "an argument")
         if strides is not None:
             strides = tuple([whole(step, -MOST_BYTES, MOST_BYTES, "a stride") for step in strides])
             if len(strides) != aval.ndim:
@@ -268,13 +267,13 @@ def decode_part(data: Any) -> Any:
         return NumberPart({"int": int, "float": float}[name])
     if kind == "inexact":
         name, text = rest
-        number = float(_text(text)) if name == "float" else 0.0
+        number = float(checked_text(text)) if name == "float" else 0.0
         # As a call's key has it: NaN equals NaN.
         return ValuePart(_kind_of(name), (text, 0.0 if number != number else number))  # noqa: PLR0124
     if kind == "value":
         (value,) = rest
-        found = decode_atom(value)
-        return ValuePart(type(found), found)
+        atom = decode_atom(value)
+        return ValuePart(type(atom), atom)
     raise ValueError(f"an argument of kind {kind!r:.40}")
 
 
@@ -286,7 +285,7 @@ def encode_key(key: Key, name_of: Callable[[int], str]) -> dict[str, Any]:
         name_of: gives the name of an argument.
 
     Raises:
-        UnwritableError: if something in it cannot be written down; the message names it.
+        UnwritableError: if a value in it cannot be exported; the message names it.
     """
     parts = []
     for i, part in enumerate(key.parts):
@@ -313,7 +312,7 @@ def decode_key(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> K
     if len(parts) != _leaves(structure):
         raise ValueError(f"{len(parts)} parts of {_leaves(structure)}")
     if structure is LEAF or structure[0] is not tuple or len(structure[2]) != 2:
-        raise ValueError("a key that is none of arguments")
+        raise ValueError("a key whose structure is not that of arguments")
     return Key(structure, parts, orders)
 
 
@@ -323,15 +322,15 @@ def decode_key(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> K
 def encode_results(
     results: Sequence[Any], treedef: tree.TreeDef, keep: Callable[[np.ndarray], str]
 ) -> dict[str, Any]:
-    """Return what a result is put together from as data.
+    """Return the leaves and the structure of a result as data.
 
     Args:
         results: leaves, arrays and numbers that are computed or constants.
         treedef: of the result.
-        keep: gives the name under which an array is kept.
+        keep: stores an array and returns its name.
 
     Raises:
-        UnwritableError: if a constant or a class cannot be written down; the message names it.
+        UnwritableError: if a constant or a class cannot be exported; the message names it.
     """
     leaves: list[Any] = []
     for leaf, place in zip(results, tree.paths(treedef, "the result"), strict=True):
@@ -385,14 +384,14 @@ def decode_results(
 
 
 def _format(value: Any) -> str | None:
-    return None if value is None else check_format("load", value, len(_text(value)))
+    return None if value is None else check_format("load", value, len(checked_text(value)))
 
 
 # Parameters.
 
 
 class Default:
-    """Stands for a default of a parameter, whose value is a part of the exported program."""
+    """Stands for the default of a parameter; its value is part of the exported program."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -406,8 +405,12 @@ def encode_signature(signature: inspect.Signature | None) -> Any:
     if signature is None:
         return None
     return [
-        [each.name, each.kind.name, None if each.default is _NO_DEFAULT else f"{shown(each.default):.80}"]
-        for each in signature.parameters.values()
+        [
+            name,
+            parameter.kind.name,
+            None if parameter.default is _NO_DEFAULT else f"{shown(parameter.default):.80}",
+        ]
+        for name, parameter in signature.parameters.items()
     ]
 
 
@@ -426,14 +429,21 @@ def decode_signature(data: Any) -> inspect.Signature | None:
     return inspect.Signature(
         [
             inspect.Parameter(
-                _text(name), kinds[kind], default=_NO_DEFAULT if default is None else Default(_text(default))
+                checked_text(name),
+                kinds[kind],
+                default=_NO_DEFAULT if default is None else Default(checked_text(default)),
             )
             for name, kind, default in data
         ]
     )
 
 
-def _text(value: Any) -> str:
+def checked_text(value: Any) -> str:
+    """Return text.
+
+    Raises:
+        TypeError: if the value is something else.
+    """
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} where text belongs")
+        raise TypeError(f"{value!r:.40} is no text")
     return value

@@ -2,13 +2,13 @@
 """export(): the traces of an accelerated function as a folder.
 
 Note [what is exported]
-A trace depends on more than its arguments. Of that
-- arrays that it reads around its arguments are constants of what is exported, if the caller says so, with what is in
-  them now: its inputs that they are become constants of the program, in place, so that the kernels stay the same;
-- other values that it reads are constants of the trace already, and are written down by name;
-- the default generator of random numbers is that of the process that loads; another one is refused;
-- what values of its arguments decide is computed by the program, as in a replay.
-A trace whose state is no longer what it was, or that no second recording has confirmed, is refused.
+A trace depends on more than its arguments:
+- Captured arrays are inputs of the program. If the caller allows it, they are exported as constants with their current
+  contents. They keep their layout, so that the kernels stay the same.
+- Other captured values are constants of the trace already. They are listed by name.
+- Random numbers come from the default generator of the process that loads the function. Any other generator is refused.
+- Guards on the values of arguments are computed by the program, as in a replay.
+A trace whose captured state has changed, or that no second recording has confirmed, is refused.
 """
 
 import inspect
@@ -46,15 +46,15 @@ _VERSIONS = ("numba", "llvmlite", "numpy", "python")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What export() wrote.
+    """The result of export().
 
     path        the folder
-    sha256      the hash of its manifest, which stands for all of it
+    sha256      the hash of its manifest, which identifies its content
     traces      the number of traces
     kernels     the number of kernels
-    cpus        what there is object code for
+    cpus        the targets of its object code
     bytes       the size of all files
-    constants   what the function read around its arguments, and is now fixed: names and values
+    constants   captured state, which is fixed from now on: names and values
     """
 
     path: str
@@ -76,26 +76,26 @@ def export(
     captured: str = "refuse",
     replace: bool = False,
 ) -> Exported:
-    """Write the traces of an accelerated function as a folder, which load() makes a function of.
+    """Write the traces of an accelerated function to a folder, from which load() makes a function.
 
     Args:
-        accfun: what dlaccelerate returned.
-        path: of the folder, which must not be there yet.
-        args, kwargs: arguments of a call: the function is called with them until that is a replay, and only its traces
-            for such arguments are exported. Without them, all that it holds.
-        cpus: what object code is for: "host", the CPU of this machine; or one or more of "x86-64-v4" (AVX-512),
-            "x86-64-v3" (AVX2), "x86-64-v2" and "x86-64", which run on every CPU that has these.
-        captured: what becomes of arrays that the function reads around its arguments: "refuse", or "constants": they
-            stay as they are now.
-        replace: an exported folder that is there already is replaced.
+        accfun: the accelerated function.
+        path: of the folder, which must not exist yet.
+        args, kwargs: arguments of a call. The function is called with them until the call is a replay, and only the
+            traces for these arguments are exported. Without them, all its traces are.
+        cpus: the targets of the object code: "host", the CPU of this machine; or one or more of "x86-64-v4" (AVX-512),
+            "x86-64-v3" (AVX2), "x86-64-v2" and "x86-64", each for all CPUs of that level and above.
+        captured: "refuse" raises an error if the function captures arrays; "constants" exports their current contents.
+        replace: whether an existing exported folder is replaced.
 
     Returns:
-        What was written.
+        What was written, as an Exported.
 
     Raises:
         ArgumentError: if an argument is of the wrong kind.
-        ExportError: if the function has no traces, or they cannot be exported: it reads arrays, draws from a generator
-            of its own, takes or returns objects that are known by identity only; or the folder cannot be written.
+        ExportError: if the function has no traces, or they cannot be exported: it captures arrays, draws from its own
+            random generator, or takes or returns objects that are known by identity only; or the folder cannot be
+            written.
 
     Examples:
         >>> import tempfile, numpy as np, tracejit as tj
@@ -103,7 +103,7 @@ def export(
         ... def double(x):
         ...     return 2 * x
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     made = tj.export(double, f"{folder}/double.tj", args=(np.ones(3),))
+        ...     exported = tj.export(double, f"{folder}/double.tj", args=(np.ones(3),))
         ...     loaded = tj.load(f"{folder}/double.tj")
         >>> loaded(np.array([1.0, 2.0, 3.0])).tolist()
         [2.0, 4.0, 6.0]
@@ -143,14 +143,14 @@ def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
             raise ArgumentError(f"export: cpus: expected {valid}, not {name!r}.")
         if name != HOST and not system().startswith("x86_64 "):
             raise ExportError(
-                f'export: object code for {name} cannot be made on {system()}; use cpus="{HOST}".'
+                f'export: object code for {name} cannot be compiled on {system()}; use cpus="{HOST}".'
             )
     if not names or len(set(names)) != len(names):
         raise ArgumentError(f"export: cpus: expected one or more different names, not {names!r}.")
     if executor_hash() is None:
         raise ExportError(
-            "export: the sources of tracejit's kernels are not there, so that nobody could tell whether the folder "
-            "fits where it is loaded. Install tracejit with its .py files."
+            "export: the source files of tracejit's kernels are missing, so load() could not tell whether the folder "
+            "fits its executor. Install tracejit with its .py files."
         )
     return names
 
@@ -220,93 +220,102 @@ def _is_covered(variants: Variants, keys: Sequence[Variants], confirm: int) -> b
     )
 
 
-class _Described(NamedTuple):
-    """A trace as it is written, the memory of its inputs that become constants, and how many others are before them."""
+class _Selected(NamedTuple):
+    """A trace to export.
 
-    data: dict[str, Any]
-    memory: list[tuple[np.ndarray, int]]
+    trace       the trace
+    record      its record in the manifest
+    captured    its captured arrays, which become constants: memory, and the byte in it at which the array begins
+    first       the number of the program's input that is the first captured array
+    """
+
+    trace: Trace
+    record: dict[str, Any]
+    captured: list[tuple[np.ndarray, int]]
     first: int
 
 
 class _Writer:
-    """What goes into the folder."""
+    """Collects the files and the manifest of a folder."""
 
     def __init__(self, accfun: AcceleratedFunction, captured: str) -> None:
         self._function = accfun.function
         self._name = _name(self._function)
         self._captured = captured
-        self._made: list[tuple[Trace, _Described]] = []
-        self._programs: dict[int, list[Program]] = {}  # by the size of vectors
-        self._cpus: list[dict[str, Any]] = []
+        self._selected: list[_Selected] = []
+        self._programs: dict[int, list[Program]] = {}  # vector size in bytes -> a program for each trace
+        self._targets: list[dict[str, Any]] = []
         self.files: dict[str, bytes] = {}
         self.code: dict[str, dict[str, Any]] = {}
         self.fixed: dict[str, str] = {}
 
     @property
     def traces(self) -> list[dict[str, Any]]:
-        """The traces as they are written."""
-        return [described.data for _, described in self._made]
+        """The records of the traces in the manifest."""
+        return [selected.record for selected in self._selected]
 
-    def add(self, known: Trace) -> None:
-        """Take a trace in."""
-        self._made.append((known, self._described(known)))
+    def add(self, trace: Trace) -> None:
+        """Add a trace.
 
-    def _refuse(self, known: Trace, why: str) -> ExportError:
-        return ExportError(f"export: {self._name}, for {describe(self._function, known.key)}: {why}")
-
-    def _described(self, known: Trace) -> _Described:
-        reads, blocks = _taken_apart(known.state)
-        if any(source is not rng.default for source, _ in blocks):
-            own = next(source for source, _ in blocks if source is not rng.default)
-            raise self._refuse(
-                known,
-                f"it draws random numbers from {own!r}, which the function that is loaded would not have. Draw from "
-                "the default generator, which rng() seeds, or pass random numbers as an argument.",
-            )
+        Raises:
+            ExportError: if it cannot be exported.
+        """
+        reads, blocks = _without_draws(trace.state)
+        self._check_generators(trace, blocks)
         fixed = {guard.name: guard.value for guard in reads.guards() if guard.name}
-        memory = self._memory(known, reads, fixed)
-        names = leaf_names(self._function, known.key.structure)
+        captured = self._captured_arrays(trace, reads, fixed)
+        names = leaf_names(self._function, trace.key.structure)
         try:
-            data = {
-                "key": values.encode_key(known.key, names.__getitem__),
-                "results": values.encode_results(known.results, known.treedef, self._keep),
+            record: dict[str, Any] = {
+                "key": values.encode_key(trace.key, names.__getitem__),
+                "results": values.encode_results(trace.results, trace.treedef, self._keep),
             }
         except values.UnwritableError as error:
-            raise self._refuse(
-                known,
+            raise self._refusal(
+                trace,
                 f"{error}. Arguments and results of an exported function are arrays, numbers, strings, None, dtypes "
-                "and containers of these: set others inside of the function, or by a lambda around it.",
+                "and containers of these. Bind other objects inside the function, or in a lambda around it.",
             ) from None
         self.fixed |= fixed
-        first = sum(isinstance(part, ArrayPart | NumberPart) for part in known.key.parts)
-        told = {
-            "title": known.replay.title,
-            "inputs": describe(self._function, known.key),
-            "outputs": _outputs(known),
-            "guards": [str(guard) for guard in known.guards],
+        record |= {
+            "title": trace.replay.title,
+            "inputs": describe(self._function, trace.key),
+            "outputs": _outputs(trace),
+            "guards": [str(guard) for guard in trace.guards],
             "constants": fixed,
             "draws": sum(count for _, count in blocks) if blocks else None,
         }
-        return _Described(data | told, memory, first)
+        first = sum(isinstance(part, ArrayPart | NumberPart) for part in trace.key.parts)
+        self._selected.append(_Selected(trace, record, captured, first))
 
-    def _memory(self, known: Trace, reads: State, fixed: Mapping[str, str]) -> list[tuple[np.ndarray, int]]:
-        """Return copies of the arrays that a trace reads around its arguments, and where in each its elements begin."""
-        names = [str(name) for name in reads.names]
-        found = list(
-            dict.fromkeys(
-                names + [name.removeprefix(_CONTENT) for name in fixed if name.startswith(_CONTENT)]
-            )
-        )
-        if found and self._captured == "refuse":
-            shown = ", ".join([*found[:_SHOWN], *(["..."] if len(found) > _SHOWN else [])])
-            raise self._refuse(
-                known,
-                f"it reads arrays around its arguments: {shown}. Pass them as arguments, or keep what is in them now "
-                'as constants: export(..., captured="constants").',
+    def _refusal(self, trace: Trace, why: str) -> ExportError:
+        return ExportError(f"export: {self._name}, for {describe(self._function, trace.key)}: {why}")
+
+    def _check_generators(self, trace: Trace, blocks: list[tuple[rng.Generator, int]]) -> None:
+        for generator, _ in blocks:
+            if generator is not rng.default:
+                raise self._refusal(
+                    trace,
+                    f"it draws random numbers from {generator!r}, which a loaded function does not have. Draw from the "
+                    "default generator, which rng() seeds, or pass random numbers as an argument.",
+                )
+
+    def _captured_arrays(
+        self, trace: Trace, reads: State, fixed: Mapping[str, str]
+    ) -> list[tuple[np.ndarray, int]]:
+        """Return copies of the captured arrays, and the byte at which each begins in its memory."""
+        compared = [name.removeprefix(_CONTENT) for name in fixed if name.startswith(_CONTENT)]
+        names = list(dict.fromkeys([*map(str, reads.names), *compared]))
+        if names and self._captured == "refuse":
+            shown = ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
+            raise self._refusal(
+                trace,
+                f"it captures arrays: {shown}. Pass them as arguments, or export their current contents as constants: "
+                'export(..., captured="constants").',
             )
         arrays = reads.fetch_checked()
         if arrays is None:
-            raise self._refuse(known, "what it reads changed while it was exported. Export it again.")
+            raise self._refusal(trace, "captured state changed during the export. Export it again.")
         return [_laid_out(array) for array in arrays]
 
     def _keep(self, array: np.ndarray) -> str:
@@ -316,50 +325,55 @@ class _Writer:
         return name
 
     def compile(self, name: str) -> None:
-        """Add programs and object code for a CPU."""
+        """Add programs and object code for a target."""
         from tracejit.compile import ahead
         from tracejit.compile.objects import Cpu, host
-        from tracejit.export import program_json
 
         if name == HOST:
-            _, *target = host()
+            _, cpu_name, features = host()
             cpu, vector_bytes = None, of_this_machine()
         else:
-            target = [name, ""]
+            cpu_name, features = name, ""
             cpu, vector_bytes = Cpu(name, ""), ahead.LEVELS[name].vector_bytes
-        if vector_bytes not in self._programs:
-            self._programs[vector_bytes] = [
-                frozen(known.replay.program_for(vector_bytes), described.memory, described.first)
-                for known, described in self._made
-            ]
-            for i, program in enumerate(self._programs[vector_bytes]):
-                stem = f"programs/vectors-{vector_bytes}/trace-{i}"
-                data = program_json.encoded(program, [self._keep(array) for array in program.constants])
-                self.files[f"{stem}.json"] = _json(data)
-                self.files[f"{stem}.py"] = module_source(program, self._made[i][0].replay.title).encode(
-                    errors="backslashreplace"
-                )
+        programs = self._programs_for(vector_bytes)
+        kernels = dict.fromkeys(kernel for program in programs for kernel in program.kernels)
         table: dict[str, Any] = {}
-        kernels = dict.fromkeys(k for program in self._programs[vector_bytes] for k in program.kernels)
-        everything: list[Kernel | str] = [*ahead.FUNCTIONS, *kernels]
-        for wanted in everything:
-            entry = ahead.object_code(wanted, cpu)
-            stem = wanted if isinstance(wanted, str) else wanted.name
+        functions: list[Kernel | str] = [*ahead.FUNCTIONS, *kernels]
+        for function in functions:
+            entry = ahead.object_code(function, cpu)
+            stem = function if isinstance(function, str) else function.name
             self.files[f"code/{name}/{stem}.o"] = entry.code
             table[stem] = {"symbol": entry.symbol, "needs": list(entry.needs)}
         self.code[name] = table
-        self._cpus.append(
+        self._targets.append(
             {
                 "name": name,
-                "cpu": target[0],
-                "features": target[1],
+                "cpu": cpu_name,
+                "features": features,
                 "vector_bytes": vector_bytes,
                 "code": table,
             }
         )
 
+    def _programs_for(self, vector_bytes: int) -> list[Program]:
+        """Return the programs of all traces for vectors of a size, whose files are added at the first call."""
+        from tracejit.export import program_json
+
+        if vector_bytes not in self._programs:
+            programs = self._programs[vector_bytes] = [
+                frozen(trace.replay.program_for(vector_bytes), captured, first)
+                for trace, _, captured, first in self._selected
+            ]
+            for i, (program, selected) in enumerate(zip(programs, self._selected, strict=True)):
+                stem = f"programs/vectors-{vector_bytes}/trace-{i}"
+                constants = [self._keep(array) for array in program.constants]
+                source = module_source(program, selected.trace.replay.title)
+                self.files[f"{stem}.json"] = _json(program_json.encoded(program, constants))
+                self.files[f"{stem}.py"] = source.encode(errors="backslashreplace")
+        return self._programs[vector_bytes]
+
     def manifest(self) -> dict[str, Any]:
-        """Return what is said of the folder."""
+        """Return the manifest, without the list of the files."""
         from tracejit.compile.key import key_of
 
         key = key_of("kernel", "")
@@ -378,7 +392,7 @@ class _Writer:
             "system": system(),
             "executor": executor_hash(),
             "made_with": {name: value for name, value in made_with if name in _VERSIONS},
-            "cpus": self._cpus,
+            "cpus": self._targets,
             "traces": self.traces,
         }  # fmt: skip
 
@@ -387,23 +401,23 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
 
 
-def _taken_apart(state: State) -> tuple[State, list[tuple[rng.Generator, int]]]:
-    """Return what a trace reads without random numbers, and how many blocks it draws from which generators."""
+def _without_draws(state: State) -> tuple[State, list[tuple[rng.Generator, int]]]:
+    """Return captured state without random numbers, and the number of blocks that are drawn from each generator."""
     return (state.reads, state.blocks) if isinstance(state, rng.Draws) else (state, [])
 
 
-def _outputs(known: Trace) -> list[str]:
-    """Return the arrays and numbers of a result in words."""
-    outputs = iter(known.graph.outputs)
+def _outputs(trace: Trace) -> list[str]:
+    """Return the arrays and numbers of a result, in words."""
+    outputs = iter(trace.graph.outputs)
     return [
         str(next(outputs).aval._replace(format=leaf.format))
-        for leaf in known.results
+        for leaf in trace.results
         if isinstance(leaf, ArrayLeaf | NumberLeaf)
     ]
 
 
 def frozen(program: Program, memory: Sequence[tuple[np.ndarray, int]], first: int) -> Program:
-    """Return a program whose inputs from the `first` on are constants, which lie in `memory` as those inputs did."""
+    """Return a program whose inputs from number `first` on are constants, laid out in `memory` as the inputs were."""
     if not memory:
         return program
     last = first + len(memory)
@@ -442,7 +456,7 @@ def _laid_out(array: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _json(data: dict[str, Any]) -> bytes:
-    """Return a program as text, with a line for each row."""
+    """Return a program as JSON, with a line for each row."""
     head = json.dumps({name: value for name, value in data.items() if name != "rows"}, allow_nan=False)
     rows = ",\n".join([json.dumps(row, allow_nan=False) for row in data["rows"]])
     return f'{head[:-1]}, "rows": [\n{rows}\n]}}\n'.encode()

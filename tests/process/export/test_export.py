@@ -199,11 +199,10 @@ def test_what_no_trace_decided_is_refused(path: str) -> None:
     for _ in range(2):
         with pytest.raises(
             RetraceError,
-            match=r"^magnitude: the values of the arguments decide something else than in each trace that was "
-            r"exported: "
-            r"bool\(\) at .*test_export.py:\d+ is True\. It was exported with 1 trace \(\.signature\) and "
-            r"records no others\. "
-            r"Call the function that it was made of with such arguments, and export it again\.$",
+            match=r"^magnitude: the values of the arguments lead to a branch that no exported trace has; the exported "
+            r"traces hold where bool\(\) at .*test_export.py:\d+ is True\. A loaded function records nothing, and this "
+            r"one has 1 exported trace \(\.signature\)\. Call the original function with these arguments, and export "
+            r"it again\.$",
         ):
             loaded(-np.ones(2))
     assert loaded(np.ones(2)).tolist() == [1.0, 1.0]
@@ -246,9 +245,9 @@ def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
     model.forward(x)
     with pytest.raises(
         ExportError,
-        match=r"^export: Model.forward, for x: 4 float64: it reads arrays around its arguments: (a view of "
+        match=r"^export: Model.forward, for x: 4 float64: it captures arrays: (a view of "
         r")?self.weights.*\. "
-        r"Pass them as arguments, or keep what is in them now as constants: export\(\.\.\., "
+        r"Pass them as arguments, or export their current contents as constants: export\(\.\.\., "
         r"captured=\"constants\"\)\.$",
     ):
         tj.export(model.forward, path, args=(x,))
@@ -269,7 +268,7 @@ def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
 def test_what_numpy_reads_of_an_array_is_captured_too(path: str) -> None:
     weights = np.ones(3)
     scaled = tj.dlaccelerate(lambda x: x * float(np.sum(weights)))
-    with pytest.raises(ExportError, match="it reads arrays around its arguments: closure weights"):
+    with pytest.raises(ExportError, match="it captures arrays: closure weights"):
         tj.export(scaled, path, args=(np.ones(2),))
     tj.export(scaled, path, args=(np.ones(2),), captured="constants")
     assert tj.load(path)(np.ones(2)).tolist() == [3.0, 3.0]
@@ -293,9 +292,7 @@ def test_what_changes_while_it_is_exported(path: str, monkeypatch: pytest.Monkey
     for _ in range(3):
         double(np.ones(3))
     monkeypatch.setattr(CapturedState, "fetch_checked", lambda self: None)
-    with pytest.raises(
-        ExportError, match=r"what it reads changed while it was exported\. Export it again\.$"
-    ):
+    with pytest.raises(ExportError, match=r"captured state changed during the export\. Export it again\.$"):
         tj.export(double, path)
 
 
@@ -405,8 +402,8 @@ def test_the_best_code_is_used(path: str) -> None:
     with pytest.raises(
         ExportError,
         match=rf"^load: {path} has no object code 'x86-64-v2' for this machine \(x86_64 linux, \w+\); it has code for "
-        r"x86_64 linux: x86-64, x86-64-v\d, host \(\w+\)\. Export the function here, or with cpus= that this "
-        r"machine has\.$",
+        r"x86_64 linux: x86-64, x86-64-v\d, host \(\w+\)\. Export the function on this "
+        r"machine, or with cpus= that include it\.$",
     ):
         tj.load(path, cpu="x86-64-v2")
 
@@ -419,13 +416,13 @@ def test_what_a_loaded_function_says_of_itself(path: str) -> None:
     loaded = exported(tj.dlaccelerate(doubled), path, (np.ones((2, 3), np.float32),))
     assert repr(loaded) == (
         "LoadedFunction with properties:\n\n"
-        "   function: test_export.test_what_a_loaded_function_says_of_itself.<locals>.doubled\n"
+        f"   function: {__name__}.test_what_a_loaded_function_says_of_itself.<locals>.doubled\n"
         f"       path: {path}\n"
         "        cpu: host\n"
         "  signature: (x: 2x3 float32) -> 2x3 float32\n"
         f"     sha256: {loaded.sha256}"
     )
-    assert (loaded.__doc__, loaded.__module__) == ("Twice x.", "test_export")
+    assert (loaded.__doc__, loaded.__module__) == ("Twice x.", __name__)
     assert loaded.__name__.endswith("doubled")
     (signature,) = loaded.signature
     assert (signature.inputs, signature.outputs) == ("x: 2x3 float32", ("2x3 float32",))
@@ -464,23 +461,23 @@ def test_copies_and_pickles(path: str) -> None:
         ((np.ones((4, 3)), {"w": 3}, "a"), "params['w'] is 3, expected 3 float64."),
         (
             (np.ones((4, 3)), {}, "a"),
-            "not the arguments that it was exported for. Missing: params['w'].",
+            "the arguments have a different structure from the exported ones. Missing: params['w'].",
         ),
         (
             (np.ones((4, 3)), {"w": np.ones(3)}),
-            "not the arguments that it was exported for. Missing: kind.",
+            "the arguments have a different structure from the exported ones. Missing: kind.",
         ),
         (
             (np.ones((4, 3)), {"v": np.ones(3)}, "a"),
-            "not the arguments that it was exported for. Missing: params['w']. Not expected: params['v'].",
+            "the arguments have a different structure from the exported ones. Missing: params['w']. Not expected: params['v'].",
         ),
         (
             (np.ones((4, 3)), {"w": np.ones(3), "b": 1}, "a", 4),
-            "not the arguments that it was exported for. Not expected: argument 4, params['b'].",
+            "the arguments have a different structure from the exported ones. Not expected: argument 4, params['b'].",
         ),
         (
             (np.ones((4, 3)), OrderedDict(w=np.ones(3)), "a"),
-            "the containers of the arguments are others: (args, kwargs)[0][1] is a dict in what was exported and a "
+            "the arguments have a different structure from the exported ones: (args, kwargs)[0][1] is a dict in what was exported and a "
             "OrderedDict in this call.",
         ),
     ],
@@ -496,9 +493,8 @@ def test_other_arguments_are_refused(args: Any, text: str, path: str) -> None:
         with pytest.raises(ArgumentError) as caught:
             loaded(*args)
         assert str(caught.value) == (
-            f"{name}: {text} It was exported with 1 trace (.signature) and records no others. Call the "
-            f"function that it "
-            "was made of with such arguments, and export it again."
+            f"{name}: {text} A loaded function records nothing, and this one has 1 exported trace (.signature). Call "
+            "the original function with these arguments, and export it again."
         )
         loaded(np.ones((4, 3)), {"w": np.ones(3)}, "a")
 
@@ -507,7 +503,7 @@ def test_the_order_of_keys_counts(path: str) -> None:
     loaded = exported(tj.dlaccelerate(lambda p: p["a"] + p["b"]), path, ({"b": np.ones(2), "a": np.ones(2)},))
     assert loaded({"b": np.ones(2), "a": np.ones(2)}).tolist() == [2.0, 2.0]
     with pytest.raises(
-        ArgumentError, match="the keys of a dict are in another order than in what was exported"
+        ArgumentError, match="the keys of a dict are in a different order from the exported one"
     ):
         loaded({"a": np.ones(2), "b": np.ones(2)})
 
@@ -515,11 +511,11 @@ def test_the_order_of_keys_counts(path: str) -> None:
 def test_a_loaded_function_is_no_part_of_an_evaluation(path: str) -> None:
     loaded = exported(tj.dlaccelerate(lambda x: x * 2), path, (np.ones(2),))
     with pytest.raises(
-        TraceError, match=r"was loaded and has no derivative: x is an array of an evaluation that goes on"
+        TraceError, match=r"is a loaded function, which has no derivative, and x is traced by dlfeval"
     ):
         tj.dlfeval(loaded, np.ones(2))
     with pytest.raises(
-        TraceError, match="was loaded and cannot be recorded, as a call inside an accelerated function"
+        TraceError, match="is a loaded function, which cannot be recorded inside an accelerated function"
     ):
         tj.dlaccelerate(lambda x: loaded(np.ones(2)))(np.ones(2))
     # Beside a trace it is as any function of arrays.
@@ -661,19 +657,19 @@ def local_class() -> Any:
 
 
 REFUSED = [
-    (generator(), (np.ones(3),), "it draws random numbers from <Generator with seed 1>, which the function "
-                                 "that is loaded"),
-    (lambda x, f: f(x), (np.ones(3), tj.exp), "f is a builtins.function, which is known by what it is in this "
-                                              "process only"),
-    (lambda x, f: x, (np.ones(3), Plain()), "f is a test_export.Plain, which is known by what it is in this "
-                                            "process only"),
+    (generator(), (np.ones(3),), "it draws random numbers from <Generator with seed 1>, which a loaded "
+                                 "function does not have"),
+    (lambda x, f: f(x), (np.ones(3), tj.exp), "f is a builtins.function, which is known by its identity "
+                                              "only"),
+    (lambda x, f: x, (np.ones(3), Plain()), f"f is a {__name__}.Plain, which is known by its identity "
+                                            "only"),
     (lambda x: (x, tj.exp), (np.ones(3),), r"the result\[1\] is a builtins.function, which is known by"),
     (lambda x: (local_class()(x),)[0], (np.ones(3),), "the result holds a local_class.<locals>.Local, a class that "
-                                                "is made in a"),
+                                                "is defined in a"),
     (lambda p: p.x, (local_class()(np.ones(3)),), "the arguments hold a local_class.<locals>.Local, a class "
-                                                  "that is made"),
-    (lambda p: p[Plain()], ({Plain(): np.ones(3)},), "the arguments hold a test_export.Plain, which is known "
-                                                     "by what it is"),
+                                                  "that is defined"),
+    (lambda p: p[Plain()], ({Plain(): np.ones(3)},), f"the arguments hold a {__name__}.Plain, which is known "
+                                                     "by its identity"),
 ]  # fmt: skip
 
 
@@ -785,15 +781,16 @@ def test_wrong_places(path: str, tmp_path: Path) -> None:
         tj.dlfeval(lambda x: tj.export(double, path, args=(np.ones(3),)), np.ones(3))
     tj.export(double, path, args=(np.ones(3),))
     with pytest.raises(
-        ExportError, match=r"function.tj is there already; give another path, or replace=True\.$"
+        ExportError, match=r"function.tj exists already; give a different path, or replace=True\.$"
     ):
         tj.export(double, path)
     with pytest.raises(
-        ExportError, match=r"is no exported folder, and is not replaced; give another path\.$"
+        ExportError,
+        match=r"exists and is no exported folder, so it is not replaced; give a different path\.$",
     ):
         tj.export(double, str(tmp_path), replace=True)
     os.symlink(path, tmp_path / "link")
-    with pytest.raises(ExportError, match=r"is no exported folder, and is not replaced"):
+    with pytest.raises(ExportError, match=r"exists and is no exported folder, so it is not replaced"):
         tj.export(double, str(tmp_path / "link"), replace=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match=r"file/x.tj cannot be written \(File exists\)\.$"):
@@ -816,7 +813,8 @@ def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(writer, "system", lambda: "aarch64 linux")
     with pytest.raises(
-        ExportError, match=r'object code for x86-64-v3 cannot be made on aarch64 linux; use cpus="host"\.$'
+        ExportError,
+        match=r'object code for x86-64-v3 cannot be compiled on aarch64 linux; use cpus="host"\.$',
     ):
         tj.export(magnitude, path, cpus="x86-64-v3")
 
@@ -827,7 +825,7 @@ def test_without_sources_nothing_is_exported(path: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(writer, "executor_hash", lambda: None)
     with pytest.raises(
         ExportError,
-        match=r"^export: the sources of tracejit's kernels are not there, .* Install tracejit with",
+        match=r"^export: the source files of tracejit's kernels are missing, .* Install tracejit with",
     ):
         tj.export(tj.dlaccelerate(lambda x: 2 * x), path, args=(np.ones(3),))
 
@@ -912,11 +910,12 @@ def test_classes_are_imported_or_given(path: str) -> None:
         first: Any
 
     with pytest.raises(
-        ExportError, match=r"^load: Pair has the fields first, second in what was exported, but first here\.$"
+        ExportError,
+        match=r"^load: Pair had the fields first, second when it was exported, and now has first\.$",
     ):
         tj.load(path, classes={"Pair": Other})
     with pytest.raises(
-        ExportError, match="first, second in what was exported, but is no named tuple or dataclass here"
+        ExportError, match="first, second when it was exported, and now is no named tuple or dataclass"
     ):
         tj.load(path, classes={"Pair": int})
 
@@ -927,8 +926,8 @@ def test_a_class_that_is_not_there(path: str, monkeypatch: pytest.MonkeyPatch) -
     tj.export(step, path, args=(Pair(np.ones(2), None),))
     with pytest.raises(
         ExportError,
-        match=r"^load: the arguments or results have instances of Pair of the module no_such_module, which is "
-        r"not there\. "
+        match=r"^load: the arguments or results have instances of Pair of the module no_such_module, which "
+        r"cannot be imported\. "
         r'Make it importable, or give the class: load\(path, classes=\{"Pair": \.\.\.\}\)\.$',
     ):
         tj.load(path)

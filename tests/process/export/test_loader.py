@@ -21,7 +21,7 @@ from tracejit import ExportError
 from tracejit.compile import elf
 from tracejit.errors import CodegenError
 from tracejit.export import files, loader
-from tracejit.export.code import ExportedCode, Object
+from tracejit.export.code import ExportedCode, ObjectFile
 from tracejit.export.program_json import decoded, encoded
 from tracejit.ir import Graph
 from tracejit.ops import Layout
@@ -245,8 +245,8 @@ def test_what_belongs_to_another_user_is_refused(number: int, path: Path) -> Non
     os.chown(target, 4321, -1)
     refused(
         path,
-        r"is not loaded, because the f\w+ .* belongs to another user \(number 4321\)\. What is in "
-        r"it runs as code\. ",
+        r"is not loaded, because the f\w+ .* belongs to another user \(number 4321\)\. The folder "
+        r"runs as code\. ",
     )
     tj.load(path, shared=True)
 
@@ -258,7 +258,7 @@ def test_what_others_may_write_to_is_refused(number: int, mode: int, path: Path)
     target.chmod(target.stat().st_mode | mode)
     refused(
         path,
-        r"is not loaded, because other users may write to the f\w+ .* \(mode \d+\)\. What is in it "
+        r"is not loaded, because other users may write to the f\w+ .* \(mode \d+\)\. The folder "
         r"runs as code\. ",
     )
     tj.load(path, shared=True)
@@ -351,8 +351,11 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda m: [1], "is no exported folder: manifest.json is of something else"),
-        (lambda m: m | {"kind": "cake"}, "is no exported folder: manifest.json is of something else"),
+        (lambda m: [1], r"is no exported folder: export\(\) did not write its manifest.json"),
+        (
+            lambda m: m | {"kind": "cake"},
+            r"is no exported folder: export\(\) did not write its manifest.json",
+        ),
         (
             lambda m: m | {"format": 2},
             r"has format 2, this version of tracejit reads 1\. Export the function again\.",
@@ -360,7 +363,7 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
         (lambda m: m | {"files": 3}, "manifest.json lists no files"),
         (
             lambda m: m | {"executor": "0" * 64},
-            "was exported by another version of tracejit, whose executor is another",
+            "was exported by a version of tracejit with a different executor",
         ),
         (
             lambda m: m | {"system": "riscv64 linux"},
@@ -376,14 +379,14 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
         ),
         (
             lambda m: m | {"cpus": [{"name": 3}]},
-            r"is not what export\(\) writes \(TypeError: 3 where text belongs\)",
+            r"is not what export\(\) writes \(TypeError: 3 is no text\)",
         ),
         (lambda m: m["cpus"][0].update(features="+sse2,+quantum"), "has no object code for this machine"),
         (
             lambda m: m["cpus"][0].update(features="-sse2", cpu="another"),
             "has no object code for this machine",
         ),
-        (lambda m: m["cpus"][0].update(code={}), "there is no object code of "),
+        (lambda m: m["cpus"][0].update(code={}), "the folder has no object code of "),
         (
             lambda m: m["cpus"][0]["code"]["run"].update(symbol="run"),
             "of run cannot be loaded: there is no function of",
@@ -509,19 +512,19 @@ def test_pickles_in_arrays_are_refused(path: Path) -> None:
     ("content", "text"),
     [
         (b"", "EOF: reading magic string"),
-        (b"\x93NUMPY\x02\x00" + bytes(100), "another version of the format of .npy files"),
-        (files.encode_array(np.ones(3))[:-1], "an array of another size than its header says"),
-        (files.encode_array(np.ones(3)) + b"\0", "an array of another size than its header says"),
+        (b"\x93NUMPY\x02\x00" + bytes(100), "an unsupported version of the .npy format"),
+        (files.encode_array(np.ones(3))[:-1], "an array whose size is not that in its header"),
+        (files.encode_array(np.ones(3)) + b"\0", "an array whose size is not that in its header"),
         (files.encode_array(np.ones(3)).replace(b"(3,), }  ", b"(9**9,)} "), "."),
         (
             files.encode_array(np.ones(3)).replace(b"(3,), }      ", b"(-3,-1)}     "),
-            "an array of another size",
+            "an array whose size is not that in its header",
         ),
         (files.encode_array(np.ones(3)).replace(b"False", b"True "), "an array of float64"),
         (files.encode_array(np.ones(3)).replace(b"<f8", b"|O8"), "."),
         (
             files.encode_array(np.ones(3)).replace(b"(3,), }        ", b"(99999999999,)}"),
-            "an array of another size",
+            "an array whose size is not that in its header",
         ),
     ],
 )
@@ -595,7 +598,7 @@ def edit(place: str, index: int, value: Any) -> Callable[[Any], None]:
         (lambda d: d["rows"][0]["arguments"].append([]), r"a program is not what was written \(IndexError"),
         (lambda d: d["rows"][0].update(where=[["a", -1]]), "a line is -1"),
         (lambda d: d["rows"][0].update(operations=3), "what row 0 does is 3"),
-        (lambda d: d["kernels"][0].update(text="def f(args): pass"), "the text of kernel .* is another"),
+        (lambda d: d["kernels"][0].update(text="def f(args): pass"), "the text of kernel .* does not have the hash in its name"),
         (lambda d: d["kernels"].append(d["kernels"][0]), "two kernels are the same"),
         (lambda d: d["inputs"][0].__setitem__(0, [9, 9]), "the inputs of a program are not the arrays of its "
                      "arguments"),
@@ -695,7 +698,8 @@ def test_places_of_strided_inputs() -> None:
 
 def test_code_that_nobody_has() -> None:
     with pytest.raises(
-        ExportError, match=r"^load: there is no object code of run\. Export the function where it is to"
+        ExportError,
+        match=r"^load: the folder has no object code of run\. Export the function on the machine that is to",
     ):
         ExportedCode({}).function("run")
 
@@ -720,7 +724,7 @@ def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
         ExportError,
         match=r"^load: object code of tracejit_run_parts cannot be loaded: there is no sched_YIELD\. Export the",
     ):
-        ExportedCode({"run_parts": Object("tracejit_run_parts", (), other)}).function("run_parts")
+        ExportedCode({"run_parts": ObjectFile("tracejit_run_parts", (), other)}).function("run_parts")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
@@ -765,5 +769,5 @@ def test_a_package_that_is_not_there(path: Path, monkeypatch: pytest.MonkeyPatch
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'scipy'")
 
-    monkeypatch.setattr(loader, "_variants", missing)
-    refused(path, r"step.tj needs a package that is not there \(No module named 'scipy'\)\.$")
+    monkeypatch.setattr(loader, "read_traces", missing)
+    refused(path, r"step.tj needs a package that cannot be imported \(No module named 'scipy'\)\.$")

@@ -48,7 +48,7 @@ def test_atoms_come_back(value: Any) -> None:
     "value", [object(), print, [1], {1}, np.ones(2), type, tree, lambda: 0, np.str_("a")]
 )
 def test_what_is_no_atom(value: Any) -> None:
-    with pytest.raises(values.UnwritableError, match="which is known by what it is in this process only"):
+    with pytest.raises(values.UnwritableError, match="which is known by its identity only"):
         values.encode_atom(value)
 
 
@@ -96,7 +96,7 @@ ARGS = ["tuple", [["tuple", ["leaf"]], ["dict", [], []]]]
         (values.decode_atom, ["type", "object"], "a value of kind 'object'"),
         (values.decode_atom, ["str", 3], "a str that is 3"),
         (values.decode_atom, ["bool", 1], "a bool that is 1"),
-        (values.decode_atom, ["int", 1], "1 where text belongs"),
+        (values.decode_atom, ["int", 1], "1 is no text"),
         (values.decode_atom, ["int", "9" * 5000], "Exceeds the limit"),
         (values.decode_atom, ["numpy.int8", "0000"], "too many values"),
         (values.decode_atom, ["bytes", "xx"], "non-hexadecimal"),
@@ -104,7 +104,7 @@ ARGS = ["tuple", [["tuple", ["leaf"]], ["dict", [], []]]]
         (values.decode_part, ["array", [2, 3], None, "float64", [1]], "1 strides of 2 axes"),
         (values.decode_part, ["array", [2], None, "float64", [1 << 60]], "a stride is 1152921504606846976"),
         (values.decode_part, ["number", "bool"], "bool"),
-        (values.decode_part, ["inexact", "float", 1.5], "1.5 where text belongs"),
+        (values.decode_part, ["inexact", "float", 1.5], "1.5 is no text"),
     ],
 )
 def test_data_of_something_else(decode: Any, data: Any, text: str) -> None:
@@ -134,11 +134,11 @@ PART = ["value", ["int", "1"]]
     ("changes", "text"),
     [
         ({"parts": []}, "0 parts of 1"),
-        ({"structure": "leaf", "orders": []}, "a key that is none of arguments"),
-        ({"structure": ["tuple", ["leaf"]], "orders": []}, "a key that is none of arguments"),
+        ({"structure": "leaf", "orders": []}, "a key whose structure is not that of arguments"),
+        ({"structure": ["tuple", ["leaf"]], "orders": []}, "a key whose structure is not that of arguments"),
         ({"orders": []}, "0 orders of 1 dicts"),
         ({"orders": [None, None]}, "2 orders of 1 dicts"),
-        ({"orders": [[["str", "a"]]]}, "the order of the keys of a dict has other keys"),
+        ({"orders": [[["str", "a"]]]}, "the order of the keys of a dict does not have its keys"),
     ],
 )
 def test_keys_of_something_else(changes: Any, text: str) -> None:
@@ -156,7 +156,7 @@ def test_keys_of_something_else(changes: Any, text: str) -> None:
         ([], "0 leaves of 1"),
         ([["cake"]], "a result of kind 'cake'"),
         ([["array", "SC", 1]], "too many values"),
-        ([["array", 3]], "3 where text belongs"),
+        ([["array", 3]], "3 is no text"),
         ([["ndarray", "nowhere"]], "nowhere"),
     ],
 )

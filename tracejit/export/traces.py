@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The traces of an exported folder: read, checked, and ready to run on this CPU."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.call.recycle import Entry
+from tracejit.call.signature import ArrayPart, Key, NumberPart, layouts
+from tracejit.call.tables import Pattern, Recipe
+from tracejit.errors import ExportError
+from tracejit.export import files, values
+from tracejit.export.machine import HOST, executor_hash, system
+from tracejit.functions import rng
+from tracejit.program import Program
+from tracejit.record.guards import GuardFailed
+from tracejit.record.state import NOTHING, State
+from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Replayable
+
+ClassOf = Callable[[str, tuple[str, ...]], type]
+"""Gives the class of a name and its fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The arguments and the result of one exported trace.
+
+    inputs      arguments in words: size with labels, dtype and layout of arrays; other values
+    outputs     arrays and numbers of the result in words
+    guards      conditions on the values of the arguments
+    constants   state that the function captured when it was exported: names and values
+    draws       whether it draws random numbers
+    """
+
+    inputs: str
+    outputs: tuple[str, ...]
+    guards: tuple[str, ...]
+    constants: tuple[tuple[str, str], ...]
+    draws: bool
+
+    def __str__(self) -> str:
+        result = ", ".join(self.outputs) or "nothing computed"
+        return f"({self.inputs}) -> {result}{''.join(f', if {guard}' for guard in self.guards)}"
+
+
+class _Blocks(NamedTuple):
+    """The number of blocks of random numbers that a program draws."""
+
+    blocks: int
+
+
+class LoadedReplay:
+    """A program of an exported folder, compiled.
+
+    Args:
+        program: the program.
+        key: of the calls that it serves.
+        draws: whether its last input is the state of a random number generator.
+        code: the object code of its kernels.
+        title: of its emitted source.
+    """
+
+    def __init__(self, program: Program, key: Key, draws: bool, code: Any, title: str) -> None:
+        from tracejit.runtime.cpu import CpuExecutable
+
+        self.program = program
+        self.title = title
+        self._executable = CpuExecutable(program, [*layouts(key), *[None] * draws], code)
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        outputs = self._executable(arrays)
+        if self.program.guard is not None and not outputs[self.program.guard]:
+            raise GuardFailed
+        return outputs
+
+    @property
+    def launch(self) -> Any:
+        return self._executable.launch
+
+    def entry(
+        self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
+    ) -> Entry | None:
+        return self._executable.entry(formats, guarded, pattern, recipe)
+
+
+class LoadedTrace(Replayable):
+    """A trace of an exported folder."""
+
+    def __init__(
+        self,
+        results: list[Any],
+        treedef: tree.TreeDef,
+        key: Key,
+        state: State,
+        replay: LoadedReplay,
+        signature: Signature,
+    ) -> None:
+        super().__init__(results, treedef, key, state, replay.program.guard)
+        self.replay = replay
+        self.signature = signature
+
+
+def choose_target(manifest: Mapping[str, Any], path: str, wanted: str | None) -> dict[str, Any]:
+    """Return the entry of a manifest with the best object code for the CPU of this process.
+
+    Args:
+        manifest: of the folder.
+        path: of the folder.
+        wanted: the name of the only target to choose, or None.
+
+    Raises:
+        ExportError: if there is none.
+    """
+    from tracejit.compile.ahead import LEVELS, runs_here
+    from tracejit.compile.objects import host
+
+    if manifest["executor"] != executor_hash():
+        raise ExportError(
+            f"load: {path} was exported by a version of tracejit with a different executor. Export the function again "
+            "with this version, or load it with that one."
+        )
+    targets: dict[str, dict[str, Any]] = {
+        values.checked_text(target["name"]): target for target in manifest["cpus"]
+    }
+    if manifest["system"] == system():
+        _, name, features = host()
+        is_same_cpu = HOST in targets and targets[HOST]["cpu"] == name
+        for choice in (*([HOST] if is_same_cpu else []), *reversed(LEVELS), HOST):
+            if choice not in targets or wanted not in (None, choice):
+                continue
+            if _runs_on(targets[choice], name, features) if choice == HOST else runs_here(choice):
+                return targets[choice]
+    available = ", ".join(
+        f"{name} ({target['cpu']})" if name == HOST else name for name, target in targets.items()
+    )
+    what = "" if wanted is None else f" {wanted!r}"
+    raise ExportError(
+        f"load: {path} has no object code{what} for this machine ({system()}, {host()[1]}); it has code for "
+        f"{manifest['system']!s:.40}: {available}. Export the function on this machine, or with cpus= that include it."
+    )
+
+
+def _runs_on(target: Mapping[str, Any], name: str, features: str) -> bool:
+    """Return whether a CPU has all features that the code for the exporting CPU may use."""
+    needed = {feature for feature in target["features"].split(",") if feature.startswith("+")}
+    return needed <= {*features.split(",")} and (bool(needed) or target["cpu"] == name)
+
+
+def read_traces(
+    path: str, content: files.Content, target: dict[str, Any], class_of: ClassOf
+) -> list[LoadedTrace]:
+    """Return the traces of a folder, ready to run.
+
+    Args:
+        path: of the folder.
+        content: of the folder.
+        target: the entry of the manifest with the object code to use.
+        class_of: gives named tuples and dataclasses by name.
+
+    Raises:
+        ExportError: if a file cannot be read. What is wrong in one raises many kinds of errors.
+    """
+    arrays = {
+        name: files.decode_array(data)
+        for name, data in content.files.items()
+        if name.startswith("constants/")
+    }
+    code = _object_code(content, target)
+    folder = f"programs/vectors-{target['vector_bytes']}"
+    traces = []
+    for number, record in enumerate(content.manifest["traces"]):
+        file = f"{folder}/trace-{number}.json"
+        program = files.parse(path, file, content.files[file])
+        traces.append(_read_trace(record, program, arrays, code, class_of))
+    if not traces:
+        raise ValueError("there are no traces")
+    return traces
+
+
+def _object_code(content: files.Content, target: Mapping[str, Any]) -> Any:
+    """Return the object code of all kernels and of the executor, by name."""
+    from tracejit.export.code import ExportedCode, ObjectFile
+
+    return ExportedCode(
+        {
+            name: ObjectFile(
+                values.checked_text(record["symbol"]),
+                tuple([values.checked_text(need) for need in record["needs"]]),
+                content.files[f"code/{target['name']}/{name}.o"],
+            )
+            for name, record in target["code"].items()
+        }
+    )
+
+
+def _read_trace(
+    record: Mapping[str, Any], data: Any, arrays: Mapping[str, np.ndarray], code: Any, class_of: ClassOf
+) -> LoadedTrace:
+    """Return a trace, given its record in the manifest and its program as data."""
+    from tracejit.export import program_json
+
+    text = values.checked_text
+    key = values.decode_key(record["key"], class_of)
+    results, treedef = values.decode_results(record["results"], arrays, class_of)
+    draws = record["draws"] is not None
+    state: State = NOTHING
+    if draws:
+        blocks = program_json.whole(record["draws"], 0, program_json.MOST_BYTES, "the number of blocks")
+        state = rng.Draws(NOTHING, {rng.default: _Blocks(blocks)})  # type: ignore[dict-item]
+    program = program_json.decoded(data, arrays, layouts(key))
+    _check_fits(program, key, results, draws)
+    signature = Signature(
+        text(record["inputs"]),
+        tuple([text(output) for output in record["outputs"]]),
+        tuple([text(guard) for guard in record["guards"]]),
+        tuple([(text(name), text(value)) for name, value in record["constants"].items()]),
+        draws,
+    )
+    replay = LoadedReplay(program, key, draws, code, text(record["title"]))
+    return LoadedTrace(results, treedef, key, state, replay, signature)
+
+
+def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool) -> None:
+    """Check that a program takes the arrays of a key and returns those of a result."""
+    expected: list[Any] = []
+    for part in key.parts:
+        if type(part) is NumberPart:
+            expected.append(((), np.dtype(np.int64 if part.kind is int else np.float64)))
+        elif isinstance(part, ArrayPart):
+            expected.append((part.shape, part.dtype))
+    if draws:
+        expected.append(((2,), np.dtype(np.int64)))
+    if [(aval.shape, aval.dtype) for aval in program.inputs] != expected:
+        raise ValueError("the inputs of a program are not the arrays of its arguments")
+    computed = [leaf for leaf in results if type(leaf) in (ArrayLeaf, NumberLeaf)]
+    guarded = program.guard is not None
+    if len(program.outputs) != len(computed) + guarded or (guarded and program.guard != len(computed)):
+        raise ValueError("the outputs of a program are not the arrays of its result")
+    for leaf, aval in zip(computed, program.outputs, strict=False):
+        if leaf.format is not None and len(leaf.format) != aval.ndim:
+            raise ValueError("the labels of a result are not those of its array")
+        if type(leaf) is NumberLeaf and aval.shape != ():
+            raise ValueError("a number of the result is an array")
