@@ -469,7 +469,8 @@ def test_copies_and_pickles(path: str) -> None:
         ),
         (
             (np.ones((4, 3)), {"v": np.ones(3)}, "a"),
-            "the arguments have a different structure from the exported ones. Missing: params['w']. Not expected: params['v'].",
+            "the arguments have a different structure from the exported ones. Missing: params['w']. "
+            "Not expected: params['v'].",
         ),
         (
             (np.ones((4, 3)), {"w": np.ones(3), "b": 1}, "a", 4),
@@ -477,7 +478,8 @@ def test_copies_and_pickles(path: str) -> None:
         ),
         (
             (np.ones((4, 3)), OrderedDict(w=np.ones(3)), "a"),
-            "the arguments have a different structure from the exported ones: (args, kwargs)[0][1] is a dict in what was exported and a "
+            "the arguments have a different structure from the exported ones: "
+            "(args, kwargs)[0][1] is a dict in what was exported and a "
             "OrderedDict in this call.",
         ),
     ],

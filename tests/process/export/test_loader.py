@@ -598,7 +598,8 @@ def edit(place: str, index: int, value: Any) -> Callable[[Any], None]:
         (lambda d: d["rows"][0]["arguments"].append([]), r"a program is not what was written \(IndexError"),
         (lambda d: d["rows"][0].update(where=[["a", -1]]), "a line is -1"),
         (lambda d: d["rows"][0].update(operations=3), "what row 0 does is 3"),
-        (lambda d: d["kernels"][0].update(text="def f(args): pass"), "the text of kernel .* does not have the hash in its name"),
+        (lambda d: d["kernels"][0].update(text="def f(args): pass"),
+         "the text of kernel .* does not have the hash in its name"),
         (lambda d: d["kernels"].append(d["kernels"][0]), "two kernels are the same"),
         (lambda d: d["inputs"][0].__setitem__(0, [9, 9]), "the inputs of a program are not the arrays of its "
                      "arguments"),
