@@ -6,7 +6,7 @@ import ast
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.codegen.nest import combine, expression
+from tracejit.codegen.expressions import combine, expression
 from tracejit.errors import DTypeError
 from tracejit.ir import Builder, Graph, Node
 from tracejit.ops import OPS, Op

@@ -5,7 +5,7 @@ import ctypes
 
 import numpy as np
 
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, named
 from tracejit.compile import key
 from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey

@@ -8,8 +8,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen import gemm
 from tracejit.codegen.memo import Emissions
-from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.ir import Node, Where
 from tracejit.passes.loops.launches import KernelLaunch, Section, Single
 from tracejit.passes.loops.nest import Access

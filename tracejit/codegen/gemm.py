@@ -64,8 +64,7 @@ from functools import cache
 
 import numpy as np
 
-from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.nest import INDENT, NAME, named
+from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.target import vector_bytes
 from tracejit.passes.loops.multiplier import DOTS_DEEPEST
 from tracejit.program import Kernel
@@ -203,9 +202,41 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
 @cache
 def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kernel:
     """Return the kernel whose panels are `deep` rows of two vectors of `lanes`, and whose blocks of x `rows` rows."""
-    one, kind = f"{suffix}x{lanes}", f"{suffix}x{2 * lanes}"
     width = 2 * lanes
     gap = rows + lanes  # so that neighbours along k are not a power of two apart, which caches dislike
+    depth = [
+        f"depth = min({deep}, k - q)",
+        "left = x",
+        "row = x_row",
+        "column = x_column",
+        "start = b * x_batch + first * x_row + q * x_column",
+        "if x_row == 1:",
+        "    for p in range(depth):",
+        "        for i in range(height):",
+        f"            block[p * {gap} + i] = x[start + p * x_column + i]",
+        "    left = block",
+        f"    column = {gap}",
+        "    start = 0",
+        f"for j_next in range(0, n, {width}):",
+        *_indent(1, _panel_columns(suffix, height, lanes)),
+    ]
+    lines = [
+        *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+        f"panel = scratch_{suffix}({deep * width})",
+        f"block = scratch_{suffix}({deep * gap})",
+        "for b in range(batch):",
+        f"    for first in range(0, m, {rows}):",
+        f"        height = min({rows}, m - first)",
+        f"        for q in range(0, k, {deep}):",
+        *_indent(3, depth),
+    ]
+    return _kernel(lines, "panels")
+
+
+def _panel_columns(suffix: str, height: int, lanes: int) -> list[str]:
+    """Return the lines that copy a panel of y from column j on, and multiply it by all rows of a block of x."""
+    one, kind = f"{suffix}x{lanes}", f"{suffix}x{2 * lanes}"
+    width = 2 * lanes
     turn = [
         f"for p in range(0, depth, {lanes}):",
         f"    few = min({lanes}, depth - p)",
@@ -226,7 +257,7 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kerne
         f"    tile = add_tiles_{kind}(tile, load_tile_{kind}(out, at, rows, out_row, j_next - j, {width}))",
         f"store_tile_{kind}(out, at, rows, out_row, tile, j_next - j, {width})",
     ]
-    columns = [
+    return [
         f"j = min(j_next, n - {width})",
         "at_y = b * y_batch + q * y_row + j * y_column",
         "if y_column == 1:",
@@ -238,33 +269,6 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kerne
         f"for i in range(0, height, {height}):",
         *_indent(1, tile),
     ]
-    depth = [
-        f"depth = min({deep}, k - q)",
-        "left = x",
-        "row = x_row",
-        "column = x_column",
-        "start = b * x_batch + first * x_row + q * x_column",
-        "if x_row == 1:",
-        "    for p in range(depth):",
-        "        for i in range(height):",
-        f"            block[p * {gap} + i] = x[start + p * x_column + i]",
-        "    left = block",
-        f"    column = {gap}",
-        "    start = 0",
-        f"for j_next in range(0, n, {width}):",
-        *_indent(1, columns),
-    ]
-    lines = [
-        *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
-        f"panel = scratch_{suffix}({deep * width})",
-        f"block = scratch_{suffix}({deep * gap})",
-        "for b in range(batch):",
-        f"    for first in range(0, m, {rows}):",
-        f"        height = min({rows}, m - first)",
-        f"        for q in range(0, k, {deep}):",
-        *_indent(3, depth),
-    ]
-    return _kernel(lines, "panels")
 
 
 @cache

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Suffixes of dtypes in emitted source, and how numbers are written there."""
+"""Names in emitted source: suffixes of dtypes, literals, and the names of kernels."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
 
+from tracejit.program import Kernel
+
+INDENT = "    "
+NAME = "KERNEL"  # stands for the kernel's name in the text that is hashed
 SUFFIXES = {
     np.dtype(name): suffix
     for name, suffix in {
@@ -30,3 +35,10 @@ def literal(number: Any, dtype: np.dtype) -> str | None:
     if value not in _LITERALS or (value == 0 and np.signbit(value)):
         return None
     return f"{SUFFIXES[dtype]}({value!r})"
+
+
+def named(text: str, stem: str) -> Kernel:
+    """Return a kernel from text in which NAME stands for its name."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    name = f"{stem}_{digest}"
+    return Kernel(name, text.replace(NAME, name))

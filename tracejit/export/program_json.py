@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.ops import Layout
 from tracejit.program import ALIGNMENT, Argument, Kernel, Number, Place, Pointer, Program, Row, Symbol

@@ -11,7 +11,7 @@ import pytest
 from half import half, key_of_half, run_half
 
 from tracejit import config
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, named
 from tracejit.compile.key import key_of
 from tracejit.compile.registry import KernelRegistry
 from tracejit.errors import CacheWarning

@@ -21,7 +21,7 @@ import ctypes, random, sys
 import numpy as np
 from tracejit.compile import registry
 from tracejit.store.kernels import KernelStore
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, named
 
 kept = KernelStore(sys.argv[1], int(sys.argv[2]))
 registry.store = lambda: kept

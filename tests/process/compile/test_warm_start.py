@@ -13,7 +13,7 @@ import pytest
 from half import half, key_of_half, run_half
 
 from tracejit import config
-from tracejit.codegen.nest import NAME, named
+from tracejit.codegen.names import NAME, named
 from tracejit.compile import key, numba_target, objects
 from tracejit.compile.registry import KernelRegistry
 from tracejit.describe import inventory

@@ -21,13 +21,13 @@ from tracejit.passes.loops.nest import (
     Access,
     Accumulate,
     Compute,
-    Fold,
     Line,
     Literal,
     Load,
     Nest,
     Operand,
     Reload,
+    RowFold,
     Store,
 )
 
@@ -186,7 +186,7 @@ class _Lowering:
             value = self.operand(node, 0)
             self.need(value, number, full, known)
             if self.partial(node):
-                lines.append(Fold(node.output, node, value))
+                lines.append(RowFold(node.output, node, value))
             else:
                 lines.append(Accumulate(self.write(node.output), node, value, self.start(node)))
 
@@ -262,7 +262,7 @@ class _Lowering:
         """Add the row-level lines that become possible before pass `number`."""
         if number > 0:
             for line in full[number - 1]:
-                if isinstance(line, Fold):
+                if isinstance(line, RowFold):
                     out = line.result
                     if out in self.loop.accumulates:
                         lines.append(Accumulate(self.write(out), line.node, out, self.start(line.node)))

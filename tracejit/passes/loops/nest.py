@@ -70,7 +70,7 @@ class Store(NamedTuple):
     value: Operand
 
 
-class Fold(NamedTuple):
+class RowFold(NamedTuple):
     """result <- result combined with value; result starts anew for each row"""
 
     result: Value
@@ -95,7 +95,7 @@ class Accumulate(NamedTuple):
         return None if self.start == IN_PLACE else self.start
 
 
-Line = Load | Reload | Compute | Store | Fold | Accumulate
+Line = Load | Reload | Compute | Store | RowFold | Accumulate
 
 
 class Nest(NamedTuple):
@@ -136,7 +136,7 @@ def _line_ns(line: Line) -> float:
     if isinstance(line, Compute):
         op_cost = cost.op_cost(line.node)
         return cost.NS_PER_COST * (1 if op_cost is None else op_cost)
-    if isinstance(line, Fold):
+    if isinstance(line, RowFold):
         return cost.NS_PER_COST
     return cost.NS_PER_TOUCH * (2 if isinstance(line, Accumulate) else 1)
 
@@ -164,8 +164,8 @@ def map_line(
             return Compute(renamed(result), node, tuple([renamed(part) for part in operands]))
         case Store(number, value):
             return Store(write(number), renamed(value))
-        case Fold(result, node, value):
-            return Fold(renamed(result), node, renamed(value))
+        case RowFold(result, node, value):
+            return RowFold(renamed(result), node, renamed(value))
         case Accumulate(number, node, value, start):
             start = start if line.start_read is None else read(line.start_read)
             return Accumulate(write(number), node, renamed(value), start)

@@ -21,18 +21,18 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Fold as FoldEmit
+from tracejit.ops.op import Fold
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
     Accumulate,
     Compute,
-    Fold,
     Line,
     Load,
     Nest,
     Operand,
+    RowFold,
     Store,
     compact,
     map_line,
@@ -223,7 +223,7 @@ def _accumulations(nest: Nest) -> dict[int, Node]:
         line.write: line.node for line in nest.lines if isinstance(line, Accumulate) and _is_alike(nest, line)
     }
     if nest.split == 0:
-        folds = {line.result: line.node for line in nest.lines if isinstance(line, Fold)}
+        folds = {line.result: line.node for line in nest.lines if isinstance(line, RowFold)}
         reductions |= {line.write: folds[line.value] for line in nest.row[-1] if isinstance(line, Store)}
     return {write: node for write, node in reductions.items() if _folds_alike(node)}
 
@@ -231,7 +231,7 @@ def _accumulations(nest: Nest) -> dict[int, Node]:
 def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
     """Return a nest of one row that only stores its folds at the end, and one that does the rest of the row's lines."""
     first, last = nest.row
-    folds = {line.result: line for line in nest.full[0] if isinstance(line, Fold)}
+    folds = {line.result: line for line in nest.full[0] if isinstance(line, RowFold)}
     stores = {line.value: line for line in last if isinstance(line, Store) and line.value in folds}
     if all(line in stores.values() for line in last) and len(stores) == len(folds):
         return nest, []
@@ -279,7 +279,7 @@ def _is_alike(nest: Nest, line: Accumulate) -> bool:
 
 
 def _folds_alike(node: Node) -> bool:
-    return isinstance(node.op.emit, FoldEmit) and node.inputs[0].dtype == node.output.dtype
+    return isinstance(node.op.emit, Fold) and node.inputs[0].dtype == node.output.dtype
 
 
 def _zeros(like: Value, count: int) -> Value:

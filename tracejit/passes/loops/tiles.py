@@ -20,7 +20,7 @@ from tracejit.aval import Aval
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
-from tracejit.passes.loops.nest import Access, Accumulate, Fold, Line, Load, Nest, Store, copy_nest
+from tracejit.passes.loops.nest import Access, Accumulate, Line, Load, Nest, RowFold, Store, copy_nest
 from tracejit.passes.loops.parts import combines
 
 LEAST = 1024  # elements of all rows for which copies pay
@@ -98,5 +98,5 @@ def _added(node: Node, memory: Value, target: Access) -> Nest:
     read = Access(memory, 0, (1, row), memory.dtype)
     write = Access(target.root, target.offset, (target.strides[1], 0), target.dtype)
     out = node.output
-    lines: list[Line] = [Load(0, 0), Fold(out, node, 0)]
+    lines: list[Line] = [Load(0, 0), RowFold(out, node, 0)]
     return Nest((row, together), 1, [read], [write], [[], [Store(0, out)]], [lines], [node])

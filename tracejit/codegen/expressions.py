@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The text of an op on numbers or vectors: expressions of elementwise ops, and of folds."""
+
+import numpy as np
+
+from tracejit.codegen.names import SUFFIXES
+from tracejit.ir import Node
+from tracejit.ops.op import Fold, Scalar
+
+# Folds that targets define, free to reassociate, by the name of the op.
+FAST_FOLDS = {"sum": "sum", "sum_add": "sum", "max": "max", "min": "min"}
+
+
+def expression(node: Node, operands: list[str], width: str = "") -> str:
+    """Return the expression of an elementwise node, of numbers or, with a `width` such as x16, of vectors."""
+    emit = node.op.emit
+    assert isinstance(emit, Scalar)
+    source, result = node.inputs[0].dtype, node.output.dtype
+    template = emit.for_bool if emit.for_bool is not None and source.kind == "b" else emit.template
+    to_result = SUFFIXES[result] + width
+    text = template.format(*operands, T=SUFFIXES[source], R=to_result)
+    # Numba widens small integers to 64 bits; the result has to wrap as NumPy's does.
+    return f"{to_result}({text})" if _wraps(result) and node.op.name != "cast" else text
+
+
+def combine(node: Node, accumulator: str, element: str, width: str = "") -> str:
+    """Return the expression that folds an element into an accumulator, both numbers or vectors of a `width`."""
+    emit = node.op.emit
+    assert isinstance(emit, Fold)
+    source, result = node.inputs[0].dtype, node.output.dtype
+    to_result = SUFFIXES[result] + width
+    if source != result:
+        element = f"{to_result}({element})"
+    if result.kind == "f" and node.op.name in FAST_FOLDS:
+        return f"fold_{FAST_FOLDS[node.op.name]}_{SUFFIXES[result]}({accumulator}, {element})"
+    text = emit.combine.format(accumulator, element, T=SUFFIXES[source], R=SUFFIXES[result])
+    return f"{to_result}({text})" if _wraps(result) else text
+
+
+def _wraps(dtype: np.dtype) -> bool:
+    return dtype.kind in "iu" and dtype != np.int64

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""LoopOrder: the loops that a nest is emitted as: neighbouring axes joined, the best axis innermost, rows in lanes."""
+
+import math
+from typing import NamedTuple
+
+from tracejit.codegen import lanes
+from tracejit.passes.loops.nest import Access, Nest
+
+SHORT = 8  # elements of an innermost loop whose extent is in the text
+
+
+class LoopOrder(NamedTuple):
+    """The loops of a nest, outermost first.
+
+    extents     of each loop
+    split       how many loops run over rows; None if there are no rows
+    groups      for each loop, the axes of the nest that it runs over, outermost first
+    lanes       how many rows run side by side (Note [short rows]); 0 if they run one after the other
+    """
+
+    extents: tuple[int, ...]
+    split: int | None
+    groups: tuple[tuple[int, ...], ...]
+    lanes: int = 0
+
+    @property
+    def depth(self) -> int:
+        """The number of loops."""
+        return len(self.extents)
+
+    @property
+    def row_depth(self) -> int:
+        """The number of loops around the lines of a row; all of them if there are no rows."""
+        return self.depth if self.split is None else self.split
+
+    @property
+    def short(self) -> int:
+        """The extent of the innermost loop if it is in the text (Note [short inner loops]), otherwise 0."""
+        is_short = not self.lanes and self.depth > 2 and 1 < self.extents[-1] <= SHORT
+        return self.extents[-1] if is_short else 0
+
+    def strides(self, access: Access) -> tuple[int, ...]:
+        """Return the strides of an access along the loops."""
+        return tuple([access.strides[group[-1]] for group in self.groups])
+
+    def is_unit(self, axis: int) -> bool:
+        """Return whether the text says of a stride along a loop that it is 1."""
+        return axis == self.depth - 1 or (self.lanes > 0 and axis == 0)
+
+
+def loop_order(nest: Nest) -> LoopOrder:
+    """Return the loops that a nest is emitted as."""
+    order = _joined(nest)
+    if lanes.suits(nest, order.extents, order.split):
+        return _lanes_first(order)
+    return order
+
+
+def _joined(nest: Nest) -> LoopOrder:
+    """Return one loop for each group of neighbouring axes that lie in all memory as one axis."""
+    accesses = [*nest.reads, *nest.writes]
+    extents = nest.extents
+    axes = list(range(len(extents)))
+    if nest.split is None:
+        axes = _innermost_last(axes, accesses)
+    groups: list[list[int]] = []
+    for position, axis in enumerate(axes):
+        if groups and position != nest.split:
+            before = groups[-1][-1]
+            if all(a.strides[before] == a.strides[axis] * extents[axis] for a in accesses):
+                groups[-1].append(axis)
+                continue
+        groups.append([axis])
+    split = None
+    if nest.split is not None:
+        split = sum(1 for group in groups if group[-1] < nest.split)
+    sizes = tuple([math.prod([extents[axis] for axis in group]) for group in groups])
+    return LoopOrder(sizes, split, tuple(tuple(group) for group in groups))
+
+
+def _innermost_last(axes: list[int], accesses: list[Access]) -> list[int]:
+    """Return the axes with the one that most accesses walk with stride 1 last."""
+    if len(axes) < 2:
+        return axes
+    units = [sum(1 for a in accesses if a.strides[axis] == 1) for axis in axes]
+    best = max(axes, key=lambda axis: (units[axis], axis))
+    return [axis for axis in axes if axis != best] + [best]
+
+
+def _lanes_first(order: LoopOrder) -> LoopOrder:
+    """Return the loops with that over the rows in lanes as the outermost."""
+    assert order.split is not None
+    first = lanes.lane_axis(order.extents, order.split)
+    axes = [first, *(axis for axis in range(order.depth) if axis != first)]
+    extents = tuple([order.extents[axis] for axis in axes])
+    groups = tuple([order.groups[axis] for axis in axes])
+    return LoopOrder(extents, order.split, groups, lanes.count())
