@@ -136,6 +136,6 @@ class Program(NamedTuple):
             raise GuardFailed
         if fault:
             raise BoundsError(
-                f"an index is out of range in a replay of {' or '.join(self.checked)}; places must lie in -n to "
+                f"an index is out of range in a replay of {' or '.join(self.checked)}; valid indices are -n to "
                 "n - 1 for an axis of size n. Call the function with enabled = False to see which."
             )

@@ -200,11 +200,12 @@ def test_messages(rng):
                        "None in"):  # fmt: skip
         tj.rmspropupdate(p, None, None)
     with pytest.raises(
-        DimsError, match=r"^adamupdate: grads\['w'\] is of 3x2, but params\['w'\] is of 2x3; they must"
+        DimsError,
+        match=r"^adamupdate: grads\['w'\] is of size 3x2, but params\['w'\] is of size 2x3; they must",
     ):
         tj.adamupdate(p, {**p, "w": p["w"].T}, None, None, 1)
     with pytest.raises(
-        DimsError, match=r"^adamupdate: avg_g\['b'\] is of 2\(B\), but params\['b'\] is of 2; they"
+        DimsError, match=r"^adamupdate: avg_g\['b'\] is of size 2\(B\), but params\['b'\] is of size 2; they"
     ):
         tj.adamupdate(p, p, {**p, "b": tj.dlarray(p["b"], "B")}, None, 1)
     with pytest.raises(DTypeError, match=r"^sgdmupdate: params\[1\] holds int64, expected floating point"):
@@ -216,7 +217,7 @@ def test_messages(rng):
         ArgumentError, match=r"^rmspropupdate: learn_rate must be a number or a scalar array, not 'fast"
     ):
         tj.rmspropupdate(p, p, None, "fast")
-    with pytest.raises(DimsError, match=r"^sgdmupdate: momentum is of 2; expected a scalar"):
+    with pytest.raises(DimsError, match=r"^sgdmupdate: momentum is of size 2; expected a scalar"):
         tj.sgdmupdate(p, p, None, 0.1, [0.9, 0.9] * tj.dlarray(1.0))
     with pytest.raises(
         ArgumentError, match=r"^adamupdate: decay factors must be at least 0 and less than 1, found -0.5"

@@ -201,7 +201,7 @@ def _channels(function: str, x: Any, axis: Any, data_format: str | None) -> tupl
         array = floating(function, x)
         return array, normalize_axes(function, array, axis)
     array, formatted = labelled(function, x, data_format)
-    format = need_labels(function, array, f"{function} sums over the channels (C); or pass axis")
+    format = need_labels(function, array, f"{function} sums over the channels (C)", ", or pass axis")
     place = format.find("C")
     if place < 0:
         raise DimsError(

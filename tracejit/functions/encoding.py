@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import LABELS, check_dtype
+from tracejit.aval import LABELS, check_dtype, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe
@@ -105,10 +105,11 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
     array = as_array(y, "onehotdecode")
     place = normalize_axis("onehotdecode", array, axis)
     classes = _classes("onehotdecode", class_names)
-    if array._data.shape[place] != len(classes):
+    shape = array._data.shape
+    if shape[place] != len(classes):
         raise DimsError(
-            f"onehotdecode: y of {describe(array)} has size {array._data.shape[place]} along axis={axis!r}, "
-            f"but there are {len(classes)} classes; these must be equal."
+            f"onehotdecode: y ({describe_shape(shape, array._format)}) has size {shape[place]} along "
+            f"axis={axis!r}, but there are {len(classes)} classes; these must be equal."
         )
     found = apply("argmax", array, axis=place, keepdims=False)
     if classes.dtype.kind in "US":
@@ -136,7 +137,7 @@ def _classes(function: str, class_names: Any) -> np.ndarray:
     distinct, counts = np.unique(classes, return_counts=True)
     if len(distinct) != len(classes):
         raise ArgumentError(
-            f"{function}: class_names has {distinct[counts > 1][0].item()!r} more than once; name each class "
+            f"{function}: class_names contains {distinct[counts > 1][0].item()!r} more than once; name each class "
             "once."
         )
     return classes

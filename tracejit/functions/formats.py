@@ -34,19 +34,21 @@ def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, b
     return relabel(array, check_format(function, data_format, array._data.ndim)), False
 
 
-def need_labels(function: str, array: dlarray, why: str) -> str:
-    """Return the format of `array`, or raise a DimsError that says `why` labels are needed."""
+def need_labels(function: str, array: dlarray, why: str, remedy: str = "") -> str:
+    """Return the format of `array`, or raise a DimsError that says `why` labels are needed.
+
+    `remedy` is what a function accepts besides a format."""
     if array._format is None:
         raise DimsError(
             f"{function}: an array of {describe(array)} has no labels, but {why}; label it with "
-            'dlarray(x, format), or pass data_format (for example "CB").'
+            f'dlarray(x, format), or pass data_format (for example "CB"){remedy}.'
         )
     return array._format
 
 
 def describe(array: Any) -> str:
-    """Return sizes with labels, for messages."""
-    return describe_shape(array._data.shape, array._format)
+    """Return ``size 2(B) x 3(C)``, for messages."""
+    return f"size {describe_shape(array._data.shape, array._format)}" if array._data.shape else "size ()"
 
 
 def floating(function: str, x: Any) -> dlarray:

@@ -338,7 +338,7 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
             else "Sizes are not broadcast: (8, 1) against (8,) would give 64 differences."
         )
         raise DimsError(
-            f"{function}: y is of {describe_shape(array._data.shape, format)}, but targets are of "
+            f"{function}: y is of size {describe_shape(array._data.shape, format)}, but targets are of "
             f"{describe(other)}; they must have the same sizes and labels. {advice}"
         )
     predictions = floating(function, relabel(array, None))
@@ -383,8 +383,8 @@ def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarr
         if len(order) == len(shape) and all(s in (1, n) for s, n in zip(sizes, pair.shape, strict=True)):
             return reshaped(permuted(relabel(array, None), order), sizes, None)
     raise DimsError(
-        f"{pair.function}: {argument} of {describe_shape(shape, have)} do not fit y of {pair.describe()}; "
-        f"they must have the sizes of y, or labels of y (as a dlarray) with sizes equal to those of y or 1."
+        f"{pair.function}: {argument} of {describe_shape(shape, have)} cannot be applied to y of "
+        f"{pair.describe()}; expected the sizes of y, or labels of y (as a dlarray) and its sizes or 1."
     )
 
 

@@ -202,7 +202,7 @@ def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> dl
     (count,) = sizes_of("randperm", (n,), "n")
     (chosen,) = (count,) if k is None else sizes_of("randperm", (k,), "k")
     if chosen > count:
-        raise DimsError(f"randperm: k={chosen} different integers cannot be chosen of n={count}.")
+        raise DimsError(f"randperm: k={chosen} different integers cannot be chosen from n={count}.")
     order = apply("permutation", *_uniforms("randperm", (count,), _FLOAT64, generator))
     return order if chosen == count else order[:chosen]
 

@@ -238,15 +238,16 @@ def as_array(x: Any, where: str = "dlarray") -> Any:
                     f"{where}: a {type(x).__name__} that holds traced dlarrays would lose their trace; "
                     "join them with stack or concatenate."
                 )
+            given = x
             try:
-                x = np.asarray(x)
+                x = np.asarray(given)
             except Exception as error:
                 raise ArgumentError(
-                    f"{where}: cannot make an array of {type(x).__name__}: {error}"
+                    f"{where}: cannot make an array of {type(given).__name__}: {error}"
                 ) from error
             if x.dtype == object:
                 raise ArgumentError(
-                    f"{where}: expected an array, a number or a (nested) list of numbers, not {x!r:.80}."
+                    f"{where}: expected an array, a number or a (nested) list of numbers, not {given!r:.80}."
                 )
     if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
         raise ArgumentError(
@@ -268,9 +269,11 @@ def check_open(array: Any) -> None:
     """Raise a TraceError if `array` belongs to a trace that is closed."""
     value = array._value
     if value is not None and value.owner.closed:
-        made = describe_location(value.node.where) if value.node is not None else "the call's arguments"
+        origin = "passed as an argument"
+        if value.node is not None:
+            origin = f"made at {describe_location(value.node.where)}"
         raise TraceError(
-            f"an array that was made at {made} while {value.owner.name} was evaluated is used after that "
+            f"an array that was {origin} while {value.owner.name} was evaluated is used after that "
             "evaluation ended. Return it from the function, or take its value with extractdata inside."
         )
 

@@ -1039,9 +1039,7 @@ class TestErrors:
             for use in uses:
                 with pytest.raises(TraceError, match=rf"made at {place} while escaping.*is used after"):
                     use(made)
-                with pytest.raises(
-                    TraceError, match=r"made at the call's arguments while escaping.* is used after"
-                ):
+                with pytest.raises(TraceError, match=r"passed as an argument while escaping.* is used after"):
                     use(argument)
             assert "of a trace that has ended" in repr(made)
             fun(vector(1))

@@ -174,13 +174,15 @@ def test_softmax_of_nothing():
 
 def test_messages():
     with pytest.raises(
-        DimsError, match=r"^softmax: an array of 2x3 has no labels, but softmax sums over the chan"
+        DimsError, match=r"^softmax: an array of size 2x3 has no labels, but softmax sums over the chan"
     ):
         tj.softmax(np.zeros((2, 3)))
-    with pytest.raises(DimsError, match=r"^logsoftmax: an array of 2\(S\) x 3\(B\) has no channels \(C\)"):
+    with pytest.raises(
+        DimsError, match=r"^logsoftmax: an array of size 2\(S\) x 3\(B\) has no channels \(C\)"
+    ):
         tj.logsoftmax(tj.dlarray(np.zeros((2, 3)), "SB"))
     with pytest.raises(
-        DimsError, match=r"^softmax: data_format='BC' is given for an array of 2\(B\) x 3\(C\), which"
+        DimsError, match=r"^softmax: data_format='BC' is given for an array of size 2\(B\) x 3\(C\), which"
     ):
         tj.softmax(tj.dlarray(np.zeros((2, 3)), "BC"), data_format="BC")
     with pytest.raises(DimsError, match=r"^softmax: format 'BCT' labels 3 axes, but the data has 2"):

@@ -137,7 +137,7 @@ def test_messages():
     with pytest.raises(DimsError, match=r"weights have 3 columns but X .* Pass weights\.T\?$"):
         tj.fullyconnect(x, np.zeros((4, 3)))
     with pytest.raises(
-        DimsError, match=r"^fullyconnect: weights are of 4 but X \('CB', 4x8\) has 4 channels"
+        DimsError, match=r"^fullyconnect: weights are of size 4 but X \('CB', 4x8\) has 4 channels"
     ):
         tj.fullyconnect(x, np.zeros(4))
     for bias in (np.zeros(3), np.zeros((1, 3)), np.zeros((2, 2)), 0.0):
@@ -145,10 +145,10 @@ def test_messages():
             DimsError, match=r"^fullyconnect: bias is of .*, but weights have 4 rows; bias must be"
         ):
             tj.fullyconnect(x, np.zeros((4, 4)), bias)
-    with pytest.raises(DimsError, match=r"^fullyconnect: bias is of 2x2, but"):
+    with pytest.raises(DimsError, match=r"^fullyconnect: bias is of size 2x2, but"):
         tj.fullyconnect(x, np.zeros((4, 4)), np.zeros((2, 2)))
     with pytest.raises(
-        DimsError, match=r"^fullyconnect: an array of 4x8 has no labels, but fullyconnect sums over"
+        DimsError, match=r"^fullyconnect: an array of size 4x8 has no labels, but fullyconnect sums over"
     ):
         tj.fullyconnect(np.zeros((4, 8)), np.zeros((2, 4)))
     with pytest.raises(

@@ -337,20 +337,24 @@ def test_messages(case):
     refused(ArgumentError, "crossentropy: weights_format='C' is given without weights", weights_format="C")
     refused(ArgumentError, "huber: transition_point must be positive, not 0", tj.huber, transition_point=0)
     refused(
-        DimsError, "crossentropy: an array of 3x4x5 has no labels, but crossentropy finds the classes", y=y
+        DimsError,
+        "crossentropy: an array of size 3x4x5 has no labels, but crossentropy finds the classes",
+        y=y,
     )
-    refused(DimsError, r'mse: an array of 3x4x5 has no labels, but the result is divided by the number of observations',
+    refused(DimsError, r'mse: an array of size 3x4x5 has no labels, but the result is divided by the',
             tj.mse, y=y)  # fmt: skip
     refused(DimsError, r"crossentropy: y is of 3\(S\) x 4\(B\) x 5\(T\), without classes \(C\); label them",
             y=tj.dlarray(y, "SBT"))  # fmt: skip
     refused(
-        DimsError, r"crossentropy: data_format='CBT' is given for an array of 3\(C\) x", data_format="CBT"
+        DimsError,
+        r"crossentropy: data_format='CBT' is given for an array of size 3\(C\) x",
+        data_format="CBT",
     )
-    refused(DimsError, r"crossentropy: y is of 3\(C\) x 4\(B\) x 5\(T\), but targets are of 4x5; they"
+    refused(DimsError, r"crossentropy: y is of size 3\(C\) x 4\(B\) x 5\(T\), but targets are of size 4x5; they"
             r".*onehotencode", targets=targets[0])  # fmt: skip
-    refused(DimsError, r"mse: y is of 8x1, but targets are of 8; .*would give 64 differences", tj.mse,
+    refused(DimsError, r"mse: y is of size 8x1, but targets are of size 8; .*would give 64 differences", tj.mse,
             np.zeros((8, 1)), np.zeros(8))  # fmt: skip
-    refused(DimsError, r"mse: y is of .*, but targets are of 3\(S\) x 4\(B\) x 5\(T\)", tj.mse, x,
+    refused(DimsError, r"mse: y is of .*, but targets are of size 3\(S\) x 4\(B\) x 5\(T\)", tj.mse, x,
             tj.dlarray(targets, "SBT"))  # fmt: skip
     for weights, format in (
         (np.ones(4), None),
@@ -358,8 +362,8 @@ def test_messages(case):
         (np.ones(3), "S"),
         (np.ones((3, 4)), None),
     ):
-        refused(DimsError, r"crossentropy: weights of .* do not fit y of 3\(C\) x 4\(B\) x 5\(T\); they",
+        refused(DimsError, r"crossentropy: weights of .* cannot be applied to y of 3\(C\) x 4\(B\) x 5\(T\); expected",
                 weights=weights, weights_format=format)  # fmt: skip
     refused(DimsError, "crossentropy: weights_format='C' is given", weights=tj.dlarray([1.0] * 3, "C"),
             weights_format="C")  # fmt: skip
-    refused(DimsError, "crossentropy: mask of 4x5 do not fit y", mask=np.ones((4, 5)))
+    refused(DimsError, "crossentropy: mask of 4x5 cannot be applied to y", mask=np.ones((4, 5)))

@@ -354,7 +354,7 @@ ERRORS = [
     (lambda: tj.randi((2**63, 2**63 + 5)), DTypeError, "randi: int64 does not hold all integers from 922337203685477"),
     (lambda: tj.randi((2**63, 2**63 + 5), dtype="uint64"), DTypeError, "randi: uint64 does not hold"),
     (lambda: tj.randi(3, dtype=bool), DTypeError, "randi: bool does not hold all integers from 0 to 2;"),
-    (lambda: tj.randperm(3, 4), DimsError, "randperm: k=4 different integers cannot be chosen of n=3."),
+    (lambda: tj.randperm(3, 4), DimsError, "randperm: k=4 different integers cannot be chosen from n=3."),
     (lambda: tj.randperm(-1), DimsError, "randperm: sizes must not be negative"),
     (lambda: tj.randperm("a"), DimsError, "randperm: n must be an integer"),
     (lambda: tj.randperm(3, 0.5), DimsError, "randperm: k must be an integer"),

@@ -1,0 +1,1282 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of messages: how to provoke each error that a user can meet, and its exact text."""
+
+import copy
+import dataclasses
+import operator
+import re
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tracejit as tj
+from tracejit import config
+from tracejit.array import apply
+from tracejit.errors import (
+    ArgumentError,
+    BoundsError,
+    DimsError,
+    DTypeError,
+    GradientError,
+    TraceError,
+)
+from tracejit.ir import Builder, Graph
+from tracejit.ops import OPS, linear
+from tracejit.ops.op import table
+from tracejit.record.recorder import Recorder
+
+M = np.ones((2, 3))
+V = np.ones(3)
+X = tj.dlarray(M, "BC")
+N = tj.dlarray([[1, 2, 3], [4, 5, 6]])
+
+
+class Row(NamedTuple):
+    """A message: a call that meets it, the type of the error, and its text with <place> for a file and line."""
+
+    provoke: Callable[[], object]
+    error: type[Exception]
+    text: str
+
+
+class Outcome(NamedTuple):
+    """The error that a row's call raised, and the raise statements that it came through: files and lines."""
+
+    error: type[Exception] | None
+    text: str
+    statements: frozenset[tuple[Path, int]]
+
+
+@cache
+def outcome(row: Row) -> Outcome:
+    """Return what the call of a row raises."""
+    try:
+        row.provoke()
+    except Exception as error:
+        text = re.sub(rf"{re.escape(__file__)}:\d+", "<place>", str(error))
+        return Outcome(type(error), text, frozenset(statements(error)))
+    return Outcome(None, "", frozenset())
+
+
+def statements(error: BaseException | None) -> set[tuple[Path, int]]:
+    """Return where an error and those that it came from were raised."""
+    if error is None:
+        return set()
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return {(Path(last.filename), last.lineno or 0)} | statements(error.__context__)
+
+
+def traced(fun: Callable[[Any], object]) -> object:
+    """Return ``fun(x)`` with a traced 2x3 array."""
+    return tj.dlfeval(fun, M)
+
+
+def escaped() -> Any:
+    """Return an array whose trace has ended."""
+    kept: list[Any] = []
+    traced(kept.append)
+    return kept[0]
+
+
+def two_traces(fun: Callable[[Any, Any], object]) -> object:
+    """Return ``fun(x, y)`` with an array of a recording and one of a recording inside it."""
+    with Recorder("outer") as outer, Recorder("inner") as inner:
+        return fun(outer.input(tj.dlarray(1.0)), inner.input(tj.dlarray(1.0)))
+
+
+def put(x: Any, key: Any, value: Any) -> None:
+    """Assign to an element of a copy."""
+    x.copy()[key] = value
+
+
+def too_many_traces() -> None:
+    """Record a function once more than it may be."""
+    double = tj.dlaccelerate(lambda x: x * 2)
+    with tj.testing.assert_max_traces(double, 0):
+        double(X)
+
+
+def replay_out_of_range() -> None:
+    """Replay an index that is out of range."""
+    pick = tj.dlaccelerate(lambda x, i: tj.take(x, i, 0))
+    for index in (0, 1, 2, 3):
+        pick(V, np.array([index]))
+
+
+ROWS: tuple[Row, ...] = (
+    # array
+    Row(
+        lambda: len(tj.dlarray(1.0)),
+        ArgumentError,
+        "len(): a scalar dlarray has no length; its size is 1.",
+    ),
+    Row(
+        lambda: iter(tj.dlarray(1.0)),
+        ArgumentError,
+        "iter(): a scalar dlarray cannot be iterated over; use item() for its value.",
+    ),
+    Row(
+        lambda: bool(X),
+        DimsError,
+        "bool(): 2(B) x 3(C) float64 has 6 elements, not one; use any() or all().",
+    ),
+    Row(
+        lambda: float(X),
+        DimsError,
+        "float(): 2(B) x 3(C) float64 has 6 elements, not one; reduce it or select an element first.",
+    ),
+    Row(
+        lambda: traced(np.asarray),
+        TraceError,
+        "conversion of a traced 2x3 float64 to an ndarray at <place> would silently drop its derivative. "
+        "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, "
+        "or, if its value is meant to be a constant, extractdata.",
+    ),
+    Row(
+        lambda: operator.index(X),
+        ArgumentError,
+        "index: an integer scalar is needed, not 2(B) x 3(C) float64; cast it, for example with int(x).",
+    ),
+    Row(
+        lambda: traced(copy.copy),
+        TraceError,
+        "copy or pickle: 2x3 float64 is traced, and a trace can be neither copied nor pickled; use "
+        "x.copy(), or extractdata(x) for its value.",
+    ),
+    Row(
+        lambda: X.__array__(np.float32, copy=False),
+        ValueError,
+        "dlarray: float64 data cannot be seen as float32 without a copy.",
+    ),
+    # aval
+    Row(
+        lambda: tj.dlarray(M, 5),
+        DimsError,
+        "dlarray: format must be a string of the labels S, C, B, T, U or None, not int.",
+    ),
+    Row(
+        lambda: tj.dlarray(M, "BX"),
+        DimsError,
+        "dlarray: format 'BX' has the label 'X'; labels are S (spatial), C (channel), B (batch), T (time) "
+        "and U (unspecified).",
+    ),
+    Row(
+        lambda: tj.dlarray(M, "BB"),
+        DimsError,
+        "dlarray: format 'BB' has the label 'B' 2 times; C, B and T may occur once. Use S for further "
+        "spatial axes or U for axes without a meaning.",
+    ),
+    Row(
+        lambda: tj.dlarray(M, "B"),
+        DimsError,
+        "dlarray: format 'B' labels 1 axes, but the data has 2; give one label for each axis (U where an "
+        "axis has no meaning).",
+    ),
+    Row(
+        lambda: tj.dlarray("text"),
+        DTypeError,
+        "dlarray: data of type <U4 is not supported; use float64, float32, bool or an integer type (for "
+        "example data.astype(np.float32)).",
+    ),
+    Row(
+        lambda: tj.add(X, np.ones(4)),
+        DimsError,
+        "add: operands of sizes 2(B) x 3(C) and 4 do not align: 3 against 4 on axis 1. Sizes must be "
+        "equal or 1; formatted arrays align by label, others from the last axis.",
+    ),
+    # record/recorder
+    Row(
+        lambda: tj.dlarray(np.ma.array([1.0, 2.0], mask=[0, 1])),
+        ArgumentError,
+        "dlarray: a MaskedArray has rules of its own (a mask, products by *), which would be lost; pass "
+        "np.asarray(x), or x.filled(value) of a masked array.",
+    ),
+    Row(
+        lambda: escaped() + 1,
+        TraceError,
+        "an array that was passed as an argument while list.append was evaluated is used after that "
+        "evaluation ended. Return it from the function, or take its value with extractdata inside.",
+    ),
+    Row(
+        lambda: two_traces(lambda x, y: x + y),
+        TraceError,
+        "an array of scalar float64 that outer is recording is used inside inner, which has a trace of "
+        "its own; its value would become a constant there and it would have no gradient. Pass it as an "
+        "argument.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlarray([x, x])),
+        ArgumentError,
+        "dlarray: a list that holds traced dlarrays would lose their trace; join them with stack or "
+        "concatenate.",
+    ),
+    Row(
+        lambda: tj.add(X, {1, 2}),
+        ArgumentError,
+        "add: expected an array, a number or a (nested) list of numbers, not {1, 2}.",
+    ),
+    Row(
+        lambda: tj.dlarray([[1], [1, 2]]),
+        ArgumentError,
+        "dlarray: cannot make an array of list: setting an array element with a sequence. The requested "
+        "array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous "
+        "part.",
+    ),
+    # tree
+    Row(
+        lambda: tj.tree.unflatten(tj.tree.flatten((1, 2))[1], [1]),
+        ArgumentError,
+        "unflatten: the tree has 2 leaves, but 1 were given.",
+    ),
+    Row(
+        lambda: tj.tree.map(max, [1, 2], [1]),
+        ArgumentError,
+        "map: tree 2 differs from the first: tree has 2 elements in one and 1 in the other. All trees "
+        "must have the same containers and keys.",
+    ),
+    # config
+    Row(
+        lambda: config.from_environment({"TRACEJIT_THREADS": "0"}),
+        ArgumentError,
+        "TRACEJIT_THREADS='0' is not valid; use an integer of at least 1.",
+    ),
+    Row(
+        lambda: config.from_environment({"TRACEJIT_CACHE_DIR": ""}),
+        ArgumentError,
+        "TRACEJIT_CACHE_DIR='' is not valid; use the path of a folder.",
+    ),
+    Row(
+        lambda: config.from_environment({"TRACEJIT_BACKEND": "gpu"}),
+        ArgumentError,
+        "TRACEJIT_BACKEND='gpu' is not valid; use one of 'cpu', 'python'.",
+    ),
+    # ir
+    Row(
+        lambda: Builder(Graph()).nothing,
+        AttributeError,
+        "there is no op named 'nothing'",
+    ),
+    # optim
+    Row(
+        lambda: tj.adamupdate(X, X, None, None, 0),
+        ArgumentError,
+        "adamupdate: iteration counts from 1, found 0; pass 1 in the first call.",
+    ),
+    Row(
+        lambda: tj.dlupdate(3, X),
+        ArgumentError,
+        "dlupdate: fun must be a function, not int.",
+    ),
+    Row(
+        lambda: tj.dlupdate(abs),
+        ArgumentError,
+        "dlupdate: there is nothing to update; pass dlupdate(fun, params).",
+    ),
+    Row(
+        lambda: tj.dlupdate(lambda p: (p, p) if p.ndim else p, [X, tj.dlarray(1.0)]),
+        ArgumentError,
+        "dlupdate: fun must return the same number of results for each leaf; found a single result and a "
+        "tuple of 2.",
+    ),
+    Row(
+        lambda: tj.sgdmupdate(X, X, None, "high"),
+        ArgumentError,
+        "sgdmupdate: learn_rate must be a number or a scalar array, not 'high'.",
+    ),
+    Row(
+        lambda: tj.sgdmupdate(X, X, None, V),
+        DimsError,
+        "sgdmupdate: learn_rate is of size 3; expected a scalar.",
+    ),
+    Row(
+        lambda: tj.sgdmupdate([X], X, None),
+        ArgumentError,
+        "sgdmupdate: grads does not match params: params is a list in one and a leaf in the other. They "
+        "must have the same containers and keys.",
+    ),
+    Row(
+        lambda: tj.adamupdate(X, X, None, None, 1, grad_decay=1.0),
+        ArgumentError,
+        "adamupdate: decay factors must be at least 0 and less than 1, found 1.0.",
+    ),
+    Row(
+        lambda: tj.sgdmupdate([X, N], [X, X], None),
+        DTypeError,
+        "sgdmupdate: params[1] holds int64, expected floating point; leave it out of the containers, or "
+        "cast it.",
+    ),
+    Row(
+        lambda: tj.sgdmupdate({"w": X}, {"w": V}, None),
+        DimsError,
+        "sgdmupdate: grads['w'] is of size 3, but params['w'] is of size 2(B) x 3(C); they must have the "
+        "same sizes and labels.",
+    ),
+    # testing
+    Row(
+        lambda: tj.testing.check_gradients(abs, X, order=0),
+        ArgumentError,
+        "check_gradients: order must be a positive integer, not 0.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(lambda x: 3, X),
+        ArgumentError,
+        "check_gradients: <lambda>.<locals>.<lambda> returns no traced floating-point dlarray, so it has "
+        "no gradient.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(tj.log, -X),
+        AssertionError,
+        "check_gradients: log gives nan at args; choose args where it is finite.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(abs, N),
+        ArgumentError,
+        "check_gradients: args of abs hold no floating-point array to differentiate by.",
+    ),
+    Row(
+        lambda: tj.testing.assert_max_traces(abs, 1).__enter__(),
+        ArgumentError,
+        "assert_max_traces: expected an accelerated function, not builtin_function_or_method; pass what "
+        "dlaccelerate returned.",
+    ),
+    Row(
+        too_many_traces,
+        AssertionError,
+        "too_many_traces.<locals>.<lambda> was recorded, or ran uncompiled, 1 times, expected at most 0. "
+        "The last call: too_many_traces.<locals>.<lambda>: miss. A new trace was recorded for x: 2(B) x "
+        "3(C) float64, because there was none yet.",
+    ),
+    # ops/elementwise
+    Row(
+        lambda: -tj.dlarray([True]),
+        DTypeError,
+        "negative: not defined for bool; cast the operands first (x.astype(np.float64)).",
+    ),
+    # ops/indexing
+    Row(
+        lambda: tj.take(X, [0.5], 0),
+        DTypeError,
+        "take: index has dtype float64, expected integers. Round and cast it (index.astype(np.int64)), or "
+        "turn a mask into indices with nonzero.",
+    ),
+    Row(
+        lambda: apply("take", V, N, axis=1),
+        DimsError,
+        "take: axis 1 is out of range for x of 3; axes are 0 to 0, and a scalar has none.",
+    ),
+    Row(
+        lambda: tj.scatter_add(tj.dlarray([True]), [0], [True]),
+        DTypeError,
+        "scatter_add: x has dtype bool, which cannot hold sums; cast it (x.astype(np.int64)).",
+    ),
+    Row(
+        lambda: tj.take(X, [5], 0),
+        BoundsError,
+        "take: index 5 is out of range for an axis of size 2; valid indices are -2 to 1.",
+    ),
+    Row(
+        lambda: tj.scatter_add(V, [0, 1], [1.0, 2.0, 3.0]),
+        DimsError,
+        "scatter_add: v has size 3, but the indexed elements have size 2 (x of 3 at an index of 2 along "
+        "axis 0); broadcast v to that size.",
+    ),
+    Row(
+        lambda: tj.take_along_axis(X, [0], 0),
+        DimsError,
+        "take_along_axis: index has size 1 and x 2(B) x 3(C); all sizes except along axis 0 must be equal.",
+    ),
+    Row(
+        lambda: apply("add_along_axis", M, np.zeros((2, 3), int), V, axis=0),
+        DimsError,
+        "add_along_axis: v has size 3 and index 2x3; one number is added for each index, so broadcast v "
+        "to that size.",
+    ),
+    # ops/linear
+    Row(
+        lambda: tj.dlarray(np.ones((1, 1, 1)), "BSS") @ tj.dlarray(np.ones((1, 1, 1)), "TSS"),
+        DimsError,
+        "matmul: an axis labelled B meets an axis labelled T in operands of 1(B) x 1(S) x 1(S) and 1(T) x "
+        "1(S) x 1(S); transpose one of them, or drop the labels with stripdims.",
+    ),
+    Row(
+        lambda: apply("matmul", M, M),
+        DimsError,
+        "matmul: x has 3 columns but y has 2 rows in operands of 2x3 and 2x3; these must be equal. "
+        "Transpose y (x @ y.T)?",
+    ),
+    Row(
+        lambda: apply("matmul_add", M, np.ones((3, 2)), V),
+        DimsError,
+        "matmul_add: z is float64 of size 3, but the product that is added to it is float64 of size 2x2; "
+        "sizes and dtypes must be equal. Use matmul and add, which broadcasts.",
+    ),
+    Row(
+        lambda: tj.outer(tj.dlarray(V, "C"), tj.dlarray(V, "C")),
+        DimsError,
+        "outer: the result of operands of 3(C) and 3(C) would be labelled 'CC', with C 2 times, but C, B "
+        "and T occur once; drop the labels of one operand with stripdims.",
+    ),
+    Row(
+        lambda: linear._loop(np.dtype("M8[s]"), np.dtype("M8[s]")),
+        DTypeError,
+        "matmul: not defined for datetime64[s] and datetime64[s]; cast the operands first "
+        "(x.astype(np.float64)).",
+    ),
+    Row(
+        lambda: apply("matmul", V, M),
+        DimsError,
+        "matmul: x (3) has 1 axes, but a matrix has at least 2; reshape it to one row or one column.",
+    ),
+    Row(
+        lambda: tj.matmul(np.ones((2, 3, 3)), np.ones((4, 3, 3))),
+        DimsError,
+        "matmul: the batch axes (all but the last two) of operands of 2x3x3 and 4x3x3 do not align; "
+        "aligned from the last, their sizes must be equal or 1.",
+    ),
+    # ops/movement
+    Row(
+        lambda: apply("reshape", M, shape=(4,)),
+        DimsError,
+        "reshape: x has 6 elements (2x3), but shape=(4,) holds 4; the sizes must have the same product.",
+    ),
+    Row(
+        lambda: apply("transpose", M, axes=(0, 0)),
+        DimsError,
+        "transpose: axes=(0, 0) is not an order of the 2 axes of x (2x3); name each of 0 to 1 once.",
+    ),
+    Row(
+        lambda: tj.broadcast_to(M, (3, 2)),
+        DimsError,
+        "broadcast_to: x of size 2x3 does not broadcast to shape=(3, 2); aligned from the last axis, each "
+        "size of x must be 1 or equal.",
+    ),
+    Row(
+        lambda: apply("slice", M, starts=(0,), stops=(1,), steps=(1,)),
+        DimsError,
+        "slice: starts=(0,), stops=(1,) and steps=(1,) must have one entry for each of the 2 axes of x "
+        "(2x3).",
+    ),
+    Row(
+        lambda: apply("slice", V, starts=(0,), stops=(9,), steps=(1,)),
+        DimsError,
+        "slice: range(0, 9, 1) leaves axis 0 of x (3); indices must lie in 0 to 2, step is not 0.",
+    ),
+    Row(
+        lambda: apply("setslice", V, M, starts=(0,), stops=(1,), steps=(1,)),
+        DimsError,
+        "setslice: a value of size 2x3 does not broadcast to the 1 places of x (3) that are assigned; "
+        "aligned from the last axis, each size must be 1 or equal.",
+    ),
+    Row(
+        lambda: tj.concatenate([M, np.ones((2, 4))]),
+        DimsError,
+        "concatenate: array 0 has size 2x3 and array 1 2x4; all sizes except along axis 0 must be equal.",
+    ),
+    Row(
+        lambda: apply("concatenate", 1.0, 2.0, axis=0),
+        DimsError,
+        "concatenate: axis 0 is out of range for arrays of scalar; a scalar has no axes, so reshape it to "
+        "(1,) first.",
+    ),
+    Row(
+        lambda: tj.concatenate([X, tj.dlarray(M, "CB")]),
+        DimsError,
+        "concatenate: the arrays have the formats 'BC' and 'CB'; joined axes must have the same labels. "
+        "Permute or relabel one of them.",
+    ),
+    Row(
+        lambda: apply("assemble", V, shape=(2,), places=(((0,), (2,), (1,)),)),
+        DimsError,
+        "assemble: a value of size 3 is to fill 2 places; the sizes must be equal.",
+    ),
+    Row(
+        lambda: apply("pad", V, widths=(), value=0.0),
+        DimsError,
+        "pad: widths=() must be one pair (before, after) of sizes >= 0 for each of the 1 axes of x (3).",
+    ),
+    # ops/op
+    Row(
+        lambda: dataclasses.replace(OPS["exp"], emit=None),
+        TypeError,
+        "op 'exp' of kind ELEMENTWISE has emit=None",
+    ),
+    Row(
+        lambda: dataclasses.replace(OPS["exp"], doc=""),
+        TypeError,
+        "op 'exp' lacks its doc or its samples",
+    ),
+    Row(
+        lambda: table([OPS["exp"]], [OPS["exp"]]),
+        ValueError,
+        "two ops are named 'exp'",
+    ),
+    # ops/random
+    Row(
+        lambda: apply("permutation", M),
+        DimsError,
+        "permutation: expected a vector of float64 numbers, not 2x3 float64.",
+    ),
+    Row(
+        lambda: apply("uniform32", V, shape=(2,), offset=0, stream=0),
+        DimsError,
+        "uniform32: the state of a generator is (key, position) in int64, not 3 float64.",
+    ),
+    # ops/reduce
+    Row(
+        lambda: apply("sum_add", M, M, axes=(0,), keepdims=False),
+        DimsError,
+        "sum_add: z is float64 of size 2x3, but the sum that is added to it is float64 of size 3; use sum "
+        "and add, which broadcast and promote.",
+    ),
+    Row(
+        lambda: tj.max(np.ones((2, 0)), 1),
+        DimsError,
+        "max: axis 1 of an array of 2x0 is empty, so it has no maximum; reduce axes that hold elements, "
+        "or pad this one first.",
+    ),
+    # functions/activations
+    Row(
+        lambda: tj.softmax(tj.dlarray(V, "B")),
+        DimsError,
+        "softmax: an array of size 3(B) has no channels (C) to sum over; name the axis instead, with axis=.",
+    ),
+    Row(
+        lambda: tj.gelu(X, approximation="erf"),
+        ArgumentError,
+        'gelu: approximation must be "none" or "tanh", not \'erf\'.',
+    ),
+    Row(
+        lambda: tj.softmax(X, axis=0, data_format="BC"),
+        ArgumentError,
+        "softmax: axis=0 and data_format='BC' both say where the channels are; pass one of them.",
+    ),
+    # functions/axes
+    Row(
+        lambda: tj.sum(X, 0.5),
+        ArgumentError,
+        "sum: axis must be an integer, a tuple of integers, a string of labels or None, not 0.5.",
+    ),
+    Row(
+        lambda: tj.sum(X, (0, 0)),
+        DimsError,
+        "sum: axis=(0, 0) names axis 0 twice in an array of 2(B) x 3(C); name each axis once.",
+    ),
+    Row(
+        lambda: tj.sum(X, 2),
+        DimsError,
+        "sum: axis 2 is out of range for an array of 2(B) x 3(C); axes are -2 to 1.",
+    ),
+    Row(
+        lambda: tj.sum(1.0, 0),
+        DimsError,
+        "sum: axis 0 is out of range for an array of scalar; a scalar has no axes.",
+    ),
+    Row(
+        lambda: tj.sum(X, "X"),
+        DimsError,
+        "sum: axis='X' is not a string of labels; labels are S (spatial), C (channel), B (batch), T "
+        "(time) and U (unspecified).",
+    ),
+    Row(
+        lambda: tj.sum(M, "C"),
+        DimsError,
+        "sum: axis='C' names axes by label, but the array of 2x3 is unformatted; give numbers, or label "
+        "it with dlarray(x, format).",
+    ),
+    Row(
+        lambda: tj.cumsum(tj.dlarray(np.ones((2, 2)), "SS"), "S"),
+        DimsError,
+        "cumsum: axis='S' names 2 axes of an array of 2(S) x 2(S), but one is needed; give its number.",
+    ),
+    Row(
+        lambda: tj.sum(X, "T"),
+        DimsError,
+        "sum: axis='T' names the label T, but the array is of 2(B) x 3(C); name labels of its format 'BC'.",
+    ),
+    # functions/creation
+    Row(
+        lambda: tj.zeros((2, -1)),
+        DimsError,
+        "zeros: sizes must not be negative, found (2, -1).",
+    ),
+    Row(
+        lambda: tj.arange(0, 1, 0),
+        ArgumentError,
+        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, step not 0.",
+    ),
+    Row(
+        lambda: tj.zeros("two"),
+        DimsError,
+        "zeros: shape must be an integer or a tuple of integers, not 'two'.",
+    ),
+    Row(
+        lambda: tj.zeros(2, dtype="number"),
+        ArgumentError,
+        "zeros: dtype must be a NumPy dtype such as np.float32, not 'number'.",
+    ),
+    # functions/dense
+    Row(
+        lambda: tj.fullyconnect(tj.dlarray(V, "B"), M, 0),
+        DimsError,
+        "fullyconnect: X ('B', 3) has no channels to sum over; expected a label C, S or U.",
+    ),
+    Row(
+        lambda: tj.fullyconnect(X, np.ones((3, 2)), None),
+        DimsError,
+        "fullyconnect: weights have 2 columns but X ('BC', 2x3) has 3 channels; weights must be (outputs, "
+        "channels). Pass weights.T?",
+    ),
+    Row(
+        lambda: tj.fullyconnect(X, M.T[:1], None),
+        DimsError,
+        "fullyconnect: weights have 2 columns but X ('BC', 2x3) has 3 channels; weights must be (outputs, "
+        "channels). Check both sizes.",
+    ),
+    Row(
+        lambda: tj.fullyconnect(X, V, None),
+        DimsError,
+        "fullyconnect: weights are of size 3 but X ('BC', 2x3) has 3 channels; weights must be (outputs, "
+        "channels). Check both sizes.",
+    ),
+    Row(
+        lambda: tj.fullyconnect(X, M, V),
+        DimsError,
+        "fullyconnect: bias is of size 3, but weights have 2 rows; bias must be (outputs,).",
+    ),
+    # functions/elementwise
+    Row(
+        lambda: tj.round(X, 0.5),
+        ArgumentError,
+        "round: decimals must be an integer, not 0.5.",
+    ),
+    Row(
+        lambda: tj.cast(X, "number"),
+        ArgumentError,
+        "cast: dtype must be a NumPy dtype such as np.float32, not 'number'.",
+    ),
+    # functions/encoding
+    Row(
+        lambda: tj.onehotdecode(X, 4),
+        DimsError,
+        "onehotdecode: y (2(B) x 3(C)) has size 3 along axis='C', but there are 4 classes; these must be "
+        "equal.",
+    ),
+    Row(
+        lambda: tj.onehotencode([1], "C", []),
+        ArgumentError,
+        "onehotencode: class_names must be a number of classes or a sequence of numbers or strings, not [].",
+    ),
+    Row(
+        lambda: tj.onehotencode([1], "C", [1, 1]),
+        ArgumentError,
+        "onehotencode: class_names contains 1 more than once; name each class once.",
+    ),
+    Row(
+        lambda: tj.onehotencode(["eel"], "C", ["cat", "dog"]),
+        ArgumentError,
+        "onehotencode: labels contains 'eel', which is not one of the 2 classes ['cat', 'dog']; add it to "
+        "class_names.",
+    ),
+    Row(
+        lambda: tj.onehotencode([1], "C", 2, dtype="number"),
+        ArgumentError,
+        "onehotencode: dtype must be a NumPy dtype such as np.float32, not 'number'.",
+    ),
+    Row(
+        lambda: tj.onehotencode([1], "C", ["cat"]),
+        ArgumentError,
+        "onehotencode: labels are numbers (int64), but class_names are strings; give the classes as numbers.",
+    ),
+    Row(
+        lambda: tj.onehotencode([1], "X", 2),
+        DimsError,
+        "onehotencode: axis='X' is not a label; expected a number or one of S, C, B, T, U.",
+    ),
+    Row(
+        lambda: tj.onehotencode([3], "C", 2),
+        ArgumentError,
+        "onehotencode: labels contains 3, which is not one of the 2 classes [0, 1]; add it to class_names.",
+    ),
+    Row(
+        lambda: tj.onehotencode(tj.dlarray([[0, 1]], "BC"), "C", 2),
+        DimsError,
+        "onehotencode: labels of size 1(B) x 2(C) have an axis C of size 2; it must be of size 1 to hold "
+        "the classes. Give the place of a new axis as a number.",
+    ),
+    # functions/evaluate
+    Row(
+        lambda: tj.dlfeval(3),
+        ArgumentError,
+        "dlfeval: fun must be a function, not int; pass the function and then its arguments, dlfeval(fun, "
+        "x), not dlfeval(fun(x)).",
+    ),
+    Row(
+        lambda: tj.dlgradient(X, X),
+        GradientError,
+        "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates: "
+        "dlfeval(fun, x).",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum())),
+        ArgumentError,
+        "dlgradient: there is no x to differentiate by; pass dlgradient(y, x).",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(3.0, x)),
+        GradientError,
+        "dlgradient: y is a float, expected a traced scalar dlarray.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x, x)),
+        GradientError,
+        "dlgradient: y is 2x3 dlarray float64, expected a traced scalar; reduce it first, e.g. sum(y).",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient((x > 0).sum(), x)),
+        GradientError,
+        "dlgradient: y is scalar dlarray int64, expected a floating-point scalar; comparisons, rounding "
+        "and integers have no derivative.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(tj.dlarray(1.0), x)),
+        GradientError,
+        "dlgradient: y is an untraced scalar dlarray float64, expected a traced scalar; compute it inside "
+        "the function from the arguments of dlfeval, without extractdata or NumPy's own arrays in "
+        "between.",
+    ),
+    Row(
+        lambda: two_traces(tj.dlgradient),
+        GradientError,
+        "dlgradient: y was recorded in outer, not in inner; take the gradient in the function that "
+        "computes y.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), {"w": 3.0})),
+        ArgumentError,
+        "dlgradient: x['w'] is a float, expected a traced dlarray; leave it out of the containers to "
+        "differentiate by.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), x > 0)),
+        GradientError,
+        "dlgradient: x is 2x3 dlarray bool, expected floating point; integers and bools have no gradient. "
+        "Cast it before dlfeval, or leave it out.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), x, X)),
+        GradientError,
+        "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64; it was made inside the function, "
+        "or reached it around dlfeval (a closure or a global). Pass it as an argument of dlfeval.",
+    ),
+    # functions/formats
+    Row(
+        lambda: tj.softmax(M),
+        DimsError,
+        "softmax: an array of size 2x3 has no labels, but softmax sums over the channels (C); label it "
+        'with dlarray(x, format), or pass data_format (for example "CB"), or pass axis.',
+    ),
+    Row(
+        lambda: tj.softmax(X, data_format="BC"),
+        DimsError,
+        "softmax: data_format='BC' is given for an array of size 2(B) x 3(C), which has labels of its "
+        "own; leave data_format out, or remove the labels with stripdims(x).",
+    ),
+    # functions/indexing
+    Row(
+        lambda: X[[0.5]],
+        DTypeError,
+        "getitem: an index array has dtype float64, expected integers or booleans. Round and cast it "
+        "(index.astype(np.int64)).",
+    ),
+    Row(
+        lambda: X[0, 0, 0],
+        BoundsError,
+        "getitem: the key indexes 3 axes, but x (2(B) x 3(C)) has 2; leave out indices, or add axes with "
+        "None.",
+    ),
+    Row(
+        lambda: X[np.ones(3, bool)],
+        BoundsError,
+        "getitem: a mask of 3 does not fit x (2(B) x 3(C)) from axis 0 on; it must have the sizes of the "
+        "axes that it selects from.",
+    ),
+    Row(
+        lambda: put(X, 0, tj.dlarray(V, "T")),
+        DimsError,
+        "setitem: the value is 3(T), but the assigned part of x is 3(C); labels must agree. Permute the "
+        "value, or use stripdims.",
+    ),
+    Row(
+        lambda: put(X, 0, np.ones(4)),
+        DimsError,
+        "setitem: a value of size 4 does not broadcast to the 3(C) places of x (2(B) x 3(C)) that are "
+        "assigned; aligned from the last axis, each size must be 1 or equal.",
+    ),
+    Row(
+        lambda: X[True],
+        ArgumentError,
+        "getitem: a single boolean is not an index; use where(condition, a, b), or a mask of the size of x.",
+    ),
+    Row(
+        lambda: X[[0, 1], [0, 1, 2]],
+        DimsError,
+        "getitem: index arrays of sizes 2 and 3 do not broadcast together; they name one place each for "
+        "every element of the result. Index one axis after the other, or reshape them.",
+    ),
+    Row(
+        lambda: X[[0, 5], [0, 1]],
+        BoundsError,
+        "getitem: index 5 is out of range for an axis of size 2; valid indices are -2 to 1.",
+    ),
+    Row(
+        lambda: X[2],
+        BoundsError,
+        "getitem: index 2 is out of range for axis 0 of x (2(B) x 3(C)); valid indices are -2 to 1.",
+    ),
+    Row(
+        lambda: tj.dlarray(np.ones((0, 3)))[0],
+        BoundsError,
+        "getitem: index 0 is out of range for axis 0 of x (0x3); the axis is empty.",
+    ),
+    Row(
+        lambda: put(tj.dlarray(np.zeros(2, np.int8)), 0, 300),
+        ArgumentError,
+        "setitem: the value 300 does not fit x of type int8 (-128 to 127); cast x first.",
+    ),
+    Row(
+        lambda: X[0.5:],
+        ArgumentError,
+        "getitem: slice(0.5, None, None) is not an index of an axis: slice indices must be integers or "
+        "None or have an __index__ method.",
+    ),
+    Row(
+        lambda: X["C"],
+        ArgumentError,
+        "getitem: 'C' is not an index; use integers, slices, ..., None, integer arrays or boolean masks.",
+    ),
+    Row(
+        lambda: X[..., ...],
+        BoundsError,
+        "getitem: the key has two ellipses (...); one stands for all axes left out.",
+    ),
+    # functions/labels
+    Row(
+        lambda: tj.finddim(X, "X"),
+        DimsError,
+        "finddim: label must be one of S, C, B, T, U, not 'X'.",
+    ),
+    Row(
+        lambda: tj.dims(3.0),
+        ArgumentError,
+        "dims: x must be a dlarray, not float; make one with dlarray(x).",
+    ),
+    Row(
+        lambda: tj.stripdims(X, "B"),
+        DimsError,
+        "stripdims: format 'B' has no place for every axis of 2(B) x 3(C); name each of its labels.",
+    ),
+    # functions/linear
+    Row(
+        lambda: tj.matmul(V, np.ones(4)),
+        DimsError,
+        "matmul: x of 3 has 3 elements, but y of 4 has 4 elements; these must be equal.",
+    ),
+    Row(
+        lambda: tj.tensordot(M, M, ((0, 1), (0,))),
+        DimsError,
+        "tensordot: axes=((0, 1), (0,)) pairs the axes (0, 1) of x with (0,) of y; name as many of each, "
+        "and none twice.",
+    ),
+    Row(
+        lambda: tj.einsum(M, [0, 1]),
+        ArgumentError,
+        "einsum: subscripts come first, as a string such as 'ij,jk->ik', not ndarray; write lists of axis "
+        "numbers as letters.",
+    ),
+    Row(
+        lambda: tj.einsum("ij,jk", M),
+        ArgumentError,
+        "einsum: subscripts 'ij,jk' have 2 terms for 1 operands; separate one term for each operand by "
+        "commas.",
+    ),
+    Row(
+        lambda: tj.einsum("...i,...i->i", M, M),
+        ArgumentError,
+        "einsum: '...' stands for 1 axes in the operands of '...i,...i->i', but the result has none; add "
+        "'...' to the result, or name the axes to sum over them.",
+    ),
+    Row(
+        lambda: np.trace(tj.dlarray(V)),
+        DimsError,
+        "trace: x of 3 has 1 axes, but a matrix has at least 2.",
+    ),
+    Row(
+        lambda: tj.diag(np.ones((2, 2, 2))),
+        DimsError,
+        "diag: x of 2x2x2 must be a vector or a matrix.",
+    ),
+    Row(
+        lambda: tj.matmul(1.0, M),
+        DimsError,
+        "matmul: x is a scalar, but a product of matrices needs axes; use x * y.",
+    ),
+    Row(
+        lambda: tj.tensordot(M, M, (1, 2, 3)),
+        ArgumentError,
+        "tensordot: axes must be a number or a pair (axes of x, axes of y), not (1, 2, 3).",
+    ),
+    Row(
+        lambda: tj.tensordot(M, M, 3),
+        DimsError,
+        "tensordot: axes=3, but the operands of 2x3 and 2x3 have 2 and 2 axes; give a number from 0 to "
+        "the smaller.",
+    ),
+    Row(
+        lambda: tj.dot(M, M),
+        DimsError,
+        "dot: axis 1 of x (2x3) has size 3, but axis 0 of y (2x3), over which they are multiplied and "
+        "summed, has size 2; these must be equal.",
+    ),
+    Row(
+        lambda: tj.einsum("i1->i", M),
+        ArgumentError,
+        "einsum: 'i1' in subscripts 'i1->i' is not made of letters with at most one '...'.",
+    ),
+    Row(
+        lambda: tj.einsum("i->i", M),
+        DimsError,
+        "einsum: the term 'i' names 1 axes, but operand 0 is of 2x3, with 2 axes; write one letter for "
+        "each axis, or '...' for further ones.",
+    ),
+    Row(
+        lambda: tj.einsum("ij->ii", M),
+        ArgumentError,
+        "einsum: the letter 'i' of subscripts 'ij->ii' occurs twice in the result.",
+    ),
+    Row(
+        lambda: tj.einsum("ij->k", M),
+        ArgumentError,
+        "einsum: the letter 'k' of subscripts 'ij->k' is in no operand.",
+    ),
+    Row(
+        lambda: tj.tensordot(M, M, None),
+        ArgumentError,
+        "tensordot: axes must be a number or a pair (axes of x, axes of y), not None.",
+    ),
+    Row(
+        lambda: tj.einsum("ij,ij->i", M, np.ones((2, 4))),
+        DimsError,
+        "einsum: axes of sizes 3 and 4 have the letter 'j' in operands of 2x3 and 2x4 with the letters "
+        "ij,ij; axes of one letter must be equal in size.",
+    ),
+    Row(
+        lambda: tj.einsum("...", np.ones((1,) * 53)),
+        ArgumentError,
+        "einsum: subscripts '...' and its '...' need more letters than there are.",
+    ),
+    # functions/losses
+    Row(
+        lambda: tj.l2loss(X, M, np.ones((4, 5))),
+        DimsError,
+        "l2loss: weights of 4x5 cannot be applied to y of 2(B) x 3(C); expected the sizes of y, or labels "
+        "of y (as a dlarray) and its sizes or 1.",
+    ),
+    Row(
+        lambda: tj.crossentropy(X, M, classification_mode="single"),
+        ArgumentError,
+        'crossentropy: classification_mode must be "single-label" or "multilabel", not \'single\'.',
+    ),
+    Row(
+        lambda: tj.huber(X, M, transition_point=0),
+        ArgumentError,
+        "huber: transition_point must be positive, not 0.",
+    ),
+    Row(
+        lambda: tj.mse(X, V),
+        DimsError,
+        "mse: y is of size 2(B) x 3(C), but targets are of size 3; they must have the same sizes and "
+        "labels. Sizes are not broadcast: (8, 1) against (8,) would give 64 differences.",
+    ),
+    Row(
+        lambda: tj.crossentropy(X, V),
+        DimsError,
+        "crossentropy: y is of size 2(B) x 3(C), but targets are of size 3; they must have the same sizes "
+        "and labels. For classes as numbers use onehotencode.",
+    ),
+    Row(
+        lambda: tj.l1loss(X, M, reduction="mean"),
+        ArgumentError,
+        'l1loss: reduction must be "sum" or "none", not \'mean\'.',
+    ),
+    Row(
+        lambda: tj.l1loss(X, M, normalization_factor="all"),
+        ArgumentError,
+        "l1loss: normalization_factor must be one of batch-size, all-elements, mask-included, none, not "
+        "'all'.",
+    ),
+    Row(
+        lambda: tj.crossentropy(tj.dlarray(M, "BT"), M),
+        DimsError,
+        "crossentropy: y is of 2(B) x 3(T), without classes (C); label them, or use "
+        'classification_mode="multilabel" for elements that are probabilities of their own.',
+    ),
+    Row(
+        lambda: tj.crossentropy(X, M, tj.dlarray(V, "C"), weights_format="C"),
+        DimsError,
+        "crossentropy: weights_format='C' is given for weights of size 3(C), which have labels of their "
+        "own; leave weights_format out.",
+    ),
+    Row(
+        lambda: tj.crossentropy(X, M, weights_format="C"),
+        ArgumentError,
+        "crossentropy: weights_format='C' is given without weights; pass both.",
+    ),
+    Row(
+        lambda: tj.l1loss(X, M, normalization_factor="mask-included"),
+        ArgumentError,
+        'l1loss: normalization_factor="mask-included" needs mask, which says what is included.',
+    ),
+    # functions/methods
+    Row(
+        lambda: X.reshape(6, order="F"),
+        ArgumentError,
+        "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
+    ),
+    # functions/movement
+    Row(
+        lambda: tj.moveaxis(M, 0, (0, 1)),
+        DimsError,
+        "moveaxis: source=0 and destination=(0, 1) must name the same number of axes, each once.",
+    ),
+    Row(
+        lambda: tj.expand_dims(M, (0, 0)),
+        DimsError,
+        "expand_dims: axis=(0, 0) must name places of the result from -4 to 3, each once.",
+    ),
+    Row(
+        lambda: tj.expand_dims(X, 0, label="TT"),
+        DimsError,
+        "expand_dims: label='TT' must be one label, or one for each of the 1 new axes.",
+    ),
+    Row(
+        lambda: tj.concatenate([]),
+        ArgumentError,
+        "concatenate: arrays must be a list or tuple of at least one array.",
+    ),
+    Row(
+        lambda: tj.roll(M, (1, 2, 3), (0, 1)),
+        DimsError,
+        "roll: shift=(1, 2, 3) and axis=(0, 1) have different lengths; give one shift, or one for each axis.",
+    ),
+    Row(
+        lambda: np.pad(X, 1, "linear_ramp"),
+        ArgumentError,
+        "pad: mode='linear_ramp' is not supported; use one of constant, edge, reflect, symmetric, wrap.",
+    ),
+    Row(
+        lambda: tj.pad(M, -1),
+        DimsError,
+        "pad: pad_width=-1 for x of 2x3 must be made of integers >= 0.",
+    ),
+    Row(
+        lambda: tj.repeat(M, (1, 2, 3), 0),
+        DimsError,
+        "repeat: repeats=(1, 2, 3) must be one number >= 0, or one for each of the 2 places of axis 0 of "
+        "x (2x3).",
+    ),
+    Row(
+        lambda: tj.tile(M, -1),
+        DimsError,
+        "tile: reps=-1 must be made of integers >= 0.",
+    ),
+    Row(
+        lambda: tj.reshape(M, 2.5),
+        ArgumentError,
+        "reshape: shape must be an integer or a tuple of integers, not 2.5.",
+    ),
+    Row(
+        lambda: tj.reshape(M, (4, -1)),
+        DimsError,
+        "reshape: shape=(4, -1) does not fit the 6 elements of x (2x3); one size may be -1, and the "
+        "others must divide the number of elements.",
+    ),
+    Row(
+        lambda: tj.transpose(X, "BT"),
+        DimsError,
+        "transpose: axes='BT' is not an order of the labels of x (2(B) x 3(C)); name each of its labels "
+        "once.",
+    ),
+    Row(
+        lambda: tj.stack([V, np.ones(4)]),
+        DimsError,
+        "stack: arrays of sizes 3 and 4 are given; all must have the same sizes.",
+    ),
+    Row(
+        lambda: tj.split(M, 2, 1),
+        DimsError,
+        "split: axis 1 of x (2x3) does not divide into 2 equal parts; use array_split, or give the places "
+        "to cut at.",
+    ),
+    Row(
+        lambda: tj.array_split(M, 0),
+        DimsError,
+        "array_split: the number of parts must be at least 1, not 0.",
+    ),
+    Row(
+        lambda: tj.pad(M, ((1, 2, 3),)),
+        ArgumentError,
+        "pad: pad_width must be a number, a pair (before, after) or one pair for each of the 2 axes of x, "
+        "not ((1, 2, 3),).",
+    ),
+    Row(
+        lambda: tj.squeeze(M, 0),
+        DimsError,
+        "squeeze: axis 0 of x (2x3) has size 2; only axes of size 1 can be dropped. Use a reduction or an "
+        "index instead.",
+    ),
+    Row(
+        lambda: tj.pad(np.ones((0, 2)), 1, "edge"),
+        DimsError,
+        "pad: axis 0 of x (0x2) is empty, so mode='edge' has no value to repeat; use mode=\"constant\".",
+    ),
+    # functions/numpy_api
+    Row(
+        lambda: np.add.accumulate(X),
+        ArgumentError,
+        "np.add.accumulate: not supported on dlarrays; take its value with extractdata(x) first (no "
+        "gradient goes through that).",
+    ),
+    Row(
+        lambda: np.gcd(N, N),
+        ArgumentError,
+        "np.gcd: not supported on dlarrays; take its value with extractdata(x) first (no gradient goes "
+        "through that).",
+    ),
+    Row(
+        lambda: np.logaddexp(X, X),
+        ArgumentError,
+        "np.logaddexp: not supported on dlarrays; use tj.softplus(x) for np.logaddexp(0, x), and "
+        "tj.logsumexp(np.stack([x, y]), 0) for two arrays.",
+    ),
+    Row(
+        lambda: np.median(X),
+        ArgumentError,
+        "np.median: not supported on dlarrays; take its value with extractdata(x) first (no gradient goes "
+        "through that).",
+    ),
+    Row(
+        lambda: np.add(X, X, out=M),
+        ArgumentError,
+        "np.add: out= is not supported, as dlarrays are never written; assign the result instead (y = y + "
+        "x for an ndarray y, not y += x).",
+    ),
+    Row(
+        lambda: np.add(X, X, where=M > 0),
+        ArgumentError,
+        "np.add: where= is not supported on dlarrays; use where(condition, x, y) to select, and "
+        "x.astype(dtype) to convert.",
+    ),
+    Row(
+        lambda: np.einsum("ij->i", X, casting="no"),
+        ArgumentError,
+        "np.einsum: casting= is not supported on dlarrays; arguments are subscripts, operands, optimize.",
+    ),
+    Row(
+        lambda: np.pad(X, 1, stat_length=3),
+        ArgumentError,
+        "np.pad: stat_length= is not supported on dlarrays; arguments are x, pad_width, mode, "
+        "constant_values.",
+    ),
+    Row(
+        lambda: np.sum(X, where=M > 0),
+        ArgumentError,
+        "np.sum: where= is not supported on dlarrays; arguments are x, axis, keepdims, dtype.",
+    ),
+    # functions/random
+    Row(
+        lambda: tj.randperm(3, 4),
+        DimsError,
+        "randperm: k=4 different integers cannot be chosen from n=3.",
+    ),
+    Row(
+        lambda: tj.rand(2, dtype=int),
+        DTypeError,
+        "rand: the numbers are of floating point, so the dtype must be float64 or float32, not int64; "
+        "randi draws integers.",
+    ),
+    Row(
+        lambda: tj.randi((3, 1)),
+        ArgumentError,
+        "randi: the limits 3 (included) and 1 (excluded) must have 1 to 2**53 integers between them.",
+    ),
+    Row(
+        lambda: tj.randi((0, 300), dtype=np.int8),
+        DTypeError,
+        "randi: int8 does not hold all integers from 0 to 299; choose another dtype.",
+    ),
+    Row(
+        lambda: tj.dropout(X, 1.0),
+        ArgumentError,
+        "dropout: p must be a probability, 0 <= p < 1, not 1.0.",
+    ),
+    Row(
+        lambda: tj.rand(2, generator=3),
+        ArgumentError,
+        "rand: generator must be a tj.Generator, not int.",
+    ),
+    Row(
+        lambda: tj.randi("x"),
+        ArgumentError,
+        "randi: limits must be an integer `high` or a tuple (low, high) of integers, not 'x'.",
+    ),
+    # functions/reductions
+    Row(
+        lambda: tj.argmax(np.ones((2, 0))),
+        DimsError,
+        "argmax: an array of 2x0 is empty, so it has no extremum; pass at least one element.",
+    ),
+    Row(
+        lambda: tj.norm(V, 3),
+        ArgumentError,
+        "norm: ord must be None, 1, 2, inf or 'fro', not 3.",
+    ),
+    Row(
+        lambda: tj.norm(V, "fro"),
+        DimsError,
+        "norm: ord='fro' applies to matrices, but axis=None of an array of 3 names 1 axes; give axis, or "
+        "ord=None for the root of the sum of all squares.",
+    ),
+    Row(
+        lambda: tj.norm(M, 2),
+        ArgumentError,
+        "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' for "
+        "the root of the sum of squares, or give one axis for the norms of vectors.",
+    ),
+    # functions/rng
+    Row(
+        lambda: tj.rng(-1),
+        ArgumentError,
+        'rng: a seed is an integer from 0 to 2**64 - 1, "default" (0) or "shuffle" (new each time), not -1.',
+    ),
+    Row(
+        lambda: setattr(tj.Generator(0), "state", 3),
+        ArgumentError,
+        "state: expected an RngState, as rng() and .state return, not 3.",
+    ),
+    Row(
+        lambda: tj.rng(tj.RngState(0, -1)),
+        ArgumentError,
+        "state: a position is an integer from 0 to 2**63 - 1, not -1.",
+    ),
+    # program
+    Row(
+        replay_out_of_range,
+        BoundsError,
+        "an index is out of range in a replay of take at <place>; valid indices are -n to n - 1 for an "
+        "axis of size n. Call the function with enabled = False to see which.",
+    ),
+)
