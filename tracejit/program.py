@@ -40,7 +40,7 @@ class Pointer(NamedTuple):
     dtype: np.dtype
 
 
-class Number(NamedTuple):
+class ScalarArgument(NamedTuple):
     """A constant of the function, handed to the kernel at run time so that its value is not in the text."""
 
     value: Any
@@ -53,7 +53,7 @@ class Symbol(NamedTuple):
     name: str
 
 
-Argument = int | Pointer | Number | Symbol
+Argument = int | Pointer | ScalarArgument | Symbol
 
 
 class Row(NamedTuple):

@@ -13,7 +13,7 @@ from tracejit.ir import Node, Where
 from tracejit.passes.loops.launches import KernelLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
-from tracejit.program import Argument, Kernel, Number, Pointer, Program, Row, Symbol
+from tracejit.program import Argument, Kernel, Pointer, Program, Row, ScalarArgument, Symbol
 from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
@@ -157,7 +157,7 @@ def _argument(argument: Argument) -> str:
         name = "arena" if place.kind == "arena" else f"{place.kind}[{place.number}]"
         offset = place.offset + argument.offset_bytes
         return f"memory({name!r}, {offset}, {str(argument.dtype)!r})"
-    if isinstance(argument, Number):
+    if isinstance(argument, ScalarArgument):
         value = argument.value.item()
         text = repr(value) if np.isfinite(value) else f"float({str(value)!r})"
         return f"{SUFFIXES[argument.dtype]}({text})"

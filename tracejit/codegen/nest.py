@@ -40,12 +40,12 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
-from tracejit.program import Kernel, Number
+from tracejit.program import Kernel, ScalarArgument
 
 _DIVIDED = ("f32", "f64")
 _FUSED_BYTES = 32  # CPUs with vectors of at least this size have fused multiply-adds
 
-Argument = int | Number | Access
+Argument = int | ScalarArgument | Access
 Binding = tuple[str, Argument, str]  # a name, its argument, and the template of the line that binds it
 Hoisted = dict[int, list[str]]  # lines by the number of the loop that they stand before
 
@@ -150,7 +150,7 @@ class _Numbers:
     """The numbers in the text: literals, or arguments of the kernel."""
 
     def __init__(self) -> None:
-        self.arguments: list[tuple[str, Number]] = []
+        self.arguments: list[tuple[str, ScalarArgument]] = []
         self._names: dict[tuple[bytes, np.dtype], str] = {}
 
     def text(self, value: Any, dtype: np.dtype) -> str:
@@ -163,7 +163,7 @@ class _Numbers:
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = f"c{len(self._names)}"
-            self.arguments.append((name, Number(data[()], dtype)))
+            self.arguments.append((name, ScalarArgument(data[()], dtype)))
         return name
 
     def __contains__(self, name: str) -> bool:

@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 
 
-class _Thread(threading.local):
+class _ThreadTarget(threading.local):
     written_for: int | None = None
 
 
-_thread = _Thread()
+_thread = _ThreadTarget()
 
 
 def vector_bytes() -> int:

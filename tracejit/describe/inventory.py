@@ -26,7 +26,7 @@ from tracejit.aval import dtype_name
 from tracejit.compile.key import key_of
 from tracejit.describe.program import Buffer, Description, Operation, Stages, describe
 from tracejit.ir import Where
-from tracejit.program import Argument, Kernel, Number, Pointer, Program, Symbol
+from tracejit.program import Argument, Kernel, Pointer, Program, ScalarArgument, Symbol
 from tracejit.store.kernels import root
 from tracejit.store.programs import Programs
 
@@ -150,7 +150,7 @@ def _argument(argument: Argument) -> Any:
     if isinstance(argument, Pointer):
         place = argument.place
         return [place.kind, place.number, place.offset + argument.offset_bytes, dtype_name(argument.dtype)]
-    if isinstance(argument, Number):
+    if isinstance(argument, ScalarArgument):
         return [dtype_name(argument.dtype), repr(argument.value.item())]
     if isinstance(argument, Symbol):
         return ["symbol", argument.name]

@@ -19,7 +19,7 @@ from tracejit.codegen.emit import Origins
 from tracejit.ir import Graph, Node, Value, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import Pieces, Strided
-from tracejit.passes.fusion.fuse import Call, Fused, Loop, Step
+from tracejit.passes.fusion.fuse import Fused, KernelStep, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
 from tracejit.passes.loops.launches import Launch, Section, Single
 from tracejit.passes.schedule.memory import Plan
@@ -293,7 +293,7 @@ class _Describer:
     def put_together(self, root: Value) -> Node | None:
         """Return the node that puts a root together, of pieces that several launches may write."""
         step = self.fused.home.get(root)
-        return step.node if isinstance(step, Call) and isinstance(step.node.op.emit, Pieces) else None
+        return step.node if isinstance(step, KernelStep) and isinstance(step.node.op.emit, Pieces) else None
 
     def purpose(self, each: _Launched) -> str:
         """Return what a launch that computes no operation is for."""

@@ -16,7 +16,7 @@ from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
 from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.ops import Layout
-from tracejit.program import ALIGNMENT, Argument, Kernel, Number, Place, Pointer, Program, Row, Symbol
+from tracejit.program import ALIGNMENT, Argument, Kernel, Place, Pointer, Program, Row, ScalarArgument, Symbol
 
 MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
 _MOST_AXES = 64
@@ -64,7 +64,7 @@ def _argument(argument: Argument) -> Any:
     if isinstance(argument, Pointer):
         place = argument.place
         return [place.kind, place.number, place.offset, argument.offset_bytes, str(argument.dtype)]
-    if isinstance(argument, Number):
+    if isinstance(argument, ScalarArgument):
         return ["number", str(argument.dtype), np.asarray(argument.value, argument.dtype).tobytes().hex()]
     if isinstance(argument, Symbol):
         return ["symbol", argument.name]
@@ -228,7 +228,7 @@ class _Reader:
             content = bytes.fromhex(digits)
             if len(content) != dtype.itemsize:
                 raise _wrong(f"a number of row {row} has {len(content)} bytes")
-            return Number(np.frombuffer(content, dtype)[0], dtype)
+            return ScalarArgument(np.frombuffer(content, dtype)[0], dtype)
         return self.pointer(data, row)
 
     def pointer(self, data: list[Any], row: int) -> Pointer:

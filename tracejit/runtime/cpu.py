@@ -22,7 +22,7 @@ from tracejit.compile.registry import Code, registry
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
-from tracejit.program import ALIGNMENT, Number, Pointer, Program, Symbol
+from tracejit.program import ALIGNMENT, Pointer, Program, ScalarArgument, Symbol
 from tracejit.runtime import object_layout
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 
@@ -326,7 +326,7 @@ class _ProgramTable:
                     else:
                         first = len(program.inputs) if place.kind == "output" else 0
                         patches += (len(arguments), first + place.number, word)
-                elif isinstance(argument, Number):
+                elif isinstance(argument, ScalarArgument):
                     word = _bits(argument)
                 elif isinstance(argument, Symbol):
                     word = _symbol_address(argument.name)
@@ -354,7 +354,7 @@ def _checks(
     return np.array(words, np.intp)
 
 
-def _bits(number: Number) -> int:
+def _bits(number: ScalarArgument) -> int:
     """Return a number as the integer whose low bytes hold it."""
     data = np.zeros(8, np.uint8)
     raw = np.frombuffer(np.asarray(number.value, number.dtype).tobytes(), np.uint8)

@@ -19,7 +19,7 @@ from tracejit.codegen.emit import module_source
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.loops import multiplier
 from tracejit.pipeline import build
-from tracejit.program import Number, Program
+from tracejit.program import Program, ScalarArgument
 from tracejit.runtime.python import PythonExecutable
 
 FOLDER = Path(__file__).parents[2] / "support" / "golden"
@@ -181,7 +181,7 @@ def test_sizes_and_constants_are_not_in_the_text() -> None:
     case = CASES["constants_are_arguments"]
     other = Case(lambda b, x: [b.add(b.mul(x, 0.4), 8.0)], ((30,),), case.launches)
     assert kernels(case) == kernels(other)
-    assert [a for row in program_of(case)[1].rows for a in row.arguments if isinstance(a, Number)]
+    assert [a for row in program_of(case)[1].rows for a in row.arguments if isinstance(a, ScalarArgument)]
     for name, case in CASES.items():
         if (
             "concatenate" not in name and "reshape" not in name

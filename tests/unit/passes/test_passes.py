@@ -25,7 +25,7 @@ from tracejit.passes.loops import pieces
 from tracejit.passes.loops.launches import Section
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
-from tracejit.passes.schedule.memory import Arena, Plan, place
+from tracejit.passes.schedule.memory import ArenaAllocator, Plan, place
 from tracejit.passes.schedule.sections import schedule
 from tracejit.pipeline import build
 from tracejit.program import ALIGNMENT, Program
@@ -793,7 +793,7 @@ def test_what_waits_for_its_readers_runs_before_those_that_read_slices_of_it() -
 @fuzz
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 500)), max_size=60))
 def test_arena_hands_out_disjoint_ranges(requests: list[tuple[bool, int]]) -> None:
-    arena = Arena()
+    arena = ArenaAllocator()
     live: list[tuple[int, int]] = []
     for give, number in requests:
         if give and live:

@@ -3,7 +3,7 @@
 
 A Loop is a nest over a domain of axes. Its nodes are elementwise ops and reductions; moves that only
 permute, add, drop or broadcast axes cost nothing, because each value knows to which domain axis each of
-its own axes belongs (its axis map, -1 for an axis of size 1). A Call is any other node.
+its own axes belongs (its axis map, -1 for an axis of size 1). A KernelStep is any other node.
 
 Note [row split]
 A domain (B, C) with split 1 runs C inside B. A value is at *full* level (it varies over all axes), or at
@@ -47,7 +47,7 @@ class Loop:
         self.whole: Loop | None = None  # of a piece: the loop that was cut
 
 
-class Call:
+class KernelStep:
     """A node that is a kernel of its own."""
 
     __slots__ = ("depth", "node")
@@ -57,7 +57,7 @@ class Call:
         self.depth = depth
 
 
-Step = Loop | Call
+Step = Loop | KernelStep
 
 
 class _Views(dict[Value, tuple[Value, Layout]]):
@@ -133,7 +133,7 @@ class _Fuser:
         self.graph = graph
         self.fused = Fused(layouts)
         self.loops: dict[Loop, None] = {}  # an ordered set
-        self.calls: list[Call] = []
+        self.calls: list[KernelStep] = []
         self.depth: dict[Value, int] = {}  # of the step that makes a value; absent: 0
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.uses.update(graph.outputs)
@@ -173,7 +173,7 @@ class _Fuser:
     def call(self, node: Node) -> None:
         sources, depths = self.fused.sources, self.depth
         depth = 1 + max([depths.get(sources[v][0], 0) for v in node.inputs], default=0)
-        step = Call(node, depth)
+        step = KernelStep(node, depth)
         self.calls.append(step)
         for value in node.outputs:
             self.fused.home[value] = step

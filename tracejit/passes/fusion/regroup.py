@@ -240,11 +240,11 @@ def _recompute(graph: Graph, fused: Fused) -> None:
 
 def _recipe(value: Value, loop: Loop, fused: Fused, kept: set[Value]) -> list[Node] | None:
     """Return the nodes that compute `value` from what is in memory, or None if that is not cheap."""
-    recipe = _Recipe(loop, fused, kept)
+    recipe = _Recomputation(loop, fused, kept)
     return list(recipe.nodes) if recipe.add(value) and recipe.nodes else None
 
 
-class _Recipe:
+class _Recomputation:
     """Nodes of a loop that compute something from what is in memory."""
 
     def __init__(self, loop: Loop, fused: Fused, kept: set[Value]) -> None:

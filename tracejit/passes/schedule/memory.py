@@ -69,7 +69,7 @@ def _place_arena(touched: Sequence[list[Value]], places: dict[Value, Place]) -> 
     dying: list[list[Value]] = [[] for _ in touched]
     for root, number in last_use.items():
         dying[number].append(root)
-    arena = Arena()
+    arena = ArenaAllocator()
     for roots, last in zip(touched, dying, strict=True):
         for root in roots:
             if root not in places:
@@ -79,7 +79,7 @@ def _place_arena(touched: Sequence[list[Value]], places: dict[Value, Place]) -> 
     return arena.size_bytes
 
 
-class Arena:
+class ArenaAllocator:
     """Hands out byte ranges, best fit first, and joins ranges that are given back."""
 
     def __init__(self) -> None:
