@@ -10,7 +10,7 @@ import pytest
 from interpreted import interpreted
 
 from tracejit import config
-from tracejit.compile.registry import Compiled
+from tracejit.compile.registry import KernelRegistry
 from tracejit.traces import replay
 
 NOT_NEEDED = ("numba", "llvmlite")
@@ -32,7 +32,7 @@ def python_backend() -> Iterator[None]:
         patch.setattr(config.settings, "backend", "python")
         patch.setattr(config.settings, "verify", True)
         patch.setattr(replay, "executable", interpreted)
-        patch.setattr(Compiled, "prepare", refuse("compiles", "compiled"))
+        patch.setattr(KernelRegistry, "prepare", refuse("compiles", "compiled"))
         patch.setattr(subprocess, "Popen", refuse("starts a process", "process"))
         patch.setattr(os, "fork", refuse("forks", "process"))
         yield
