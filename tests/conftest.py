@@ -5,6 +5,7 @@ import gc
 import math
 from collections.abc import Iterator
 
+import effort
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -16,9 +17,6 @@ from tracejit.passes.loops import bands, products
 from tracejit.record.recorder import Recorder
 from tracejit.traces import replay
 
-settings.register_profile("fast", derandomize=True, max_examples=50, deadline=None)
-settings.load_profile("fast")
-
 collect_ignore = ["support"]
 
 
@@ -26,6 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the files of tests/support/golden anew"
     )
+    parser.addoption("--long", action="store_true", help="try every width, size and seed, not only the edges")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    effort.LONG = config.getoption("--long")
+    settings.register_profile(
+        "derandomized", derandomize=True, max_examples=effort.sweep(15, 200), deadline=None
+    )
+    settings.load_profile("derandomized")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,8 +17,10 @@ import types
 import warnings
 import weakref
 
+import either_backend
 import numpy as np
 import pytest
+from effort import sweep
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -31,7 +33,6 @@ from tracejit import (
     OutputsDifferWarning,
     TraceError,
     clear_cache,
-    config,
     dlarray,
     dlfeval,
     dlgradient,
@@ -39,18 +40,11 @@ from tracejit import (
 )
 from tracejit.record import recorder
 from tracejit.runtime import python
-from tracejit.traces import replay
 
 
 def dlaccelerate(function=None, **options):
     """Accelerate as MATLAB does: traces are replayed at once, without audits (test_soundness.py has the rest)."""
     return tj.dlaccelerate(function, **{"confirm": 0, "audit": False, **options})
-
-
-compiled = replay.executable
-
-
-pytestmark = pytest.mark.usefixtures("python_backend")
 
 
 def hidden(value):
@@ -876,7 +870,9 @@ def assert_equal(result, expected, dtype):
 
 
 class TestRandomPrograms:
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(
+        max_examples=sweep(6, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    )
     @given(programs(), st.sampled_from([np.float64, np.float64, np.float32]), st.data())
     def test_replays_equal_the_function(self, program, dtype, data):
         accelerated = dlaccelerate(program)
@@ -895,7 +891,9 @@ class TestRandomPrograms:
                 for i, out in enumerate(outs):
                     assert not any(np.shares_memory(out, other) for other in (params["w"], x, *outs[:i]))
 
-    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @settings(
+        max_examples=sweep(5, 20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    )
     @given(programs(), st.data())
     def test_gradients_through_a_call(self, program, data):
         """The call is one op of the evaluation around it; its first and second derivatives are the function's."""
@@ -1196,20 +1194,8 @@ Pair = collections.namedtuple("Pair", "a b")
 
 
 class TestContainers:
-    @pytest.mark.parametrize("compiled", [False, True])
-    def test_a_function_that_runs_over_a_dict_sees_its_order(self, compiled, monkeypatch):
-        if compiled:
-            monkeypatch.setattr(config.settings, "backend", "cpu")
-        fun = dlaccelerate(lambda d: [x - 2.0 for x in d.values()] + [next(iter(d.values())) * 3.0])
-        a, b = vector(1.0), vector(2.0)
-        for _ in range(3):
-            assert [r.tolist() for r in fun({"a": a, "b": b})] == [[-1.0], [0.0], [3.0]]
-            assert [r.tolist() for r in fun({"b": b, "a": a})] == [[0.0], [-1.0], [6.0]]
-        assert fun.stats.traces == 2 and fun.stats.hits == 4
-        fun.clear_cache()
-        fun({"a": a, "b": b})
-        fun({"b": b, "a": a})
-        assert "the keys of a dict have another order" in fun.explain()
+    def test_a_function_that_runs_over_a_dict_sees_its_order(self):
+        either_backend.check_order_of_dicts()
 
     @pytest.mark.parametrize(
         "make",
@@ -1266,21 +1252,7 @@ class TestContainers:
         assert accelerated.stats.traces < len(values)
 
     def test_other_arguments_than_a_call_path_expects(self):
-        accelerated = dlaccelerate(lambda d, s=None: tree.map(lambda leaf: leaf * 2, [d, s]))
-        x = vector(1)
-        calls = [
-            ({"a": x},), ({"b": x},), ({"a": x, "b": x},), (collections.OrderedDict(a=x),), ([x],), ((x,),), (x,),
-            ({"a": np.ones(1)},), ({"a": np.ones(1, np.float32)},), ({"a": np.ones(2)},), ({"a": dlarray([1.0], "C")},),
-            ({"a": np.array(1)},), ({"a": 1.0},), ({"a": None},), (State(x),), (State(x, "other"),), (State(1.0),),
-            (Pair(x, x),), (Pair(x, 1),), ({"a": np.ones(4)[::2]},), ({"a": np.ones((1, 1))},), ({"a": [x]},), (x, x),
-            ([x, x],), (x, 1),
-        ]  # fmt: skip
-        for _ in range(3):
-            for call in calls:
-                for _ in range(3):
-                    expected = dlfeval(accelerated.function, *call)
-                    assert repr(accelerated(*call)) == repr(expected)
-        assert accelerated.stats.traces == len(calls) - 1  # an ndarray is like a dlarray
+        either_backend.check_other_arguments()
 
     def test_containers_are_new_each_time(self):
         accelerated = dlaccelerate(lambda x, p: {"list": [x], "p": p})
@@ -1353,114 +1325,9 @@ def run_in_threads(fun):
     in_threads(work, 8)
 
 
-class TestCompiled:
-    """On the CPU backend: the executor checks what the call path hands over. Few kernels, as each is compiled."""
-
-    @pytest.fixture(autouse=True)
-    def cpu_backend(self, python_backend, monkeypatch):
-        monkeypatch.setattr(config.settings, "backend", "cpu")
-        monkeypatch.setattr(replay, "executable", compiled)
-
-    def test_any_arguments(self):
-        TestContainers().test_other_arguments_than_a_call_path_expects()
-
-    def test_layouts(self):
-        fun = dlaccelerate(lambda x: x * 2)
-        base = np.arange(24.0)
-        raw = np.zeros(3 * 8 + 1, np.uint8)
-        unaligned = raw[1:].view(np.float64)
-        unaligned[...] = base[:3]
-        tagged = np.dtype("f8", metadata={"a": 1})
-        arrays = [
-            base[:3], base[::2][:3], base[::-1][:3], np.broadcast_to(base[1], (3,)), unaligned,
-            base[:3].astype(">f8"), base[:0], base[:0:2], np.asarray(base[:3], dtype=tagged),
-        ]  # fmt: skip
-        for _ in range(3):
-            for array in arrays:
-                before = array.copy()
-                for _ in range(3):
-                    assert fun(array).tolist() == (array * 2).tolist()
-                np.testing.assert_array_equal(array, before)
-        assert fun.stats.traces == 5
-
-    def test_outputs_are_fresh(self):
-        fun = dlaccelerate(lambda x: {"y": x * 2, "x": x, "again": x})
-        x = np.ones(2)
-        seen = [x]
-        for _ in range(4):
-            out = fun(x)
-            assert out["y"].tolist() == [2.0, 2.0] and out["x"].tolist() == out["again"].tolist() == [
-                1.0,
-                1.0,
-            ]
-            for array in out.values():
-                assert not any(np.shares_memory(array._data, other) for other in seen)
-                seen.append(array._data)
-                array._data[...] = 7
-
-    def test_escaped_arrays(self):
-        kept = []
-        fun = dlaccelerate(lambda x: kept.append(x) or x * 2)
-        fun(vector(1))
-        for _ in range(3):
-            fun(vector(1))
-            with pytest.raises(TraceError, match="is used after that evaluation ended"):
-                fun(kept[0])
-
-    def test_evicted_and_cleared_traces_are_gone(self):
-        factor = 2.0
-        fun = dlaccelerate(lambda x: x * factor, cache_size=1)
-        for _ in range(3):
-            assert fun(vector(1)).item() == 2.0
-        factor = 3.0
-        fun.clear_cache()
-        for _ in range(3):
-            assert fun(vector(1)).item() == 3.0
-        factor = 4.0
-        fun(vector(1, 2))
-        assert fun(vector(1)).item() == 4.0
-
-    def test_settings_count_at_once(self):
-        factor = hidden(2.0)
-        fun = dlaccelerate(lambda x: x * factor.get())
-        for _ in range(3):
-            fun(vector(1))
-        factor.set(3.0)
-        fun.check_mode = "tolerance"
-        with pytest.warns(OutputsDifferWarning):
-            assert fun(vector(1)).item() == 2.0
-        fun.enabled = False
-        assert fun(vector(1)).item() == 3.0
-        fun.enabled, fun.check_mode = True, "none"
-        assert fun(vector(1)).item() == 2.0 and fun.stats.calls == 5
-
-    def test_inside_dlfeval(self):
-        fun = dlaccelerate(lambda x: x * 2)
-        for _ in range(3):
-            fun(vector(1))
-            y, grad = dlfeval(lambda x: (fun(x), dlgradient(fun(x).sum(), x)), vector(1))
-            assert y.tolist() == grad.tolist() == [2.0]
-
-    @pytest.mark.filterwarnings("ignore:.* is recorded in most calls")
-    def test_many_threads(self):
-        fun = dlaccelerate(lambda x, k: (x * k, dlgradient((x**2).sum() * k, x)), cache_size=3)
-        run_in_threads(fun)
-        assert fun.stats.calls == 8 * 12
-
-
 class TestIndices:
-    @pytest.mark.parametrize("backend", ["python", "cpu"])
-    def test_a_place_out_of_range_is_an_error_in_a_replay_too(self, backend, monkeypatch):
-        monkeypatch.setattr(config.settings, "backend", backend)
-        taken = dlaccelerate(lambda a, i: (a[i] * 2, dlgradient((a[i] ** 2).sum(), a)))
-        a = vector(1.0, 2.0, 3.0)
-        for _ in range(3):
-            values, slope = taken(a, np.array([0, 1, 1]))
-            assert values.tolist() == [2.0, 4.0, 4.0] and slope.tolist() == [2.0, 8.0, 0.0]
-        for places in ([3, 0, 0], [0, -4, 0], [0, 0, 50_000_000]):
-            with pytest.raises(tj.BoundsError, match="an index is out of range in a replay of take at"):
-                taken(a, np.array(places))
-        assert taken(a, np.array([2, -3, 0]))[0].tolist() == [6.0, 2.0, 2.0]
+    def test_a_place_out_of_range_is_an_error_in_a_replay_too(self):
+        either_backend.check_places_out_of_range()
 
     def test_a_write_out_of_range_is_an_error_too(self):
         def written(a, i, v):

@@ -19,7 +19,6 @@ from tracejit import (
     NotAcceleratedWarning,
     OutputsDifferWarning,
     TraceError,
-    config,
     dlaccelerate,
     dlarray,
     dlfeval,
@@ -27,18 +26,6 @@ from tracejit import (
     tree,
 )
 from tracejit.record import guards
-from tracejit.traces import replay
-
-compiled = replay.executable
-
-
-pytestmark = pytest.mark.usefixtures("python_backend")
-
-
-@pytest.fixture
-def cpu_backend(python_backend, monkeypatch):
-    monkeypatch.setattr(config.settings, "backend", "cpu")
-    monkeypatch.setattr(replay, "executable", compiled)
 
 
 def vector(*numbers):
@@ -174,14 +161,6 @@ class TestDecisions:
         accelerated = follow(fun, calls, audit=False)
         assert accelerated.stats.programs == 4 and accelerated.stats.traces == 8
 
-    @pytest.mark.usefixtures("cpu_backend")
-    def test_compiled(self):
-        def fun(x):
-            y = x * 2 if x.sum() > 0 else x * 3
-            return y * float(x[0]), dlgradient((y * y).sum(), x)
-
-        follow(fun, VECTORS * 3)
-
     def test_an_index_out_of_range_in_a_variant_that_does_not_apply(self):
         fun = lambda a, i: a[i] * 2 if (i < 2).all() else -a
         follow(
@@ -242,16 +221,6 @@ class TestSizes:
         accelerated = follow(fun, calls)
         assert accelerated.stats.uncompiled == 0 and accelerated.stats.programs >= 2
 
-    @pytest.mark.usefixtures("cpu_backend")
-    def test_compiled(self):
-        def fun(x):
-            y = x[x > 0]
-            return y, dlgradient((y**2).sum(), x)
-
-        follow(
-            fun, [np.array(n, float) for n in ([1, 2, -1], [-1, 1, 5], [1, -1, 1], [1, 1, 1], [0, 0, 3])] * 2
-        )
-
     def test_the_number_of_places_counts_and_not_where_they_are(self):
         calls = [np.roll(np.array([1.0, 2.0, -1.0, -2.0]), n) for n in range(4)]
         assert follow(lambda x: x[x > 0], calls).stats.traces == 2
@@ -302,17 +271,6 @@ class TestLimits:
         for number in (*range(15), *range(15)):
             assert accelerated(vector(number)).item() == number**2
         assert accelerated.stats.traces == 30
-
-    def test_a_decision_on_the_edge_of_rounding(self, monkeypatch):
-        # As if the compiled sum differed from NumPy's.
-        monkeypatch.setattr(replay.Replay, "__call__", lambda *_: (_ for _ in ()).throw(guards.GuardFailed))
-        accelerated = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else x)
-        caught = [w for _ in range(13) for w in warned(accelerated, vector(1, 2))[1]]
-        (warning,) = caught
-        assert "bool() keeps giving different results in the compiled and the uncompiled function" in str(
-            warning.message
-        )
-        assert accelerated.stats.uncompiled == 1
 
 
 class TestConfirmation:

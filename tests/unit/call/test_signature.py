@@ -18,8 +18,6 @@ import tracejit as tj
 from tracejit import ArgumentError, DTypeError, TraceJitError, dlaccelerate, dlarray
 from tracejit.call.signature import ArrayPart, key_call, layouts
 
-pytestmark = pytest.mark.usefixtures("python_backend")
-
 
 def key(*args, **kwargs):
     return key_call("fun", (args, kwargs), lambda number, treedef: f"argument {number}").key

@@ -46,27 +46,27 @@ def level(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> N
 
 @pytest.mark.parametrize(("name", "error"), [("int", "ValueError"), ("Silent", "RuntimeError")])
 class TestWithoutRepr:
-    def test_an_argument(self, name: str, error: str, tmp_path: Any, python_backend: Any) -> None:
+    def test_an_argument(self, name: str, error: str, tmp_path: Any) -> None:
         made = called(lambda x, other: [x * 2], X, HERE[name])
         assert f"other: <{name} without repr: {error}>" in str(made.explain())
         made.view(tmp_path / "page.html")
 
-    def test_another_value(self, name: str, error: str, python_backend: Any) -> None:
+    def test_another_value(self, name: str, error: str) -> None:
         made = called(lambda x, other: [x * 2], X, HERE[name])
         made(X, "text")
         assert f"other was <{name} without repr: {error}>, is 'text'" in str(made.explain())
 
-    def test_a_value_that_is_read(self, name: str, error: str, python_backend: Any) -> None:
+    def test_a_value_that_is_read(self, name: str, error: str) -> None:
         value = HERE[name]
         called(lambda x: [x * 2] if value else None, X)
 
-    def test_a_key(self, name: str, error: str, python_backend: Any) -> None:
+    def test_a_key(self, name: str, error: str) -> None:
         made = called(lambda d: [d[HERE[name]] * 2], {HERE[name]: X})
         assert f"d[<{name} without repr: {error}>]: 3 float64" in str(made.explain())
         made({HERE[name]: X, "a": X})
         assert f"has the keys [<{name} without repr: {error}>] in" in str(made.explain())
 
-    def test_a_key_of_what_is_read(self, name: str, error: str, python_backend: Any) -> None:
+    def test_a_key_of_what_is_read(self, name: str, error: str) -> None:
         table = {HERE[name]: 2.0}
         called(lambda x: [x * table[HERE[name]]], X)
 
@@ -103,7 +103,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("name", ODD, ids=ascii)
-def test_a_function_of_any_name(name: str, python_backend: Any) -> None:
+def test_a_function_of_any_name(name: str) -> None:
     def double(x: Any) -> Any:
         return [x * 2]
 
@@ -114,7 +114,7 @@ def test_a_function_of_any_name(name: str, python_backend: Any) -> None:
 @pytest.mark.parametrize(
     "file", ["a\n1 / 0\n.py", "\r1 / 0.py", "caf\udce9.py", '"""\n1 / 0\n"""', "back\\"], ids=ascii
 )
-def test_a_file_of_any_name(file: str, python_backend: Any) -> None:
+def test_a_file_of_any_name(file: str) -> None:
     names: dict[str, Any] = {}
     exec(compile("def double(x):\n    return [x * 2]\n", file, "exec"), names)
     compile(called(names["double"], X).source(), "source", "exec")

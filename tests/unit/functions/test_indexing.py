@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tracejit.kernels.loops import gather
@@ -154,7 +155,7 @@ def trace_arrays(key):
 
 
 @given(case=keys(), data=st.data())
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=sweep(50, 300), deadline=None)
 def test_any_key_does_what_numpy_does(case, data):
     shape, key = case
     x = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)

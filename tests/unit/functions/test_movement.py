@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ def test_axes_say_where_each_axis_went(op, sample):
 
 
 @given(shape=EXTENTS, data=st.data())
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=sweep(30, 200), deadline=None)
 def test_reshape_is_a_view_exactly_where_numpy_makes_one(shape, data):
     base = np.arange(np.prod(shape, dtype=int)).reshape(shape)
     view = base.transpose(data.draw(st.permutations(range(len(shape)))))
@@ -157,7 +158,7 @@ def test_axes_of_reshape(shape, to, axes):
     stop=st.integers(-9, 9),
     step=st.sampled_from([-3, -1, 1, 2]),
 )
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=sweep(30, 200), deadline=None)
 def test_slices_of_either_direction(extent, start, stop, step):
     x = np.arange(extent)
     key = slice(start, stop, step)

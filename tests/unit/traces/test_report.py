@@ -13,8 +13,6 @@ import tracejit as tj
 from tracejit import ArgumentError, NotAcceleratedWarning, RetraceError, RetraceWarning, dlaccelerate
 from tracejit.accelerate import policy
 
-pytestmark = pytest.mark.usefixtures("python_backend")
-
 
 def branching(x):
     y = x * 2 if x.sum() > 0 else -x

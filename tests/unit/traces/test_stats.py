@@ -13,8 +13,6 @@ import pytest
 import tracejit as tj
 from tracejit.traces.stats import REASONS
 
-pytestmark = pytest.mark.usefixtures("python_backend")
-
 
 def branching(x):
     return (x * 2 if x.sum() > 0 else -x).sum()

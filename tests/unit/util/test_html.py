@@ -161,7 +161,7 @@ class TestFunctions:
         assert found.rows[1][-1].startswith("runs uncompiled: ")
         assert found.tags == {"div", "b", "span", "table", "thead", "tbody", "tr", "th", "td"}
 
-    def test_many_signatures(self, python_backend: None) -> None:
+    def test_many_signatures(self) -> None:
         accelerated = dlaccelerate(tanh)
         for size in range(1, 31):
             accelerated(np.ones(size))

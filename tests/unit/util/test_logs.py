@@ -4,19 +4,13 @@
 import functools
 import itertools
 import logging
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tracejit as tj
 from tracejit import config
-from tracejit.compile.registry import KernelRegistry, registry
-from tracejit.errors import CodegenError
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import SUFFIX, KernelStore, store
 from tracejit.traces.stats import defined_at
@@ -48,7 +42,7 @@ def lines(caplog):
 
 
 class TestCalls:
-    def test_the_life_of_a_trace(self, lines, python_backend):
+    def test_the_life_of_a_trace(self, lines):
         fun = tj.dlaccelerate(steps, cache_size=1)
         for _ in range(5):
             fun(np.ones(3), 2)
@@ -79,7 +73,7 @@ class TestCalls:
              "compared with the trace that is nearest, x was 3 float64, is 4 float64. 2 operations in T."),
         ]  # fmt: skip
 
-    def test_a_refusal(self, lines, python_backend):
+    def test_a_refusal(self, lines):
         counter = itertools.count()
 
         @tj.dlaccelerate
@@ -101,7 +95,7 @@ class TestCalls:
         assert found[1][2] == label + str(caught[0].message).removeprefix(name)
         assert found[2][2] == found[0][2].removesuffix(" 1 operation in T.")
 
-    def test_a_trace_that_was_wrong(self, lines, python_backend):
+    def test_a_trace_that_was_wrong(self, lines):
         factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
         fun = tj.dlaccelerate(lambda x: x * next(factors))
         with pytest.warns(tj.ChangedTraceWarning):
@@ -114,7 +108,7 @@ class TestCalls:
         )
         assert "a trace that was replayed is out of date" in found[1][2]
 
-    def test_errors_and_policies(self, lines, python_backend):
+    def test_errors_and_policies(self, lines):
         fun = tj.dlaccelerate(lambda x: x.reshape(7))
         with pytest.raises(tj.DimsError):
             fun(np.ones(3))
@@ -128,7 +122,7 @@ class TestCalls:
         ((level, event, text),) = lines()
         assert "miss. A new trace would be recorded for x: 3 float64, because there was none yet." in text
 
-    def test_numbers_that_are_needed(self, lines, python_backend):
+    def test_numbers_that_are_needed(self, lines):
         fun = tj.dlaccelerate(lambda x, n: x * range(n)[-1])
         for n in (1, 2, 3):
             fun(np.ones(1), n)
@@ -138,7 +132,7 @@ class TestCalls:
             "again. T."
         )
 
-    def test_what_changes_what_it_reads(self, lines, python_backend):
+    def test_what_changes_what_it_reads(self, lines):
         held = {"n": 0}
 
         def fun(x):
@@ -151,7 +145,7 @@ class TestCalls:
             "kept. 1 operation in T."
         )
 
-    def test_differing_outputs(self, lines, python_backend):
+    def test_differing_outputs(self, lines):
         factors = itertools.chain([1.0] * 2, itertools.repeat(2.0))
         fun = tj.dlaccelerate(lambda x: x * next(factors), check_mode="tolerance")
         with pytest.warns(tj.OutputsDifferWarning) as caught:
@@ -160,7 +154,7 @@ class TestCalls:
         level, event, text = lines()[-1]
         assert (level, event) == ("WARNING", "warning") and text.endswith(f"): {caught[0].message}")
 
-    def test_a_call_within_an_evaluation(self, lines, python_backend):
+    def test_a_call_within_an_evaluation(self, lines):
         fun = tj.dlaccelerate(steps)
         for _ in range(3):
             tj.dlfeval(lambda x: tj.dlgradient(fun(x, 2).sum(), x), tj.dlarray(np.ones(3)))
@@ -170,7 +164,7 @@ class TestCalls:
 
 
 class TestHits:
-    def test_a_replay_asks_nobody_whether_to_log(self, monkeypatch, python_backend):
+    def test_a_replay_asks_nobody_whether_to_log(self, monkeypatch):
         fun = tj.dlaccelerate(steps)
         for _ in range(4):
             fun(np.ones(3), 2)
@@ -180,7 +174,7 @@ class TestHits:
             fun(np.ones(3), 2)
         assert fun.stats.hits == 5
 
-    def test_hits_are_logged_from_the_next_audit_on(self, caplog, lines, python_backend):
+    def test_hits_are_logged_from_the_next_audit_on(self, caplog, lines):
         caplog.set_level(logging.INFO, "tracejit")
         fun = tj.dlaccelerate(steps)
         for _ in range(5):
@@ -194,7 +188,7 @@ class TestHits:
             fun(np.ones(3), 2)
         assert [line[:2] for line in lines()] == [("INFO", "miss"), ("DEBUG", "hit"), ("DEBUG", "hit")]
 
-    def test_the_root_logger_does_not_ask_for_each_call(self, caplog, python_backend):
+    def test_the_root_logger_does_not_ask_for_each_call(self, caplog):
         caplog.set_level(logging.DEBUG)
         fun = tj.dlaccelerate(steps)
         for _ in range(5):
@@ -202,70 +196,12 @@ class TestHits:
         assert fun._cache.paths
         assert [record.event for record in caplog.records] == ["miss", "miss", "build", "hit"]
 
-    def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch, python_backend):
+    def test_nothing_is_put_in_words_that_nobody_reads(self, monkeypatch):
         monkeypatch.setattr(logs, "write", None)
         fun = tj.dlaccelerate(steps, cache_size=1)
         for n in (3, 3, 3, 4, 4, 4):
             fun(np.ones(n), 2)
         assert fun.stats.hits == 2 and fun.stats.evicted == 1
-
-
-class TestKernels:
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
-
-    def lines_of(self, monkeypatch, lines):
-        """Return the lines about kernels, in a process that has none."""
-        registry.function("run")
-        lines()
-        monkeypatch.setattr(registry, "_kernels", {})
-        fun = tj.dlaccelerate(steps, confirm=0)
-        for _ in range(3):
-            fun(np.ones(3), 2)
-        found = [line for line in lines() if line[1] in ("kernels", "compile", "load")]
-        return found, fun.source().partition("def ")[2].partition("(")[0], fun.stats
-
-    def test_compiled_and_loaded(self, monkeypatch, lines):
-        found, name, stats = self.lines_of(monkeypatch, lines)
-        what = f"steps ({HERE}): 1 kernel of the program for x: 3 float64, p: 2"
-        assert found == [
-            ("DEBUG", "compile", f"kernel {name}: compiled in T."),
-            ("INFO", "kernels", f"{what}: 1 compiled in T."),
-        ]
-        assert (stats.kernels, stats.compiled, stats.loaded) == (1, 1, 0) and stats.compile_ns > 0
-        found, name, stats = self.lines_of(monkeypatch, lines)
-        assert found == [
-            ("DEBUG", "load", f"kernel {name}: loaded from disk in T."),
-            ("INFO", "kernels", f"{what}: 1 loaded from disk in T."),
-        ]
-        assert (stats.kernels, stats.compiled, stats.loaded) == (1, 0, 1) and stats.load_ns > 0
-        assert stats.compile_ns == 0
-
-    def test_at_hand(self, lines):
-        tj.dlaccelerate(steps, confirm=0)(np.ones(3), 2)
-        first, second = tj.dlaccelerate(steps, confirm=0), tj.dlaccelerate(steps, confirm=0)
-        for fun in (first, second):
-            for _ in range(2):
-                fun(np.ones(3), 2)
-        assert [text for _, event, text in lines() if event == "kernels"][-1].endswith("p: 2: 1 at hand.")
-        assert (second.stats.kernels, second.stats.compiled, second.stats.loaded) == (1, 0, 0)
-
-    def test_code_that_cannot_be_loaded(self, monkeypatch, lines):
-        table = KernelRegistry()
-        table.function("run")
-        lines()
-
-        def fail(*_):
-            monkeypatch.undo()
-            raise CodegenError("object code of run cannot be loaded: there is no memset")
-
-        monkeypatch.setattr("tracejit.compile.registry.load", fail)
-        KernelRegistry().function("run")
-        assert lines()[0] == (
-            "DEBUG", "load",
-            "function run: is compiled again, because object code of run cannot be loaded: there is no memset.",
-        )  # fmt: skip
 
 
 class TestCacheOnDisk:
@@ -335,70 +271,6 @@ class TestPlaces:
         assert defined_at(Callable()) == (__file__, Callable.__call__.__code__.co_firstlineno)
         assert defined_at(np.tanh) is None and defined_at(len) is None
 
-    def test_a_function_without_a_place(self, lines, python_backend):
+    def test_a_function_without_a_place(self, lines):
         tj.dlaccelerate(np.tanh)(tj.dlarray([1.0]))
         assert lines()[0][2].startswith("tanh: miss. A new trace was recorded for x: 1 float64")
-
-
-PROGRAM = """
-import numpy as np
-import tracejit as tj
-step = tj.dlaccelerate(lambda x: x * 2)
-for _ in range(4):
-    step(np.ones(1))
-"""
-
-
-def run(level: str | None, tmp_path: Path, code: str = PROGRAM) -> subprocess.CompletedProcess[str]:
-    path = tmp_path / "program.py"
-    path.write_text(code)
-    environment = {**os.environ, "TRACEJIT_BACKEND": "python"}
-    environment.pop("TRACEJIT_LOG", None)
-    if level is not None:
-        environment["TRACEJIT_LOG"] = level
-    return subprocess.run(
-        [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=False
-    )
-
-
-class TestEnvironment:
-    def test_info(self, tmp_path):
-        done = run("info", tmp_path)
-        assert (done.returncode, done.stdout) == (0, "")
-        told = re.sub(r"\d+\.\d ms", "T", done.stderr)
-        label = f"INFO tracejit: <lambda> ({tmp_path}/program.py:4)"
-        assert re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", "", told, flags=re.MULTILINE).splitlines() == [
-            f"{label}: miss. A new trace was recorded for x: 1 float64, because there was none yet. 1 operation in T.",
-            f"{label}: miss. The call was recorded too, and confirmed the trace for x: 1 float64. 1 operation in T.",
-            f"{label}: built the program for x: 1 float64 in T: 1 launch of 1 kernel, an arena of 0 bytes.",
-            f"{label}: hit. The call was replayed from the trace for x: 1 float64.",
-        ]  # fmt: skip
-
-    def test_debug_and_warning(self, tmp_path):
-        assert len(run("debug", tmp_path).stderr.splitlines()) == 5
-        assert run("warning", tmp_path).stderr == ""
-
-    @pytest.mark.parametrize("level", [None, "off"])
-    def test_off(self, level, tmp_path):
-        assert run(level, tmp_path).stderr == ""
-
-    def test_configured_by_the_program(self, tmp_path):
-        code = f"import logging\nlogging.basicConfig(level='INFO', format='%(event)s')\n{PROGRAM}"
-        assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
-
-    def test_a_program_that_wants_all_of_its_own_lines_is_not_slowed_down(self, tmp_path):
-        code = f"import logging\nlogging.basicConfig(level='DEBUG', format='%(event)s')\n{PROGRAM}"
-        assert run(None, tmp_path, code).stderr == "miss\nmiss\nbuild\nhit\n"
-
-    def test_unknown(self, tmp_path):
-        done = run("loud", tmp_path)
-        assert done.returncode == 1
-        assert done.stderr.endswith(
-            "ArgumentError: TRACEJIT_LOG='loud' is not valid; use one of 'off', 'warning', 'info', 'debug'.\n"
-        )
-
-    def test_a_warning_without_configuration_is_not_logged_to_standard_error(self, tmp_path):
-        code = "import warnings\nwarnings.simplefilter('ignore')\n" + PROGRAM.replace(
-            "x * 2", "x * np.random.rand()"
-        )
-        assert run(None, tmp_path, code).stderr == ""

@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from effort import sweep
 from graphs import assert_same, random_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from tracejit.pipeline import build
 from tracejit.runtime.python import PythonExecutable
 
 
-@settings(max_examples=60)
+@settings(max_examples=sweep(10, 60))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(1, 2), (2, 5), (4, 9)]))
 def test_cutting_anywhere_keeps_the_meaning(seed, sizes):
     maker = random_case(random.Random(seed), 20, ("float64", "float32"))

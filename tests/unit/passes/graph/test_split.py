@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from effort import sweep
 from graphs import FLOATS, INTEGERS, Maker, random_case
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -49,7 +50,7 @@ def joint(graph, arrays, cotangents):
     return outputs, [None if v is None else next(results) for v in values]
 
 
-@settings(max_examples=150)
+@settings(max_examples=sweep(15, 150))
 @given(st.integers(0, 10**9), st.sampled_from([("float64",), (*FLOATS, *INTEGERS)]), st.booleans())
 def test_the_parts_give_what_the_joint_graph_gives(seed, dtypes, save):
     rnd = random.Random(seed)

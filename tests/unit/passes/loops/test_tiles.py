@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from effort import sweep
 from graphs import assert_same, random_case, strided
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ def arrays(rows, columns):
     return rng.standard_normal((rows, columns)), rng.standard_normal(columns)
 
 
-@settings(max_examples=80)
+@settings(max_examples=sweep(10, 80))
 @given(st.integers(0, 2**32 - 1))
 def test_tiles_are_what_the_reference_is(seed):
     rnd = random.Random(seed)

@@ -5,12 +5,14 @@ What each launch reads and writes is worked out element by element (tests/suppor
 wrong for a race to be seen.
 """
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from effort import sweep
 from graphs import random_case, strided
 from races import check_races
 
@@ -49,12 +51,12 @@ def tasks_of_random_plans(seeds: range) -> int:
 
 @pytest.mark.usefixtures("always_in_parts")
 def test_parts_of_random_graphs() -> None:
-    assert tasks_of_random_plans(range(60)) > 600
+    assert tasks_of_random_plans(range(sweep(10, 60))) > sweep(80, 600)
 
 
 @pytest.mark.usefixtures("always_in_bands")
 def test_bands_of_random_graphs() -> None:
-    assert tasks_of_random_plans(range(300)) > 100
+    assert tasks_of_random_plans(range(sweep(40, 300))) > sweep(10, 100)
 
 
 def graph_of(function: Callable[..., Any], *args: Any) -> Graph:
@@ -117,8 +119,9 @@ def attention(params: Parameters, x: tj.dlarray) -> Any:
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("function", [recurrent, gated, twice_differentiated, halves, attention])
-@pytest.mark.parametrize("rows", [16, 31, 33, 64, 100])
-@pytest.mark.parametrize("width", [4, 20, 64])
+@pytest.mark.parametrize(
+    ("rows", "width"), sweep([(16, 4), (33, 20)], [*itertools.product([16, 31, 33, 64, 100], [4, 20, 64])])
+)
 def test_steps_that_people_write(
     function: Callable[..., Any], rows: int, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

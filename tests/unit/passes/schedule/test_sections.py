@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from pools import check_same_bits
 
 from tracejit import pipeline
 from tracejit.aval import Aval
@@ -209,17 +208,6 @@ def test_a_slice_of_other_rows_does_not_join() -> None:
     assert shape(graph)[0].endswith("product tanh")
     assert len(shape(graph)) == 2
     agrees(graph)
-
-
-def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = graph_of(gradients, (128, 128), *(((128, 128),) * 6))
-    program = pipeline.build(graph)
-    assert sum(row.length > 1 and row.part == 0 for row in program.rows) > 6
-    rng = np.random.default_rng(3)
-    arrays = [rng.standard_normal(v.shape).astype(F32) / 8 for v in graph.inputs]
-    results = check_same_bits(program, arrays, 40, monkeypatch)
-    for got, want in zip(results, evaluate(graph, arrays), strict=True):
-        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
 
 
 def test_nests_that_become_the_same_text_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pages of compiled functions, running and stored."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
+from tracejit.cache import inspect
+from tracejit.errors import CacheError
+from tracejit.store.programs import Programs
+from tracejit.view import data, live, stored
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+rate = 0.5
+
+
+def step(w: dlarray, x: dlarray) -> tuple[dlarray, dlarray]:
+    h = tanh(x @ w)
+    loss = (h * rate).sum()
+    if loss > 1e6:
+        loss = loss * 0.5
+    return loss, dlgradient(loss, w)
+
+
+LINE = step.__code__.co_firstlineno
+
+
+def stepped(calls: int = 4, rows: int = 5) -> Any:
+    accelerated = dlaccelerate(step)
+    for _ in range(calls):
+        accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
+    return accelerated
+
+
+def page_of(accelerated: Any) -> data.Page:
+    return live.page(accelerated._running())
+
+
+class Parts(HTMLParser):
+    """The elements of a page, and the texts of its scripts, styles and title."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, dict[str, str | None], str]] = []
+        self._is_in = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._is_in = tag in ("script", "style", "title")
+        if self._is_in:
+            self.texts.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_in = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_in:
+            tag, attributes, before = self.texts[-1]
+            self.texts[-1] = (tag, attributes, before + data)
+
+
+def check(page: data.Page) -> None:
+    """Check that all that a page refers to is there."""
+    for file in page["files"]:
+        shown = [number for first, lines in file["chunks"] for number in range(first, first + len(lines))]
+        assert shown == sorted(set(shown))
+        assert bool(shown) != bool(file["missing"])
+    for each in page["programs"]:
+        ops, launches = each["ops"], each["launches"]
+        for number, op in enumerate(ops):
+            assert all(used < number for used in op["inputs"])
+            assert op["launch"] is None or 0 <= op["launch"] < len(launches)
+            assert op["place"] is None or 0 <= op["place"][0] < len(page["files"])
+        for launch in launches:
+            assert 0 <= launch["kernel"] < len(each["kernels"])
+            name = each["kernels"][launch["kernel"]]["name"]
+            assert each["emitted"][launch["line"]].startswith(f"    {name}([")
+            assert all(0 <= other < len(launches) for other, _, _ in launch["apart"])
+            assert (launch["ns"] is not None) == each["is_timed"]
+        for kernel in each["kernels"]:
+            line = each["emitted"][kernel["line"]]
+            assert line.startswith((f"def {kernel['name']}(args):", f"# {kernel['name']}: not on disk"))
+        for line, *linked in each["links"]:
+            assert 0 <= line < len(each["emitted"])
+            assert linked and all(0 <= op < len(ops) for op in linked)
+        for first, period, times in each["repeats"]:
+            assert period >= 1 and times >= 3 and first + period * times <= len(launches)
+        for held in each["arena"]["values"]:
+            assert 0 <= held["first"] <= held["last"] < len(launches)
+            assert held["offset"] + held["bytes"] <= each["arena"]["bytes"]
+            assert held["op"] is None or ops[held["op"]]["kind"] == "op"
+
+
+class TestRunning:
+    def test_a_function_that_ran(self) -> None:
+        page = page_of(stepped())
+        check(page)
+        assert page["title"] == "step"
+        assert page["notes"] == []
+        (made,) = page["programs"]
+        assert made["title"] == "w: 3x2 float32, x: 5(B) x 3(C) float32"
+        assert made["signature"] == ["w: 3x2 float32", "x: 5(B) x 3(C) float32"]
+        assert [op["name"] for op in made["ops"]][:4] == ["w", "x", "matmul", "tanh"]
+        assert made["is_timed"] and len(made["timing"]) == 3
+        assert all(launch["ns"] >= 0 and launch["least_ns"] >= 0 for launch in made["launches"])  # type: ignore[operator]
+        assert {launch["bound"] for launch in made["launches"]} <= {"memory", "arithmetic"}
+
+    def test_the_reason_of_each_trace_is_kept(self) -> None:
+        accelerated = stepped()
+        for rows in (6, 7):
+            accelerated(dlarray(np.ones((3, 2), np.float32)), dlarray(np.ones((rows, 3), np.float32), "BC"))
+        page = page_of(accelerated)
+        assert "x was 6(B) x 3(C) float32, is 7(B) x 3(C) float32" in page["history"][-1]["why"]
+        # What has run stands first, then what was used last.
+        assert [each["title"][-22:] for each in page["programs"]] == [
+            f"x: {rows}(B) x 3(C) float32" for rows in (5, 7, 6)
+        ]
+        assert [each["is_timed"] for each in page["programs"]] == [True, False, False]
+        assert [key["state"] for key in page["keys"] or ()] == [
+            "replayed", "to be confirmed by another call", "to be confirmed by another call",
+        ]  # fmt: skip
+        accelerated.clear_cache()
+        assert page_of(accelerated)["history"] == []
+
+
+class TestStored:
+    def test_it_shows_what_the_running_function_does(self) -> None:
+        accelerated = stepped()
+        (running,) = page_of(accelerated)["programs"]
+        page = stored.page([inspect.show("step")])
+        check(page)
+        (made,) = page["programs"]
+        assert page["title"] == "step"
+        assert made["signature"] == running["signature"]
+        assert [{**op, "output": ""} for op in made["ops"]] == [{**op, "output": ""} for op in running["ops"]]
+        assert (made["repeats"], made["arena"]) == (running["repeats"], running["arena"])
+        assert [
+            (launch["note"], launch["bytes"], launch["flops"], launch["apart"]) for launch in made["launches"]
+        ] == [
+            (launch["note"], launch["bytes"], launch["flops"], launch["apart"])
+            for launch in running["launches"]
+        ]
+        assert (made["guards"], page["keys"], page["history"]) == (None, None, [])
+        assert made["timing"][0].startswith("Not measured: a program in the cache is not run.")
+
+    def test_arguments_that_differ_come_first(self) -> None:
+        stepped()
+        stepped(rows=6)
+        page = stored.page([inspect.show(each.key) for each in inspect.listing("step")])
+        assert [each["title"].partition(" ")[2] for each in page["programs"]] == [
+            "x: 6(B) x 3(C) float32, w: 3x2 float32", "x: 5(B) x 3(C) float32, w: 3x2 float32",
+        ]  # fmt: skip
+
+    def test_what_is_left_out_is_said(self) -> None:
+        accelerated = dlaccelerate(long)
+        for _ in range(3):
+            accelerated(np.ones((3, 3), np.float32))
+        page = stored.page([inspect.show("long")])
+        check(page)
+        (note,) = page["notes"]
+        assert "the cache has the first rows and the first row of each kernel; left out are" in note
+        whole = len(accelerated._cache.last_trace.replay.program.rows)
+        (made,) = page["programs"]
+        assert made["kept"] == f"the first {len(made['launches'])} of {whole} launches"
+        assert live.page(accelerated._running())["programs"][0]["kept"] == ""
+
+    def test_descriptions_that_tracejit_did_not_write(self) -> None:
+        stepped()
+        shown = inspect.show("step")
+        changes: list[tuple[str, Any]] = [
+            ("rows", None), ("rows", [{}]), ("ops", [{"number": 0}]), ("kernels", []), ("arena_bytes", float("nan")),
+            ("memory", [{"kind": "arena"}]), ("signature", [["x"]]), ("left_out", None), ("inputs", 3),
+        ]  # fmt: skip
+        for name, value in changes:
+            other = inspect.Shown("f" * 64, {**shown.program, name: value}, shown.kernels)
+            with pytest.raises(CacheError) as raised:
+                stored.page([other])
+            text = "he description of the program ffffffffffff is not what tracejit writes"
+            assert str(raised.value) == f"t{text}"
+            page = stored.page([shown, other])
+            check(page)
+            assert page["notes"] == [f"T{text}; it is left out."]
+            assert len(page["programs"]) == 1
+
+    def test_rows_of_which_some_are_left_out(self) -> None:
+        def row(number: int, part: int, place: int) -> dict[str, Any]:
+            return {"number": number, "kernel": 0, "operations": "add", "part": [part, 2, place]}
+
+        # Two launches in two parts each, of the next two the second one, of the last ones the second part.
+        numbers = [(0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1), (5, 0, 1), (7, 1, 1), (11, 1, 1), (12, 0, 0)]
+        found = stored._rows([row(*each) for each in numbers], ["k"])
+        assert [(each.part, each.place) for each in found] == [
+            (0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 0), (0, 0), (0, 0),
+        ]  # fmt: skip
+
+    def test_kernels_that_are_gone(self) -> None:
+        stepped()
+        shown = inspect.show("step")
+        page = stored.page([inspect.Shown(shown.key, shown.program, {})])
+        check(page)
+        assert page["programs"][0]["emitted"][0].endswith(": not on disk any more")
+
+    def test_the_command(self, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        stepped()
+        stepped(rows=6)
+        out = tmp_path / "page.html"
+        assert cli.main(["view", "step", "--out", str(out)]) == 0
+        said = f"step ({__file__}:{LINE})"
+        assert capsys.readouterr() == (f"{out}\n", f"tracejit view: {said}, 2 programs\n")
+        page = json.loads(
+            next(text for tag, of, text in Parts(out.read_text()).texts if of.get("id") == "data")
+        )
+        assert len(page["programs"]) == 2
+        key = inspect.listing("step")[0].key
+        monkeypatch.chdir(tmp_path)
+        assert cli.main(["view", key[:12], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {
+            "schema": 1, "command": "view", "result": {"file": "tracejit-cache-step.html", "keys": [key]},
+            "note": f"{said}, 1 program",
+        }  # fmt: skip
+        assert Path(
+            "tracejit-cache-step.html"
+        ).exists()  # view() of the function itself writes tracejit-step.html
+
+    def test_functions_of_different_files_are_not_mixed(
+        self, tmp_path: Path, capsys: Any, folder: Path
+    ) -> None:
+        stepped()
+        (mine,) = inspect.listing("step")
+        other = inspect.show("step").program | {"defined": ["/home/me/train.py", 7]}
+        Programs(str(folder)).keep(other, {"at": 1.0})
+        (theirs,) = inspect.listing("step", file="train.py")
+        out = tmp_path / "page.html"
+        assert cli.main(["view", "step", "--out", str(out)]) == 1
+        printed, said = capsys.readouterr()
+        first, *lines = said.splitlines()
+        assert first == "tracejit view: 'step' is in several files; choose one with --file, or by its key:"
+        assert sorted(lines) == sorted([
+            f"  step ({__file__}:{LINE}): {mine.key[:12]}", f"  step (/home/me/train.py:7): {theirs.key[:12]}",
+        ])  # fmt: skip
+        assert printed == "" and not out.exists()
+        assert cli.main(["view", "step", "--file", "train.py", "--out", str(out)]) == 0
+        assert capsys.readouterr().err == "tracejit view: step (/home/me/train.py:7), 1 program\n"
+        assert cli.main(["view", "step", "--file", "x.py", "--out", str(out)]) == 1
+        assert "no program in a file that matches 'x.py' has the key" in capsys.readouterr().err
+
+    def test_the_command_fails(self, tmp_path: Path, capsys: Any) -> None:
+        assert cli.main(["view", "nobody"]) == 1
+        assert capsys.readouterr() == (
+            "",
+            "tracejit view: no program has the key or the function 'nobody'; `tracejit cache list` shows all\n",
+        )
+        stepped()
+        assert cli.main(["view", "step", "--out", str(tmp_path)]) == 1
+        assert capsys.readouterr() == ("", f"tracejit view: cannot write to {tmp_path}: Is a directory\n")
+
+    def test_more_programs_than_fit(self, tmp_path: Path, capsys: Any) -> None:
+        accelerated = dlaccelerate(tanh)
+        for size in range(1, 15):
+            for _ in range(3):
+                accelerated(np.ones(size, np.float32))
+        assert cli.main(["view", "tanh", "--out", str(tmp_path / "page.html")]) == 0
+        assert re.fullmatch(
+            r"tracejit view: tanh \(.*\.py:\d+\), 12 programs; 2 programs more, used longer ago, left out\n",
+            capsys.readouterr().err,
+        )
+
+
+def long(x: dlarray) -> dlarray:
+    for _ in range(250):
+        x = tanh(x @ x)
+    return x

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What importing tracejit imports, and from where it is found."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import tracejit
+
+PACKAGE = Path(tracejit.__file__).parent
+
+
+LATE = ("numba", "scipy", "llvmlite")
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint(*[m for m in {LATE} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_tracejit_imports_numpy_only() -> None:
+    assert loaded_by("import tracejit") == set()
+
+
+def test_the_check_of_imports_can_fail() -> None:
+    assert "scipy" in loaded_by("import tracejit, scipy")
+
+
+def test_the_parent_of_a_checkout_imports_the_package(tmp_path: Path) -> None:
+    (tmp_path / "tracejit").symlink_to(PACKAGE.parent, target_is_directory=True)
+    code = "import sys; sys.path.append(sys.argv[1]); import tracejit; print(tracejit.zeros(1).shape)"
+    command = [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, '')\n{code}", str(PACKAGE.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "(1,)\n"
