@@ -18,6 +18,7 @@ def _seeded():
         yield
 
 
+@pytest.mark.usefixtures("python_backend")
 class TestCalls:
     def test_fork_after_use(self):
         fun = dlaccelerate(lambda x: x * 2 if x.sum() > 0 else -x)

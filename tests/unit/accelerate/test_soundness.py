@@ -197,7 +197,7 @@ class TestDecisions:
 
     def test_refused_in_an_evaluation_too(self):
         fun = dlaccelerate(lambda x: np.array([x[0], 1.0]))
-        with pytest.raises(TraceError, match="would lose its derivative"):
+        with pytest.raises(TraceError, match="would silently drop its derivative"):
             fun(vector(1))
         assert fun.occupancy == 0.0
 

@@ -275,7 +275,7 @@ class TestGlobals:
         module = Namespace("def f(x): return x * float(np.sum(w))", w=np.ones(100_000))
         accelerated = dlaccelerate(module["f"])
         with pytest.warns(
-            NotAcceleratedWarning, match="it reads global w, which cannot be compared"
+            NotAcceleratedWarning, match="it reads global w, which cannot be checked at each call"
         ) as caught:
             assert accelerated(X).tolist() == (X * 1e5).tolist()
         assert len(caught) == 1 and caught[0].filename == "<test>" and caught[0].lineno == 1
@@ -1401,7 +1401,7 @@ class TestFreshArrays:
         times = iter(range(100))
         accelerated = dlaccelerate(lambda x: mul(np.full(3, float(next(times) > 3)), x))
         with pytest.warns(
-            tj.ChangedTraceWarning, match="an array that is made in each call has other contents"
+            tj.ChangedTraceWarning, match="an array that is made in each call has different contents"
         ):
             for _ in range(16):
                 next(times)
