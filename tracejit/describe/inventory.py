@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program as data for who looks into the cache: its operations, table, memory, and source lines.
+"""A description of a program as JSON data, kept in the cache for inspection.
 
 Note [inventory]
-What is written down is JSON, and the same in each process. The first call in a process pays for it, so it is bounded:
-of a long loop unrolled the first rows are there, and the first row of each kernel; ``left_out`` counts the others.
+The description is JSON, and the same in each process. The first call in a process pays for it, so it is bounded: of a
+long unrolled loop it holds the first rows, and the first row of each kernel; ``left_out`` counts the rest.
 
-    function, defined, signature    what was accelerated: its name, [file, line], and [name, text] of each argument
-    target                          what kernels are compiled for
+    function, defined, signature    the accelerated function: its name, [file, line], and [name, text] of each argument
+    target                          of its kernels
     inputs, outputs                 of the program, in words
     ops         number, name, inputs, params, outputs ([value, shape, dtype]), where ([file, line]), rows
     kernels     name, entry (the key of the entry on disk), lines ([line of the source, number of an op])
     rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, and
-                part: its number, that of all, and the row's place in it
-    pairs       made, read (numbers of rows), value, why: the second reads what the first made, and why they are two
+                part: its number, the number of parts, and the row's place in the part
+    pairs       made, read (numbers of rows), value, why: a row writes a value, a row reads it, why they are not one
     memory      kind, number, offset, bytes, value, op (that writes it), first, last (rows)
     row_count, arena_bytes, constant_bytes, left_out
 """
@@ -44,27 +44,27 @@ class Called(Protocol):
 
     @property
     def signature(self) -> list[tuple[str, str]]:
-        """The arguments: the name of each, and what it is."""
+        """The arguments: name and description of each."""
 
 
 class Inventory:
-    """What is written down in the cache of a program.
+    """The description of a program for the cache.
 
     Args:
-        stages: the program, and what it was made of.
-        title: of what; a function's name.
-        called: the call that it was built for.
+        stages: the program and its stages.
+        title: the name of the function.
+        called: the call that the program was built for.
     """
 
     def __init__(self, stages: Stages, title: str, called: Called | None = None) -> None:
         self._data = described(stages.program, describe(stages, _MOST), title, called)
 
     def keep(self, build_ns: int, compile_ns: int) -> None:
-        """Write down that this process uses the program.
+        """Keep the description, and note that this process uses the program.
 
         Args:
             build_ns: time spent on building it.
-            compile_ns: time spent on compiling its kernels, 0 if all were at hand.
+            compile_ns: time spent on compiling its kernels, 0 if all were loaded.
         """
         use = {"at": round(time.time(), 3), "build_ns": build_ns, "compile_ns": compile_ns}
         Programs(root(), config.settings.cache == "shared").keep(self._data, use)
@@ -73,7 +73,7 @@ class Inventory:
 def described(
     program: Program, description: Description, title: str, called: Called | None = None
 ) -> dict[str, Any]:
-    """Return a program as data that JSON can hold (Note [inventory])."""
+    """Return the description of a program as JSON data (Note [inventory])."""
     kernels = program.kernels
     numbers = {kernel: i for i, kernel in enumerate(kernels)}
     places = program.places
@@ -95,16 +95,16 @@ def described(
         ],
         "rows": [
             {
-                "number": each.number,
+                "number": described_row.number,
                 "kernel": numbers[row.kernel],
                 "arguments": list(map(_argument, row.arguments)),
                 "operations": row.note,
-                "ops": list(each.ops),
-                "purpose": each.purpose,
+                "ops": list(described_row.ops),
+                "purpose": described_row.purpose,
                 "where": [list(where) for where in row.where if where],
-                "part": [row.part, row.parts, places[each.number]],
+                "part": [row.part, row.parts, places[described_row.number]],
             }
-            for each, row in [(each, program.rows[each.number]) for each in description.rows]
+            for described_row, row in [(row, program.rows[row.number]) for row in description.rows]
         ],
         "pairs": [pair._asdict() for pair in description.pairs],
         "memory": list(map(_buffer, description.buffers)),
@@ -121,7 +121,7 @@ def _operation(op: Operation) -> dict[str, Any]:
         "name": op.name,
         "inputs": list(op.inputs),
         "params": {name: _text(text) for name, text in op.params.items()},
-        "outputs": [[each.value, list(each.shape), each.dtype] for each in op.outputs],
+        "outputs": [[output.value, list(output.shape), output.dtype] for output in op.outputs],
         "where": None if op.where is None else list(op.where),
         "rows": list(op.rows),
     }
@@ -135,13 +135,13 @@ def _buffer(buffer: Buffer) -> dict[str, Any]:
 
 
 def _text(text: str) -> str:
-    """Return the text of a value, without what differs between processes."""
+    """Return the text of a value without memory addresses, which differ between processes."""
     text = _ADDRESS.sub("", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _entry(kernel: Kernel) -> str:
-    """Return the name of a kernel's entry, "" if it has none."""
+    """Return the name of a kernel's cache entry, "" if it has none."""
     key = key_of("kernel", kernel.text)
     return "" if key is None else key.name
 

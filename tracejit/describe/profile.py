@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each launch of a program takes: the rows of a replay, run one launch after the other.
+"""Profiles: the time of each launch of a program, run one launch after the other.
 
 Note [profiles]
-A replay runs all rows in one call, without a look at the clock. Here each launch is a call of the executor, on memory
-of its own and on inputs made up for it: nothing that the user holds is read or written, no result is filled again.
-Launches run in order, so that each finds in the caches what the one before left there. What such a call takes
-without a launch is subtracted, and of several replays the fastest counts, launch by launch. Launches that threads go
-through together, each on rows of its own, are measured together; a launch among them gets of this time what it takes of
-that of all when they run one after the other.
+A replay runs all rows in one call, without reading the clock. Here each launch is a call of the executor, on separate
+memory and synthetic inputs: no array of the user is read or written, and no result is filled again. Launches run in
+order, so that each finds the CPU caches as the launch before left them. The time of a call without a launch is
+subtracted, and of several replays the fastest counts, launch by launch. Launches of a section, which threads run
+together, are measured together; each gets a share of that time in proportion to its time when it runs alone.
 """
 
 import time
@@ -23,8 +22,8 @@ from tracejit.ops import Layout
 from tracejit.program import Program
 
 _LEAST, _MOST = 3, 200  # replays
-_EMPTY = 10  # calls without a launch, in each of them
-_LIMIT_NS = 300_000_000  # after which there are no more
+_EMPTY = 10  # calls without a launch in each replay
+_LIMIT_NS = 300_000_000  # no replay starts later
 
 
 class Steps(Protocol):
@@ -36,11 +35,11 @@ class Steps(Protocol):
 
 
 class Profile(NamedTuple):
-    """What launches take.
+    """The times of launches.
 
-    launch_ns   of each launch, alone; or its share of what launches take that run together
+    launch_ns   of each launch alone, or its share of the time of its section
     replay_ns   of a whole replay
-    replays     how many were measured, of which the fastest counts
+    replays     the number of replays that were measured; the fastest counts
     """
 
     launch_ns: list[float]
@@ -57,8 +56,8 @@ def profile(
 
     Args:
         program: the program.
-        steps: gives for inputs and outputs what runs rows of it.
-        layouts: where the elements of each input lie, None or absent for contiguous ones.
+        steps: returns, for inputs and outputs, a function that runs some of its rows.
+        layouts: of the inputs, None or absent for contiguous ones.
 
     Raises:
         CodegenError: if the executor does not take the inputs.
@@ -66,10 +65,10 @@ def profile(
     outputs = program.new_outputs()
     if program.checked:
         outputs = (*outputs, np.zeros((), np.int64))
-    run = steps(made_up(program.inputs, layouts), outputs)
+    run = steps(synthetic_inputs(program.inputs, layouts), outputs)
     if run.status:
         raise CodegenError(
-            f"input {run.status} that was made up for a program is not as the program wants it"
+            f"a program does not take the synthetic input {run.status} that it is profiled with"
         )
     sections = list(_sections(program))
     long = [range(first, first + count) for first, count in sections if program.rows[first].length > 1]
@@ -81,14 +80,14 @@ def profile(
         return clock() - started
 
     rows = len(program.rows)
-    timed(0, rows)  # the first pages of the memory, the first use of the kernels
+    timed(0, rows)  # touches the memory and the kernels for the first time
     section_ns = [float("inf")] * len(sections)
     row_ns = dict.fromkeys([number for numbers in long for number in numbers], float("inf"))
     whole = empty = float("inf")
     ends = clock() + _LIMIT_NS
     replays = 0
     while replays < _LEAST or (replays < _MOST and clock() < ends):
-        section_ns = [min(ns, timed(*each)) for ns, each in zip(section_ns, sections, strict=True)]
+        section_ns = [min(ns, timed(*section)) for ns, section in zip(section_ns, sections, strict=True)]
         row_ns = {number: min(ns, timed(number, 1, False)) for number, ns in row_ns.items()}
         whole = min(whole, timed(0, rows))
         empty = min(empty, *[timed(0, 0) for _ in range(_EMPTY)])
@@ -104,7 +103,7 @@ def profile(
 
 
 def _sections(program: Program) -> Iterator[tuple[int, int]]:
-    """Give the first row and the number of rows of what runs together."""
+    """Yield the first row and the number of rows of each section."""
     first = 0
     while first < len(program.rows):
         count = program.rows[first].parts * program.rows[first].length
@@ -112,10 +111,11 @@ def _sections(program: Program) -> Iterator[tuple[int, int]]:
         first += count
 
 
-def made_up(avals: Sequence[Aval], layouts: Sequence[Layout | None] = ()) -> tuple[np.ndarray, ...]:
+def synthetic_inputs(avals: Sequence[Aval], layouts: Sequence[Layout | None] = ()) -> tuple[np.ndarray, ...]:
     """Return arrays for the inputs of a program: floating-point numbers between 0.5 and 1, zeros of other dtypes.
 
-    A zero is an index that exists wherever there is one; the numbers neither overflow nor become denormal soon.
+    Zero is a valid index of every axis that has elements. The floating-point numbers neither overflow nor soon become
+    denormal.
     """
     rng = np.random.default_rng(0)
     return tuple([_array(aval, layout, rng) for aval, layout in zip_longest(avals, layouts)])

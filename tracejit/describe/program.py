@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program is made of, for who looks: its operations, what became of each, and where everything lies.
+"""Descriptions of programs, for inspection: operations, the rows that compute them, and the memory of their values.
 
 Note [descriptions]
-A program is built without all this: the passes note why they kept steps apart, the emitter which node a name comes
-from, and nothing more. A description is made of what they leave, when somebody asks; a replay builds anew for that.
-Operations are numbered as they stand in the simplified graph: that is what is computed. What simplification has removed
-is in no row, and not here.
+Building a program needs no description: the passes note why they kept steps apart, and the emitter notes the node that
+a name comes from. A description is made of these notes on demand, for which a replay builds its program again.
+Operations are numbered as in the simplified graph, which is the graph that is computed. An operation that was
+simplified away has no row and no number.
 """
 
 import re
@@ -31,7 +31,7 @@ _NAMES = re.compile(r"\b[vo]\d+\b")
 
 
 class Stages(NamedTuple):
-    """A program, and what it was made of: the simplified graph, its steps, their launches, and the names in kernels."""
+    """A program and its stages: the simplified graph, its steps, their launches, the origins of names in kernels."""
 
     graph: Graph
     fused: Fused
@@ -40,8 +40,8 @@ class Stages(NamedTuple):
     program: Program
 
 
-class Result(NamedTuple):
-    """What an operation makes: the name of the value, its shape and dtype."""
+class ResultValue(NamedTuple):
+    """A value that an operation computes: its name, shape and dtype."""
 
     value: str
     shape: tuple[int, ...]
@@ -51,26 +51,26 @@ class Result(NamedTuple):
 class Operation(NamedTuple):
     """An operation of a program.
 
-    number      by which others name it
+    number      its position in the simplified graph
     name        of the op
-    inputs      names of values (in0 is an input, c0 a constant, v7 what operation 7 makes), or numbers as they are
+    inputs      names of values (in0 is an input, c0 a constant, v7 the result of operation 7), or numbers
     params      of the op, as text
-    outputs     what it makes
+    outputs     the values that it computes
     where       the user's file and line
-    rows        that compute it, several if it is computed again or in parts; none if it is but another view of memory
+    rows        the rows that compute it: several if it is computed again or in parts, none if it is only a view
     """
 
     number: int
     name: str
     inputs: tuple[str, ...]
     params: dict[str, str]
-    outputs: tuple[Result, ...]
+    outputs: tuple[ResultValue, ...]
     where: Where
     rows: tuple[int, ...]
 
 
-class Launched(NamedTuple):
-    """A row of the program: its number, the operations that it computes, and what it is for if it computes none."""
+class DescribedRow(NamedTuple):
+    """A row of the program: its number, the operations that it computes, and its purpose if it computes none."""
 
     number: int
     ops: tuple[int, ...]
@@ -78,7 +78,7 @@ class Launched(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rows, of which one reads the `value` that the other makes, and why they are not one."""
+    """A row that writes a value, a row that reads it, and the reason why they are not one."""
 
     made: int
     read: int
@@ -87,9 +87,13 @@ class Pair(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """Memory: the place of its first byte (before that of an input, if it lies backwards), the value in it ("" if none
-    of the graph's), the operation for which it is written first, None for inputs and constants, and the first and last
-    row that touches it."""
+    """Memory that holds a value.
+
+    place       of its first byte; an input with negative strides begins before its first element
+    value       its name, "" if it is not a value of the graph
+    op          the operation for which it is first written, None for inputs and constants
+    first, last the first and the last row that touches it
+    """
 
     place: Place
     bytes: int
@@ -100,18 +104,21 @@ class Buffer(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a program is made of. `lines` says of each kernel, by the number of a line of its text from 1 on, which
-    operation it comes from in the first row of that kernel; `left_out` how many there are of what is not here."""
+    """The description of a program.
+
+    lines       kernel -> line of its text, counted from 1 -> the operation that it comes from in the kernel's first row
+    left_out    the numbers of ops, rows and buffers that are not described
+    """
 
     ops: list[Operation]
-    rows: list[Launched]
+    rows: list[DescribedRow]
     pairs: list[Pair]
     buffers: list[Buffer]
     lines: dict[str, dict[int, int]]
     left_out: dict[str, int]
 
     def comments(self) -> dict[str, dict[int, str]]:
-        """Return, for each kernel, what to write beside its lines: the user's line, and the operation."""
+        """Return comments for the lines of each kernel: the operation and the user's line."""
         ops = {op.number: op for op in self.ops}
         names = short_names(dict.fromkeys(op.where[0] for op in self.ops if op.where))
         return {
@@ -125,18 +132,18 @@ class Description(NamedTuple):
 
 
 def describe(stages: Stages, most: int | None = None) -> Description:
-    """Return what a program is made of.
+    """Return the description of a program.
 
     Args:
-        stages: what it was made of.
-        most: the most rows, operations and pairs to describe, from the first on; and the first row of each kernel. Of
-            memory there is what these rows touch.
+        stages: the program and its stages.
+        most: the greatest number of rows, operations and pairs to describe, or None. The first row of each kernel is
+            always described, and so is the memory that described rows touch.
     """
     return _Describer(stages, most).run()
 
 
-class _Launched(NamedTuple):
-    """Launches that do the same, each on a part, their rows, and the step that they belong to (None: none)."""
+class _LaunchGroup(NamedTuple):
+    """Launches that do the same work on different parts, their rows, and their step, if they have one."""
 
     parts: list[Single]
     rows: range
@@ -167,60 +174,60 @@ class _Describer:
         self.roots = {value: f"in{i}" for i, value in enumerate(self.graph.inputs)}
         self.roots |= {value: _constant(value, i) for i, value in enumerate(self.graph.constants)}
         self.shown = self.rows_to_show()
-        self.launched = self.with_steps(list(_launched(self.plan.launches, self.shown)))
+        self.groups = self.with_steps(list(_launch_groups(self.plan.launches, self.shown)))
 
-    def with_steps(self, launched: list[_Launched]) -> list[_Launched]:
-        """Return launches with their steps; a copy belongs to what it makes, or else to the first that reads it."""
+    def with_steps(self, launched: list[_LaunchGroup]) -> list[_LaunchGroup]:
+        """Return launches with their steps; a copy belongs to the step that it completes, or to its first reader."""
         home, places = self.fused.home, self.plan.places
         read_by: dict[Value, Step | None] = {}
-        found = []
-        for each in reversed(launched):
+        with_steps = []
+        for group in reversed(launched):
             step: Step | None
-            if each.nodes:
-                step = home[each.nodes[0].output]
+            if group.nodes:
+                step = home[group.nodes[0].output]
             else:
-                root = each.writes[0]
+                root = group.writes[0]
                 step = home.get(root)
                 if step is None and places[root].kind == "arena":
                     step = read_by.get(root)
-            read_by.update(dict.fromkeys(each.reads, step))
-            found.append(each._replace(step=step))
-        found.reverse()
-        return found
+            read_by.update(dict.fromkeys(group.reads, step))
+            with_steps.append(group._replace(step=step))
+        with_steps.reverse()
+        return with_steps
 
     def run(self) -> Description:
-        rows: list[Launched] = []
+        rows: list[DescribedRow] = []
         of_op: dict[int, list[int]] = {}
-        for each in self.launched:
-            ops, purpose = self.ops_of(each), self.purpose(each)
-            for number in each.rows:
+        for group in self.groups:
+            ops, purpose = self.ops_of(group), self.purpose(group)
+            for number in group.rows:
                 if number in self.shown:
-                    rows.append(Launched(number, ops, purpose))
+                    rows.append(DescribedRow(number, ops, purpose))
                     for op in ops:
                         of_op.setdefault(op, []).append(number)
         pairs, lives = self.pairs(), self.lives()
-        first: dict[Value, _Launched] = {}
-        for each in self.launched:
-            for root in each.touched:
-                first.setdefault(root, each)
+        first: dict[Value, _LaunchGroup] = {}
+        for group in self.groups:
+            for root in group.touched:
+                first.setdefault(root, group)
         kernels = dict.fromkeys(self.program.rows[row.number].kernel.name for row in rows)
         lines = {name: self.lines(name) for name in kernels}
         most = self.most
         numbers = list(range(len(self.graph.nodes)))
         if most is not None:
-            in_lines = sorted({op for found in lines.values() for op in found.values()})
+            in_lines = sorted({op for by_line in lines.values() for op in by_line.values()})
             numbers = sorted({*self.with_views(sorted(of_op))[:most], *in_lines[:most]})
         described = Description(
             [self.operation(number, of_op.get(number, ())) for number in numbers],
             rows, pairs[:most],
-            [self.buffer(root, each, *lives[root]) for root, each in first.items()],
+            [self.buffer(root, group, *lives[root]) for root, group in first.items()],
             lines, {},
         )  # fmt: skip
         total = len(self.graph.nodes), len(self.program.rows), len(lives)
-        found = len(described.ops), len(rows), len(described.buffers)
+        shown = len(described.ops), len(rows), len(described.buffers)
         left = {
             name: all_of - some
-            for name, all_of, some in zip(("ops", "rows", "buffers"), total, found, strict=True)
+            for name, all_of, some in zip(("ops", "rows", "buffers"), total, shown, strict=True)
             if all_of > some
         }
         return described._replace(left_out=left)
@@ -235,20 +242,20 @@ class _Describer:
         return {*range(self.most), *first.values()}
 
     def with_views(self, numbers: list[int]) -> list[int]:
-        """Return the numbers of operations, and of the views that they read."""
-        found = dict.fromkeys(numbers)
+        """Return the numbers of operations and of the views that they read."""
+        reached = set(numbers)
         waiting = list(numbers)
         while waiting:
             for value in self.graph.nodes[waiting.pop()].inputs:
                 node = self.original(value).node
                 number = self.number(node)
-                if number is not None and number not in found and node and node.op.kind is Kind.MOVE:
-                    found[number] = None
+                if number is not None and number not in reached and node and node.op.kind is Kind.MOVE:
+                    reached.add(number)
                     waiting.append(number)
-        return sorted(found)
+        return sorted(reached)
 
     def original(self, value: Value) -> Value:
-        """Return the value of the graph that one of the passes' copies stands for."""
+        """Return the value of the graph for which a copy, made by a pass, stands."""
         while value in self.fused.copies:
             value = self.fused.copies[value]
         return value
@@ -260,7 +267,7 @@ class _Describer:
         return self.numbers.get(self.original(node.output).node)  # type: ignore[arg-type]
 
     def name(self, value: Value) -> str:
-        """Return the name of a value, "" if it is none of the graph's."""
+        """Return the name of a value, "" if it is not a value of the graph."""
         value = self.original(value)
         if value.node is None:
             return self.roots.get(value, "")
@@ -276,35 +283,40 @@ class _Describer:
             node.op.name,
             tuple([self.name(value) for value in node.inputs]),
             {name: str(value) for name, value in node.params.items()},
-            tuple([Result(self.name(value), value.shape, dtype_name(value.dtype)) for value in node.outputs]),
+            tuple(
+                [
+                    ResultValue(self.name(value), value.shape, dtype_name(value.dtype))
+                    for value in node.outputs
+                ]
+            ),
             node.where,
             tuple(rows),
         )
 
-    def ops_of(self, each: _Launched) -> tuple[int, ...]:
+    def ops_of(self, group: _LaunchGroup) -> tuple[int, ...]:
         """Return the operations that a launch computes."""
-        nodes, step = each.nodes, each.step
+        nodes, step = group.nodes, group.step
         if not nodes and step is not None and not isinstance(step, Loop) and _is_copied(step.node):
             nodes = [step.node]
-        together = [self.put_together(root) for root in each.writes]
-        found = [self.number(node) for node in (*nodes, *together)]
-        return tuple(sorted({number for number in found if number is not None}))
+        together = [self.put_together(root) for root in group.writes]
+        numbers = {self.number(node) for node in (*nodes, *together)}
+        return tuple(sorted(number for number in numbers if number is not None))
 
     def put_together(self, root: Value) -> Node | None:
-        """Return the node that puts a root together, of pieces that several launches may write."""
+        """Return the node that assembles a root from pieces, which several launches may write."""
         step = self.fused.home.get(root)
         return step.node if isinstance(step, KernelStep) and isinstance(step.node.op.emit, Pieces) else None
 
-    def purpose(self, each: _Launched) -> str:
-        """Return what a launch that computes no operation is for."""
-        if each.step is None:
-            is_result = self.plan.places[each.writes[0]].kind == "output"
+    def purpose(self, group: _LaunchGroup) -> str:
+        """Return the purpose of a launch that computes no operation."""
+        if group.step is None:
+            is_result = self.plan.places[group.writes[0]].kind == "output"
             return "copies a result" if is_result else "lays out an operand of a later row"
-        if each.nodes:
+        if group.nodes:
             return ""
-        if isinstance(each.step, Loop):
+        if isinstance(group.step, Loop):
             return "repeats short rows"
-        return "" if _is_copied(each.step.node) else f"lays out an operand of {each.step.node.op.name}"
+        return "" if _is_copied(group.step.node) else f"lays out an operand of {group.step.node.op.name}"
 
     def lines(self, kernel: str) -> dict[int, int]:
         """Return the operation that each line of a kernel comes from."""
@@ -312,22 +324,22 @@ class _Describer:
         if not origins:
             return {}
         text = next(row.kernel.text for row in self.program.rows if row.kernel.name == kernel)
-        found = {}
+        operations = {}
         for number, line in enumerate(text.splitlines(), 1):
             assigned = _ASSIGNED.match(line)
             names = [assigned[1]] if assigned else [] if "args[" in line else _NAMES.findall(line)
             origin = next((origins[name] for name in names if name in origins), None)
             op = self.number(origin)
             if op is not None:
-                found[number] = op
-        return found
+                operations[number] = op
+        return operations
 
     def lives(self) -> dict[Value, list[int]]:
         """Return the first and the last row that touch each root."""
         lives: dict[Value, list[int]] = {}
         row = 0
         for launch in self.plan.launches:
-            # Nothing within a section is used again before its end.
+            # Memory of a section is not reused before the section ends.
             after = row + (sum(map(len, launch.tasks)) if isinstance(launch, Section) else 1)
             for root in launch.touched:
                 if root in lives:
@@ -337,20 +349,20 @@ class _Describer:
             row = after
         return lives
 
-    def buffer(self, root: Value, each: _Launched, first: int, last: int) -> Buffer:
+    def buffer(self, root: Value, group: _LaunchGroup, first: int, last: int) -> Buffer:
         place = self.plan.places[root]
         op = self.number(root.node)
         if op is None and place.kind in ("arena", "output"):
-            ops = self.ops_of(each)
-            if not ops and each.step is not None and not isinstance(each.step, Loop):
-                ops = tuple(n for n in [self.number(each.step.node)] if n is not None)
+            ops = self.ops_of(group)
+            if not ops and group.step is not None and not isinstance(group.step, Loop):
+                ops = tuple(n for n in [self.number(group.step.node)] if n is not None)
             op = ops[-1] if ops else None
         low, high = self.span(root)
         place = place._replace(offset=place.offset + low)
         return Buffer(place, high - low, self.name(root), op, first, last)
 
     def span(self, root: Value) -> tuple[int, int]:
-        """Return the bytes that a root takes, from its first element: an input may lie in any direction."""
+        """Return the bytes that a root spans, relative to its first element. (Strides of inputs may be negative.)"""
         if root.aval.size == 0:
             return 0, 0
         _, layout = self.fused.view(root)
@@ -359,56 +371,56 @@ class _Describer:
         return low * root.dtype.itemsize, (high + 1) * root.dtype.itemsize
 
     def pairs(self) -> list[Pair]:
-        """Return the launches of which one reads what another one made."""
-        made_by: dict[Value, _Launched] = {}
-        found: dict[tuple[int, int], Pair] = {}
-        for each in self.launched:
-            for root in each.reads:
-                maker = made_by.get(root)
-                if maker is None or maker is each:
+        """Return the pairs of launches of which one reads a value that the other writes."""
+        written_by: dict[Value, _LaunchGroup] = {}
+        pairs: dict[tuple[int, int], Pair] = {}
+        for group in self.groups:
+            for root in group.reads:
+                writer = written_by.get(root)
+                if writer is None or writer is group:
                     continue
-                rows = maker.rows[0], each.rows[0]
-                if rows not in found:
-                    found[rows] = Pair(*rows, self.name(root), self.why(maker, each, root))
-            made_by.update(dict.fromkeys(each.writes, each))
-        return list(found.values())
+                rows = writer.rows[0], group.rows[0]
+                if rows not in pairs:
+                    pairs[rows] = Pair(*rows, self.name(root), self.why(writer, group, root))
+            written_by.update(dict.fromkeys(group.writes, group))
+        return list(pairs.values())
 
-    def why(self, maker: _Launched, reader: _Launched, root: Value) -> str:
+    def why(self, writer: _LaunchGroup, reader: _LaunchGroup, root: Value) -> str:
         """Return why two launches are not one."""
-        made, read = maker.step, reader.step
-        if made is None or read is None:
+        writing, reading = writer.step, reader.step
+        if writing is None or reading is None:
             return Apart.OUTPUT.says()
-        if made is read:
-            return self.within(made, maker)
-        for step, each in ((made, maker), (read, reader)):
+        if writing is reading:
+            return self.within(writing, writer)
+        for step, group in ((writing, writer), (reading, reader)):
             if not isinstance(step, Loop):
-                return _of_call(step.node, each)
+                return _reason_of_call(step.node, group)
         node = self.put_together(root)
         if node is not None:
             return Apart.PIECES.says(op=node.op.name)
-        assert isinstance(made, Loop) and isinstance(read, Loop)
-        if made.whole is not None and made.whole is read.whole:
-            return Apart.LONG.says(count=len(made.whole.nodes))
-        reads = ((node, value) for node in read.nodes for value in node.inputs)
-        found = next((each for each in reads if self.fused.view(each[1])[0] is root), None)
-        if found is None:  # the parts of a sum, with which another loop goes on
+        assert isinstance(writing, Loop) and isinstance(reading, Loop)
+        if writing.whole is not None and writing.whole is reading.whole:
+            return Apart.LONG.says(count=len(writing.whole.nodes))
+        reads = ((node, value) for node in reading.nodes for value in node.inputs)
+        read_of_root = next((pair for pair in reads if self.fused.view(pair[1])[0] is root), None)
+        if read_of_root is None:  # the partial sums with which the next loop continues
             return Apart.PARTS.says()
-        return self.of_loops(made, read, *found, root)
+        return self.of_loops(writing, reading, *read_of_root, root)
 
-    def of_loops(self, made: Loop, read: Loop, node: Node, value: Value, root: Value) -> str:
+    def of_loops(self, writing: Loop, reading: Loop, node: Node, value: Value, root: Value) -> str:
         base = self.fused.source(value)[0]
         words: dict[str, object] = {
             "value": self.name(root), "reader": node.op.name, "op": base.node.op.name if base.node else "",
-            "made_over": _extents(made), "read_over": _extents(read),
+            "made_over": _extents(writing), "read_over": _extents(reading),
         }  # fmt: skip
-        if root in made.accumulates:
+        if root in writing.accumulates:
             assert root.node is not None
             return Apart.FOLDED.says(op=root.node.op.name)
-        if self.fused.home.get(base) is not made:
+        if self.fused.home.get(base) is not writing:
             return Apart.SLICE.says(**words)
-        target, unsunk = self.fused.unsunk.get(made, (None, None))
+        target, unsunk = self.fused.unsunk.get(writing, (None, None))
         refused = self.fused.apart.get((self.original(node.output), base))
-        is_target = target is not None and self.fused.home.get(target.nodes[0].output) is read
+        is_target = target is not None and self.fused.home.get(target.nodes[0].output) is reading
         reason: Apart
         if refused is not None and refused in (Apart.BROADCAST, Apart.START):
             reason = refused
@@ -418,11 +430,11 @@ class _Describer:
             reason = refused or (Apart.FIRST if unsunk is None else Apart.OTHER_READER)
         return reason.says(**words)
 
-    def within(self, step: Step, maker: _Launched) -> str:
+    def within(self, step: Step, writer: _LaunchGroup) -> str:
         """Return why one step is several launches."""
         if not isinstance(step, Loop):
             return Apart.OPERAND.says(op=step.node.op.name)
-        return (Apart.PARTS if maker.nodes else Apart.TILES).says()
+        return (Apart.PARTS if writer.nodes else Apart.TILES).says()
 
 
 def _constant(value: Value, number: int) -> str:
@@ -431,8 +443,8 @@ def _constant(value: Value, number: int) -> str:
     return f"c{number}" if data.size != 1 else str(data.reshape(-1)[0])
 
 
-def _launched(launches: Iterable[Launch], shown: set[int] | None = None) -> Iterator[_Launched]:
-    """Return the launches with rows among `shown`; those that are cut alike, with the rows of all parts."""
+def _launch_groups(launches: Iterable[Launch], shown: set[int] | None = None) -> Iterator[_LaunchGroup]:
+    """Return the launches with rows among `shown`; launches that are cut into parts come with the rows of all parts."""
     row = 0
     for launch in launches:
         tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
@@ -441,29 +453,29 @@ def _launched(launches: Iterable[Launch], shown: set[int] | None = None) -> Iter
         for i in range(length):
             rows = range(row + i, end, length)
             if shown is None or not shown.isdisjoint(rows):
-                yield _Launched([task[i] for task in tasks], rows)
+                yield _LaunchGroup([task[i] for task in tasks], rows)
         row = end
 
 
 def _read(launch: Single) -> list[Value]:
-    """Return the memory that a launch reads; that of a sum that it adds to counts."""
+    """Return the memory that a launch reads, including a sum that it adds to."""
     adds = any(node.op.name == "matmul_add" for node in launch.nodes)
     return launch.touched if adds else launch.reads
 
 
 def _is_copied(node: Node) -> bool:
-    """Return whether a node of its own is made by copies."""
+    """Return whether a node that is a step by itself is computed by copies."""
     return isinstance(node.op.emit, Pieces | Strided)
 
 
-def _of_call(node: Node, each: _Launched) -> str:
-    """Return why a step of one node, which is launched, is apart from what it reads and from what reads it."""
+def _reason_of_call(node: Node, group: _LaunchGroup) -> str:
+    """Return why a step of one node is apart from the launches before and after it."""
     emit = node.op.emit
     if isinstance(emit, Strided):
         reason = Apart.COPY
     elif isinstance(emit, Pieces):
         reason = Apart.PIECES
-    elif not each.nodes:
+    elif not group.nodes:
         reason = Apart.OPERAND
     else:
         reason = Apart.PRODUCT if node.op.kind is Kind.CONTRACT else Apart.KERNEL

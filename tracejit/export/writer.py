@@ -108,28 +108,29 @@ def export(
         >>> loaded(np.array([1.0, 2.0, 3.0])).tolist()
         [2.0, 4.0, 6.0]
     """
-    names = _checked(accfun, cpus, captured)
+    targets = _checked_targets(accfun, cpus, captured)
     if recorder.recorder() is not None:
         raise ExportError(
-            "export: a function cannot be exported inside an evaluation; call export() outside of it."
+            "export: a function cannot be exported while dlfeval or an accelerated function runs; call export() "
+            "afterwards."
         )
     every_key = args is None and kwargs is None
-    keys = accfun.variants() if every_key else [_called(accfun, args or (), kwargs or {})]
+    keys = accfun.variants() if every_key else [_call_until_replayed(accfun, args or (), kwargs or {})]
     writer = _Writer(accfun, captured)
-    for known in _exportable(accfun, keys):
-        writer.add(known)
-    for name in names:
-        writer.compile(name)
+    for trace in _exportable(accfun, keys):
+        writer.add(trace)
+    for target in targets:
+        writer.compile(target)
     sha256 = files.write(os.fsdecode(path), writer.manifest(), writer.files, replace)
     kernels = {name for table in writer.code.values() for name in table}
     return Exported(
-        os.path.abspath(os.fsdecode(path)), sha256, len(writer.traces), len(kernels), names,
+        os.path.abspath(os.fsdecode(path)), sha256, len(writer.traces), len(kernels), targets,
         sum(map(len, writer.files.values())), tuple(writer.fixed.items()),
     )  # fmt: skip
 
 
-def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
-    """Check the arguments of export(), and return the names of CPUs."""
+def _checked_targets(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
+    """Check the arguments of export(), and return the names of the targets."""
     if not isinstance(accfun, AcceleratedFunction):
         raise ArgumentError(f"export: expected an accelerated function, not {type(accfun).__name__}.")
     if captured not in CAPTURED:
@@ -146,7 +147,7 @@ def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
                 f'export: object code for {name} cannot be compiled on {system()}; use cpus="{HOST}".'
             )
     if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"export: cpus: expected one or more different names, not {names!r}.")
+        raise ArgumentError(f"export: cpus: expected one or more names, each once, not {names!r}.")
     if executor_hash() is None:
         raise ExportError(
             "export: the source files of tracejit's kernels are missing, so load() could not tell whether the folder "
@@ -155,8 +156,10 @@ def _checked(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
     return names
 
 
-def _called(accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Variants:
-    """Call a function until that is a replay, and return the variants of its key."""
+def _call_until_replayed(
+    accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Variants:
+    """Call a function until the call is a replay, and return the variants of its key."""
     for _ in range(accfun.confirm + _MORE_CALLS):
         before = accfun.stats.hits
         accfun(*args, **kwargs)
@@ -178,13 +181,13 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
     name = _name(accfun.function)
     if not keys:
         raise ExportError(
-            f"export: {name} has no traces. Call it with arguments as those that it is to take, {accfun.confirm + 1} "
-            "times, or give them: export(function, path, args=(...))."
+            f"export: {name} has no traces. Call it {accfun.confirm + 1} times with the arguments to export it for, or "
+            "give them: export(function, path, args=(...))."
         )
     traces: list[Trace] = []
     for variants in keys:
         what = f"export: {name}, for {describe(accfun.function, variants.key)}"
-        one = "Or export one signature only: export(function, path, args=(...))."
+        one = "Or export the traces for other arguments only: export(function, path, args=(...))."
         if variants.refusal is not None:
             place = describe_location(variants.refusal.where)
             raise ExportError(
@@ -199,13 +202,13 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
             failed = next(
                 (trace.state.failed() for trace in variants.traces if trace.state.failed() is not None), None
             )
-            why = "it has not been recorded" if failed is None else failed.no_longer()
+            why = "it was not recorded" if failed is None else failed.no_longer()
             raise ExportError(
-                f"{what}: its trace does not apply any more, because {why}. Call it again. {one}"
+                f"{what}: its trace no longer applies, because {why}. Call the function again. {one}"
             )
         if len(replayed) < len(applicable):
             raise ExportError(
-                f"{what}: a trace has not been confirmed by a second recording. Call it with the same values again, or "
+                f"{what}: no second recording has confirmed a trace. Call the function with the same values again, or "
                 f"set confirm = 0. {one}"
             )
         traces += applicable
@@ -213,7 +216,7 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
 
 
 def _is_covered(variants: Variants, keys: Sequence[Variants], confirm: int) -> bool:
-    """Return whether a key in which numbers vary serves the calls of another key too: its first calls had none yet."""
+    """Return whether a key in which numbers vary also serves the calls of this key, recorded before they varied."""
     return any(
         other is not variants and other.replayable(confirm) and covers(other.key, variants.key)
         for other in keys

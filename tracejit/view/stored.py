@@ -8,7 +8,7 @@ from typing import Any
 
 from tracejit.cache.inspect import Shown
 from tracejit.cache.program_text import UNREADABLE
-from tracejit.describe.program import Buffer, Description, Launched, Operation, Pair, Result
+from tracejit.describe.program import Buffer, DescribedRow, Description, Operation, Pair, ResultValue
 from tracejit.errors import CacheError
 from tracejit.program import Place
 from tracejit.util.text import differing_first, size
@@ -153,12 +153,12 @@ def _description(made: dict[str, Any], numbers: list[int]) -> Description:
         [
             Operation(
                 op["number"], op["name"], tuple(op["inputs"]), op["params"],
-                tuple([Result(value, tuple(shape), dtype) for value, shape, dtype in op["outputs"]]),
+                tuple([ResultValue(value, tuple(shape), dtype) for value, shape, dtype in op["outputs"]]),
                 op["where"] and tuple(op["where"]), tuple([at[row] for row in op["rows"] if row in at]),
             )
             for op in made["ops"]
         ],
-        [Launched(i, tuple(row["ops"]), row["purpose"]) for i, row in enumerate(made["rows"])],
+        [DescribedRow(i, tuple(row["ops"]), row["purpose"]) for i, row in enumerate(made["rows"])],
         [
             Pair(at[pair["made"]], at[pair["read"]], pair["value"], pair["why"])
             for pair in made["pairs"]

@@ -6,7 +6,7 @@ import pytest
 
 from tracejit import dlaccelerate, dlarray, pipeline, tanh
 from tracejit.aval import Aval
-from tracejit.describe.profile import made_up, profile
+from tracejit.describe.profile import profile, synthetic_inputs
 from tracejit.describe.roofline import rates
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph
@@ -39,7 +39,7 @@ def test_each_launch_is_measured_alone() -> None:
 def test_launches_run_in_order_on_memory_of_their_own() -> None:
     program = pipeline.build(layer(3))
     executable = CpuExecutable(program)
-    inputs = made_up(program.inputs)
+    inputs = synthetic_inputs(program.inputs)
     outputs = program.new_outputs()
     run = executable.stepwise(inputs, outputs)
     for number in range(len(program.rows)):
@@ -68,7 +68,7 @@ def test_inputs_that_the_executor_does_not_take() -> None:
     program = pipeline.build(layer())
     executable = CpuExecutable(program)
     with pytest.raises(
-        CodegenError, match="input 2 that was made up for a program is not as the program wants it"
+        CodegenError, match="a program does not take the synthetic input 2 that it is profiled with"
     ):
         profile(
             program, lambda inputs, outputs: executable.stepwise((inputs[0], inputs[0], inputs[2]), outputs)
@@ -89,7 +89,7 @@ def test_a_long_program_takes_as_long_as_its_launches() -> None:
 @pytest.mark.parametrize("strides", [(1, 4), (-3, 1), (3, -1), (0, 1)])
 def test_made_up_inputs_lie_as_they_should(strides: tuple[int, int]) -> None:
     aval, layout = Aval((4, 3), None, F32), Layout(0, (4, 3), strides)
-    x, counts = made_up([aval, Aval((2,), None, np.dtype(np.int32))], [layout])
+    x, counts = synthetic_inputs([aval, Aval((2,), None, np.dtype(np.int32))], [layout])
     assert x.strides == tuple(4 * stride for stride in strides)
     assert (x >= 0.5).all() and (x <= 1).all()
     assert counts.tolist() == [0, 0]

@@ -686,7 +686,7 @@ def test_what_is_known_by_identity_is_refused(function: Any, args: Any, text: st
 def test_what_has_no_trace_is_refused(path: str) -> None:
     double = tj.dlaccelerate(lambda x: 2 * x)
     none = (
-        r"<lambda> has no traces\. Call it with arguments as those that it is to take, 2 times, or give "
+        r"<lambda> has no traces\. Call it 2 times with the arguments to export it for, or give "
         r"them: export\("
     )
     with pytest.raises(ExportError, match=none):
@@ -694,9 +694,9 @@ def test_what_has_no_trace_is_refused(path: str) -> None:
     double(np.ones(3))
     with pytest.raises(
         ExportError,
-        match=r"for x: 3 float64: a trace has not been confirmed by a second recording\. Call it with the "
-        r"same values again, "
-        r"or set confirm = 0\. Or export one signature only: export\(function, path, args=\(\.\.\.\)\)\.$",
+        match=r"for x: 3 float64: no second recording has confirmed a trace\. Call the function with the "
+        r"same values again, or set confirm = 0\. Or export the traces for other arguments only: "
+        r"export\(function, path, args=\(\.\.\.\)\)\.$",
     ):
         tj.export(double, path)
     tj.export(double, path, args=(np.ones(4),))  # that one only
@@ -711,7 +711,7 @@ def test_what_runs_uncompiled_is_refused(path: str) -> None:
     noisy = tj.dlaccelerate(lambda x: x + draw.normal())
     text = (
         r"for x: 1 float64: it runs uncompiled, because two recordings differ: .* at "
-        r".*test_export.py:\d+\. Or export one"
+        r".*test_export.py:\d+\. Or export the traces for other"
     )
     with pytest.warns(tj.NotAcceleratedWarning), pytest.raises(ExportError, match=text):
         tj.export(noisy, path, args=(np.ones(1),))
@@ -723,7 +723,7 @@ def test_a_trace_that_does_not_apply_any_more_is_refused(path: str) -> None:
     for _ in range(2):
         scaled(np.ones(1))
     rate = 2.0
-    text = r"its trace does not apply any more, because closure rate is no longer 0\.5\. Call it again\. Or export one"
+    text = r"its trace no longer applies, because closure rate is no longer 0\.5\. Call the function again\. Or export"
     with pytest.raises(ExportError, match=text):
         tj.export(scaled, path)
     made = tj.export(scaled, path, args=(np.ones(1),))
@@ -763,8 +763,8 @@ def test_calls_that_are_never_replayed_are_refused(path: str) -> None:
     ("options", "text"),
     [
         ({"cpus": "x86-64-v9"}, r"export: cpus: expected 'host', 'x86-64-v4', .*, not 'x86-64-v9'\."),
-        ({"cpus": ()}, r"export: cpus: expected one or more different names, not \(\)\."),
-        ({"cpus": ("host", "host")}, r"export: cpus: expected one or more different names"),
+        ({"cpus": ()}, r"export: cpus: expected one or more names, each once, not \(\)\."),
+        ({"cpus": ("host", "host")}, r"export: cpus: expected one or more names, each once"),
         ({"captured": "yes"}, r"export: captured: expected one of \('refuse', 'constants'\), not 'yes'\."),
     ],
 )
@@ -778,7 +778,8 @@ def test_wrong_places(path: str, tmp_path: Path) -> None:
         tj.export(generator, path)  # type: ignore[arg-type]
     double = tj.dlaccelerate(lambda x: 2 * x)
     with pytest.raises(
-        ExportError, match=r"^export: a function cannot be exported inside an evaluation; call export\(\) out"
+        ExportError,
+        match=r"^export: a function cannot be exported while dlfeval or an accelerated function runs; call",
     ):
         tj.dlfeval(lambda x: tj.export(double, path, args=(np.ones(3),)), np.ones(3))
     tj.export(double, path, args=(np.ones(3),))

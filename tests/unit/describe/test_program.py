@@ -13,7 +13,7 @@ from graphs import random_case
 from tracejit import dlaccelerate, dlarray, pipeline
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.describe.program import Description, Operation, Pair, Result, Stages, describe
+from tracejit.describe.program import Description, Operation, Pair, ResultValue, Stages, describe
 from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Layout, Pieces
@@ -51,13 +51,14 @@ def test_a_description() -> None:
     assert found == Description(
         ops=[
             Operation(
-                0, "mul", ("in0", "0.5"), {}, (Result("v0", (4, 3), "float32"),), ("train.py", 3), (0,)
+                0, "mul", ("in0", "0.5"), {}, (ResultValue("v0", (4, 3), "float32"),), ("train.py", 3), (0,)
             ),
             Operation(
-                1, "transpose", ("v0",), {"axes": "(1, 0)"}, (Result("v1", (3, 4), "float32"),), ("train.py", 4), ()
+                1, "transpose", ("v0",), {"axes": "(1, 0)"}, (ResultValue("v1", (3, 4), "float32"),),
+                ("train.py", 4), (),
             ),
             Operation(
-                2, "matmul", ("v1", "v0"), {}, (Result("v2", (3, 3), "float32"),), ("train.py", 4), (1,)
+                2, "matmul", ("v1", "v0"), {}, (ResultValue("v2", (3, 3), "float32"),), ("train.py", 4), (1,)
             ),
         ],
         rows=[(0, (0,), ""), (1, (2,), "")],  # type: ignore[list-item]
