@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Containers taken apart into leaves and put together again.
+"""Trees: containers flattened into leaves, and unflattened again.
 
 Dicts, lists, tuples, named tuples and dataclass instances are containers, None is a container without
 leaves, and everything else is a leaf. Only these exact types are: a subclass of dict is a leaf.
@@ -7,11 +7,13 @@ leaves, and everything else is a leaf. Only these exact types are: a subclass of
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from tracejit.errors import ArgumentError
 from tracejit.util.text import shown
+
+T = TypeVar("T")
 
 LEAF = "leaf"
 
@@ -25,7 +27,7 @@ class TreeDef:
 
     Args:
         structure: the nested tuples that make treedefs equal.
-        orders: for each dict, in the order of the walk, its keys as the user ordered them, or None if sorted.
+        orders: for each dict, in the order of fold() and walk(), its keys in the user's order, or None if sorted.
         size: number of leaves.
     """
 
@@ -114,39 +116,106 @@ _UNKNOWN = object()
 _names: dict[type, Any] = {}  # what _fields returned
 
 
+def fold(
+    structure: Structure,
+    orders: Iterable[Any] | None,
+    leaf: Callable[[], T],
+    container: Callable[[type, Any, list[T]], T],
+) -> T:
+    """Return what `container` makes of a structure, from the leaves to the root.
+
+    Args:
+        structure: of a treedef.
+        orders: of the same treedef, or None to take the keys of all dicts as sorted.
+        leaf: returns the result for the next leaf.
+        container: returns the result for a container, given its type, the names of its children and their results,
+            both in the order of the user. The names of a list or a tuple are None.
+    """
+    remaining = None if orders is None else iter(orders)
+
+    def visit(structure: Structure) -> T:
+        if structure is LEAF:
+            return leaf()
+        kind, names, children = structure
+        order = None
+        if remaining is not None and kind in _DICTS:
+            order = next(remaining)  # before those of the children, as in the walk
+        results = [visit(child) for child in children]
+        if order is None:
+            return container(kind, names, results)
+        of_name = dict(zip(names, results, strict=True))
+        return container(kind, order, [of_name[name] for name in order])
+
+    return visit(structure)
+
+
+def walk(
+    structure: Structure,
+    orders: Iterable[Any] | None,
+    root: T,
+    leaf: Callable[[T], None],
+    container: Callable[[T, type, Any, int], Sequence[T]],
+) -> None:
+    """Visit a structure from the root to the leaves, in the order of the leaves.
+
+    Args:
+        structure: of a treedef.
+        orders: of the same treedef, or None to take the keys of all dicts as sorted.
+        root: the place of the root.
+        leaf: takes the place of a leaf.
+        container: takes the place of a container, its type, the names of its children as fold() gives them and their
+            number; returns the places of the children in this order.
+    """
+    remaining = None if orders is None else iter(orders)
+
+    def visit(structure: Structure, place: T) -> None:
+        if structure is LEAF:
+            leaf(place)
+            return
+        kind, names, children = structure
+        order = next(remaining) if remaining is not None and kind in _DICTS else None
+        places = container(place, kind, names if order is None else order, len(children))
+        if order is not None:
+            of_name = dict(zip(order, places, strict=True))
+            places = [of_name[name] for name in names]
+        for child, child_place in zip(children, places, strict=True):
+            visit(child, child_place)
+
+    visit(structure, root)
+
+
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
-    """Return the tree of `treedef` with other leaves; dicts have the key order of the tree it came from.
+    """Return the tree of `treedef` with the given leaves; dicts have the key order of the tree it came from.
 
     A dataclass is made without calling its ``__init__``: its fields are set, whatever they hold.
 
     Raises:
-        ArgumentError: if the number of leaves is another.
+        ArgumentError: if the treedef has a different number of leaves.
     """
     if len(leaves) != treedef.size:
         raise ArgumentError(f"unflatten: the tree has {treedef.size} leaves, but {len(leaves)} were given.")
-    return _unflatten(treedef.structure, iter(leaves), iter(treedef.orders))
+    return fold(treedef.structure, treedef.orders, iter(leaves).__next__, _rebuilt)
 
 
-def _unflatten(structure: Structure, leaves: Any, orders: Any) -> Any:
-    if structure is LEAF:
-        return next(leaves)
-    kind, names, children = structure
-    if kind in _DICTS:
-        order = next(orders)  # before those of the children, as in the walk
-        items = kind(zip(names, [_unflatten(child, leaves, orders) for child in children], strict=True))
-        return items if order is None else kind((key, items[key]) for key in order)
-    parts = [_unflatten(child, leaves, orders) for child in children]
+def _rebuilt(kind: type, names: Any, children: list[Any]) -> Any:
     if kind is list:
-        return parts
+        return children
     if kind is tuple:
-        return tuple(parts)
-    if names is None:
+        return tuple(children)
+    if kind in _DICTS:
+        return kind(zip(names, children, strict=True))
+    if kind is type(None):
         return None
     if issubclass(kind, tuple):
-        return kind._make(parts)
-    instance = object.__new__(kind)
-    for name, part in zip(names, parts, strict=True):
-        object.__setattr__(instance, name, part)  # a frozen dataclass refuses the ordinary way
+        return kind._make(children)  # type: ignore[attr-defined]
+    return rebuild_dataclass(kind, names, children)
+
+
+def rebuild_dataclass(kind: type, names: Sequence[str], values: Sequence[Any]) -> Any:
+    """Return an instance of a dataclass with the given values of its fields, without calling ``__init__``."""
+    instance: Any = object.__new__(kind)
+    for name, value in zip(names, values, strict=True):
+        object.__setattr__(instance, name, value)  # a frozen dataclass refuses the ordinary way
     return instance
 
 
@@ -175,23 +244,18 @@ def paths(treedef: TreeDef, root: str) -> list[str]:
     >>> paths(flatten({"w": [1, 2], "b": 3})[1], "params")
     ["params['b']", "params['w'][0]", "params['w'][1]"]
     """
-    found: list[str] = []
+    names: list[str] = []
 
-    def walk(structure: Structure, path: str) -> None:
-        if structure is LEAF:
-            found.append(path)
-            return
-        for step, child in zip(_steps(structure), structure[2], strict=True):
-            walk(child, path + step)
+    def container(path: str, kind: type, keys: Any, length: int) -> list[str]:
+        return [path + step for step in _steps(kind, keys, length)]
 
-    walk(treedef.structure, root)
-    return found
+    walk(treedef.structure, None, root, names.append, container)
+    return names
 
 
-def _steps(structure: Structure) -> list[str]:
-    kind, names, children = structure
+def _steps(kind: type, names: Any, count: int) -> list[str]:
     if names is None:
-        return [f"[{i}]" for i in range(len(children))]
+        return [f"[{i}]" for i in range(count)]
     if kind in _DICTS:
         return [f"[{shown(key)}]" for key in names]
     return [f".{name}" for name in names]
@@ -202,7 +266,7 @@ def difference(
 ) -> str | None:
     """Return where and how two treedefs first differ, or None if they are equal; `one` and `other` name them."""
 
-    def walk(a: Structure, b: Structure, path: str) -> str | None:
+    def visit(a: Structure, b: Structure, path: str) -> str | None:
         if a == b:
             return None
         if a is LEAF or b is LEAF or a[0] is not b[0]:
@@ -211,10 +275,11 @@ def difference(
             return f"{path} has the keys {_keys(a)} in {one} and {_keys(b)} in {other}"
         if len(a[2]) != len(b[2]):
             return f"{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
-        places = (walk(x, y, path + step) for x, y, step in zip(a[2], b[2], _steps(a), strict=True))
+        steps = _steps(a[0], a[1], len(a[2]))
+        places = (visit(x, y, path + step) for x, y, step in zip(a[2], b[2], steps, strict=True))
         return next(place for place in places if place is not None)
 
-    return walk(first.structure, second.structure, root)
+    return visit(first.structure, second.structure, root)
 
 
 def _keys(structure: Structure) -> str:

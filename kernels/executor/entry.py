@@ -2,10 +2,10 @@
 """The entry: a replay from the arguments of a call to its result, as a function that Python calls.
 
 Note [patterns]
-To take the arguments of a call apart in Python, and to put the result together, takes longer than a small program
-runs: 0.1 us for each array. So both are done here, by tables that tracejit/patterns.py writes for each trace. A pattern
-says what the arguments have to be, one container or leaf after the other, each of which has a number: the arguments
-themselves are object 0, and what is in a container gets the numbers that the pattern says.
+To flatten the arguments of a call in Python, and to assemble the result, takes longer than a small program runs: 0.1 us
+for each array. So both are done here, by tables that tracejit/call/tables.py writes for each trace. A pattern has an
+entry for each container and leaf of the arguments. These are objects with numbers: the arguments themselves are
+object 0, and an entry for a container says which numbers its items get.
 
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
     IS_LIST object length first             a list
@@ -39,6 +39,7 @@ from .state import (
     CHECKS,
     CONTIGUOUS_AND_ALIGNED,
     DATA,
+    DICT_KEY_WORDS,
     DICT_NEXT,
     DICT_SIZE,
     DICT_TYPE,
@@ -50,13 +51,19 @@ from .state import (
     INT_TYPE,
     INT_VALUE,
     IS_ARRAY,
+    IS_ARRAY_WORDS,
     IS_DICT,
+    IS_DICT_WORDS,
     IS_FLOAT,
+    IS_FLOAT_WORDS,
     IS_INT,
+    IS_INT_WORDS,
     IS_LIST,
     IS_SAME_FLOAT,
     IS_SAME_INT,
     IS_SAME_TEXT,
+    IS_SAME_WORDS,
+    IS_SEQUENCE_WORDS,
     LABELLED_TYPE,
     LIST_ITEMS,
     LIST_TYPE,
@@ -74,10 +81,12 @@ from .state import (
     PATTERN,
     PATTERN_END,
     PUT_DICT,
+    PUT_DICT_ITEM_WORDS,
     PUT_LIST,
     PUT_OBJECT,
     PUT_RESULT,
     PUT_TUPLE,
+    PUT_WORDS,
     RECIPE,
     RECIPE_END,
     RESTORE_THREAD,
@@ -181,89 +190,125 @@ def take_apart(state: Word, given: Word, count: Word) -> Word:
 
 def match(state: Word, given: Word) -> Word:
     """Return whether the arguments of a call are as the pattern says; note the inputs among them."""
-    api = state[API]
-    inputs = state[OBJECTS]
-    objects = inputs + 8 * state[INPUT_COUNT]
+    objects = state[OBJECTS] + 8 * state[INPUT_COUNT]
     objects[0] = given
     at = state[PATTERN]
     end = state[PATTERN_END]
     while at < end:
         kind = at[0]
         found = objects[at[1]]
-        found_type = found[OBJECT_TYPE]
         if kind == IS_ARRAY:
-            if found_type == state[LABELLED_TYPE]:
-                if found[state[SLOT_VALUE]] != api[NONE] or not is_text(
-                    api, found[state[SLOT_FORMAT]], at[3]
-                ):
-                    return 0
-                found = found[state[SLOT_DATA]]
-                if found == 0:  # somebody deleted the attribute
-                    return 0
-            elif found_type != state[ARRAY_TYPE] or at[4] == 0:
-                return 0
-            inputs[at[2]] = found
-            at += 40
+            at = match_array(state, at, found)
         elif kind <= IS_LIST:
-            wanted = api[TUPLE_TYPE]
-            if kind == IS_LIST:
-                wanted = api[LIST_TYPE]
-            if found_type != wanted or found[OBJECT_SIZE] != at[2]:
-                return 0
-            items = found + state[TUPLE_HEAD]
-            if kind == IS_LIST:
-                items = found[LIST_ITEMS]
-            for i in range(at[2]):
-                objects[at[3] + i] = items[i]
-            at += 32
+            at = match_sequence(state, at, found, objects)
         elif kind == IS_DICT:
-            length = at[2]
-            if found_type != api[DICT_TYPE] or found[DICT_SIZE] != length:
-                return 0
-            place = state + 8 * SCRATCH
-            place[0] = 0
-            for i in range(length):
-                call(api[DICT_NEXT], found, place, place + 8, place + 16)
-                if not is_text(api, place[1], at[4 + i]):
-                    return 0
-                objects[at[3] + i] = place[2]
-            at += 32 + 8 * length
+            at = match_dict(state, at, found, objects)
         elif kind == IS_FLOAT:
-            if found_type != api[FLOAT_TYPE]:
-                return 0
-            inputs[at[2]] = found
-            state[DATA][at[2]] = found + 8 * FLOAT_VALUE
-            at += 24
+            at = match_float(state, at, found)
         elif kind == IS_INT or kind == IS_SAME_INT:  # noqa: SIM109 (words have no `in`)
-            overflow = state + 8 * SCRATCH
-            overflow[0] = 0
-            if found_type != api[INT_TYPE]:
-                return 0
-            value = call(api[INT_VALUE], found, overflow)
-            if half_at(overflow) != 0:
-                return 0
-            if kind == IS_INT:
-                # The number becomes an object of this call: its place has the value, and the data its address.
-                inputs[at[2]] = api[NONE]
-                numbers = objects + 8 * at[3]
-                numbers[0] = value
-                state[DATA][at[2]] = numbers
-                at += 32
-            else:
-                if value != at[2]:
-                    return 0
-                at += 24
+            at = match_int(state, at, found, objects)
         else:
-            if kind == IS_SAME_FLOAT:
-                if found_type != api[FLOAT_TYPE] or found[FLOAT_VALUE] != at[2]:
-                    return 0
-            elif kind == IS_SAME_TEXT:
-                if not is_text(api, found, at[2]):
-                    return 0
-            elif found != at[2]:
-                return 0
-            at += 24
+            at = match_same(state, at, found)
+        if at == 0:
+            return 0
     return 1
+
+
+# Each of these compares the object `found` with the entry at `at`. It returns the address of the next entry, or 0 for a
+# miss.
+
+
+def match_array(state: Word, at: Word, found: Word) -> Word:
+    """Compare with IS_ARRAY, and note the array as an input."""
+    api = state[API]
+    array = found
+    if found[OBJECT_TYPE] == state[LABELLED_TYPE]:
+        if found[state[SLOT_VALUE]] != api[NONE] or not is_text(api, found[state[SLOT_FORMAT]], at[3]):
+            return 0
+        array = found[state[SLOT_DATA]]
+        if array == 0:  # somebody deleted the attribute
+            return 0
+    elif found[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] == 0:
+        return 0
+    state[OBJECTS][at[2]] = array
+    return at + 8 * IS_ARRAY_WORDS
+
+
+def match_sequence(state: Word, at: Word, found: Word, objects: Word) -> Word:
+    """Compare with IS_TUPLE or IS_LIST, and note the items as objects."""
+    api = state[API]
+    wanted = api[TUPLE_TYPE]
+    if at[0] == IS_LIST:
+        wanted = api[LIST_TYPE]
+    if found[OBJECT_TYPE] != wanted or found[OBJECT_SIZE] != at[2]:
+        return 0
+    items = found + state[TUPLE_HEAD]
+    if at[0] == IS_LIST:
+        items = found[LIST_ITEMS]
+    for i in range(at[2]):
+        objects[at[3] + i] = items[i]
+    return at + 8 * IS_SEQUENCE_WORDS
+
+
+def match_dict(state: Word, at: Word, found: Word, objects: Word) -> Word:
+    """Compare with IS_DICT, and note the values as objects."""
+    api = state[API]
+    length = at[2]
+    if found[OBJECT_TYPE] != api[DICT_TYPE] or found[DICT_SIZE] != length:
+        return 0
+    place = state + 8 * SCRATCH
+    place[0] = 0
+    for i in range(length):
+        call(api[DICT_NEXT], found, place, place + 8, place + 16)
+        if not is_text(api, place[1], at[IS_DICT_WORDS + i]):
+            return 0
+        objects[at[3] + i] = place[2]
+    return at + 8 * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
+
+
+def match_float(state: Word, at: Word, found: Word) -> Word:
+    """Compare with IS_FLOAT, and note the number as an input."""
+    if found[OBJECT_TYPE] != state[API][FLOAT_TYPE]:
+        return 0
+    state[OBJECTS][at[2]] = found
+    state[DATA][at[2]] = found + 8 * FLOAT_VALUE
+    return at + 8 * IS_FLOAT_WORDS
+
+
+def match_int(state: Word, at: Word, found: Word, objects: Word) -> Word:
+    """Compare with IS_INT, and note the number as an input; or compare with IS_SAME_INT."""
+    api = state[API]
+    overflow = state + 8 * SCRATCH
+    overflow[0] = 0
+    if found[OBJECT_TYPE] != api[INT_TYPE]:
+        return 0
+    value = call(api[INT_VALUE], found, overflow)
+    if half_at(overflow) != 0:
+        return 0
+    if at[0] == IS_SAME_INT:
+        if value != at[2]:
+            return 0
+        return at + 8 * IS_SAME_WORDS
+    # The number becomes an object of this call: its place has the value, and the data its address.
+    state[OBJECTS][at[2]] = api[NONE]
+    number = objects + 8 * at[3]
+    number[0] = value
+    state[DATA][at[2]] = number
+    return at + 8 * IS_INT_WORDS
+
+
+def match_same(state: Word, at: Word, found: Word) -> Word:
+    """Compare with IS_SAME, IS_SAME_TEXT or IS_SAME_FLOAT."""
+    api = state[API]
+    if at[0] == IS_SAME_FLOAT:
+        if found[OBJECT_TYPE] != api[FLOAT_TYPE] or found[FLOAT_VALUE] != at[2]:
+            return 0
+    elif at[0] == IS_SAME_TEXT:
+        if not is_text(api, found, at[2]):
+            return 0
+    elif found != at[2]:
+        return 0
+    return at + 8 * IS_SAME_WORDS
 
 
 def is_text(api: Word, found: Word, known: Word) -> Word:
@@ -322,7 +367,7 @@ def put_together(state: Word, results: Word) -> Word:
             call(api[TAKE_REFERENCE], put)
             stack[top] = put
             top += 1
-            at += 16
+            at += 8 * PUT_WORDS
             continue
         length = at[1]
         if kind == PUT_TUPLE:
@@ -334,8 +379,9 @@ def put_together(state: Word, results: Word) -> Word:
         first = stack + 8 * (top - length)
         if made != 0 and kind == PUT_DICT:
             for i in range(length):
-                value = first[at[3 + 2 * i]]
-                if made != 0 and call(api[SET_ITEM], made, at[2 + 2 * i], value) & 0xFFFFFFFF != 0:
+                item = at + 8 * (PUT_WORDS + PUT_DICT_ITEM_WORDS * i)
+                value = first[item[1]]
+                if made != 0 and call(api[SET_ITEM], made, item[0], value) & 0xFFFFFFFF != 0:
                     call(api[DROP_REFERENCE], made)
                     made = 0
         if made == 0:
@@ -345,14 +391,14 @@ def put_together(state: Word, results: Word) -> Word:
         if kind == PUT_DICT:
             for i in range(length):
                 call(api[DROP_REFERENCE], first[i])
-            at += 16 * length
+            at += 8 * PUT_DICT_ITEM_WORDS * length
         else:
             items = made + state[TUPLE_HEAD]
             if kind == PUT_LIST:
                 items = made[LIST_ITEMS]
             for i in range(length):
                 items[i] = first[i]
-        at += 16
+        at += 8 * PUT_WORDS
         top -= length - 1
         stack[top - 1] = made
     return stack[0]

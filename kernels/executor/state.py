@@ -64,6 +64,12 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
     IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_FLOAT, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
 ) = range(10)  # fmt: skip
 PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
+
+# The lengths of these entries in words, for those who write tables and those who read them.
+IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1
+IS_ARRAY_WORDS, IS_FLOAT_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 3, 4, 3
+PUT_WORDS, PUT_DICT_ITEM_WORDS = 2, 2
+
 MISSED = 1 << 62  # a status: the arguments do not fit the pattern, or the guard does not hold
 
 # Fields of a pool; those that change often, the lock and the condition have cache lines of their own.

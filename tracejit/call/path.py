@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The call path of a replay, generated for one trace: from the arguments of a call to its result.
+"""The call path of a trace: a generated function from the arguments of a call to its result.
 
 Walking containers and comparing keys in general takes longer than a small program runs. So for each trace
-a function is generated that takes just this structure apart, has the sizes and dtypes of the arrays checked
-as they are read, and puts just this result together. It gives MISS for arguments of another kind; nothing has run then,
+a function is generated that flattens just this structure, has the sizes and dtypes of the arrays checked
+as they are read, and assembles just this result. It returns MISS for any other arguments; nothing has run then,
 and the general way decides.
 
 Note [call path]
@@ -23,9 +23,9 @@ The function is
         frames.append(frame)
         return found
 
-where a frame has the results of earlier calls (Note [recycling]), and `enter` is compiled: it takes arguments apart,
-runs the program and puts the result together by tables (Note [patterns]). These know tuples, lists and dicts with
-strings as keys. Anything else is taken apart, or put together, by generated Python. For step(params, x) with
+where a frame has the results of earlier calls (Note [recycling]), and `enter` is compiled: it flattens the arguments,
+runs the program and assembles the result by tables (Note [patterns]). These know tuples, lists and dicts with
+strings as keys. Anything else is flattened, or assembled, by generated Python. For step(params, x) with
 params = Parameters(w) and a result (loss, Parameters(w)) it is
 
         if type(args) is not tuple or len(args) != 2:
@@ -60,73 +60,76 @@ Programs that check indices, or whose results are large, make new arrays instead
         ...
 """
 
+import functools
 import linecache
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.call.recycle import Recycler
+from tracejit.call.result import NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart
-from tracejit.call.tables import Pattern, Recipe
+from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
-from tracejit.tree import LEAF, TreeDef
 
 MISS = object()
 
 _INDENT = "    "
 _numbers = count()  # of call paths
+_NO_TABLES = Tables()
 
 
 def generate(
     key: Key,
+    result: ResultLayout,
     outputs: Sequence[tuple[Aval, str | None]],
-    results: Sequence[Any],
-    treedef: TreeDef,
-    kind_of_output: Callable[[Any], type | None],
     launch: Callable[..., int],
     state: State = NOTHING,
     guarded: bool = False,
     recycler: Recycler | None = None,
-    pattern: Pattern | None = None,
-    recipe: Recipe | None = None,
+    tables: Tables = _NO_TABLES,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
     Args:
         key: the key of the trace; its structure is that of (args, kwargs).
-        outputs: shape, dtype and format of the arrays of the result.
-        results: leaves of the result, array or constant.
-        treedef: of the result.
-        kind_of_output: what the next output is as a leaf of the result, an array or a number; None for a constant.
-        launch: runs the program on tuples of input and output arrays; gives 0 if it has.
+        result: the structure of the result.
+        outputs: shape, dtype and format of the outputs of the program among its leaves.
+        launch: runs the program on tuples of input and output arrays; returns 0 if it has.
         state: what the trace reads besides arguments.
         guarded: whether the program has one more output, which says whether the others count.
         recycler: keeps results of earlier calls to fill them again.
-        pattern: by which its entry takes arguments apart, if it does.
-        recipe: by which its entry puts the result together, if it does.
+        tables: by which the recycler's entry point flattens the arguments and assembles the result.
     """
     generator = _Generator(launch, state, guarded)
-    if pattern is None or recycler is None:
-        arrays = generator.all_arrays(key)
-        if arrays is None:
+    by_recipe = recycler is not None and tables.recipe is not None
+    if recycler is not None and tables.pattern is not None:
+        generator.fill_again(len(outputs), recycler, generator.read(), by_recipe)
+    else:
+        try:
+            arrays = [*generator.flatten(key), *generator.read()]
+        except _UncheckableError:
             return None
         if recycler is None:
             generator.fill_new(outputs, arrays)
         else:
             generator.line(f"args = {_tuple(arrays)}")
-            generator.fill_again(len(outputs), recycler, (), recipe is not None)
-    else:
-        generator.fill_again(len(outputs), recycler, generator.read(), recipe is not None)
-    if recycler is None or recipe is None:
-        generator.assemble(results, treedef, kind_of_output)
+            generator.fill_again(len(outputs), recycler, (), by_recipe)
+    if not by_recipe:
+        generator.assemble(result)
     return generator.function()
+
+
+class _UncheckableError(Exception):
+    """An argument cannot be compared by an expression."""
 
 
 class _Generator:
@@ -141,18 +144,21 @@ class _Generator:
         }  # fmt: skip
         self.variables = (f"a{i}" for i in count())
         self.constants = (f"k{i}" for i in count())
-        self.orders: Iterator[Any] = iter(())
 
-    def all_arrays(self, key: Key) -> list[str] | None:
-        """Emit what takes the arguments apart; return the inputs of the program, or None if that cannot be."""
-        arrays: list[str] = []
-        self.orders = iter(key.orders)
-        if not self.take_apart(key.structure, "args", iter(key.parts), arrays):
-            return None
-        return [*arrays, *self.read()]
+    def flatten(self, key: Key) -> list[str]:
+        """Emit code that checks and flattens the arguments; return the inputs of the program among them."""
+        parts = iter(key.parts)
+        inputs: list[str] = []
+
+        def leaf(source: str) -> None:
+            if self.leaf(source, next(parts)):
+                inputs.append(source)
+
+        tree.walk(key.structure, key.orders, "args", leaf, self.container)
+        return inputs
 
     def read(self) -> list[str]:
-        """Emit what compares all that is read besides arguments; return the arrays among it."""
+        """Emit code that checks all that is read besides arguments; return the arrays among it."""
         if self.state.inlined is not None:
             lines, names, found = self.state.inlined
             self.names |= names
@@ -165,8 +171,8 @@ class _Generator:
             return ["*read"]
         return []
 
-    def fill_again(self, made: int, recycler: Recycler, read: Sequence[str], is_result: bool) -> None:
-        """Emit the launch on results of earlier calls; what it gives is the result, or the arrays for it."""
+    def fill_again(self, outputs: int, recycler: Recycler, read: Sequence[str], is_result: bool) -> None:
+        """Emit the launch on results of earlier calls; it returns the result, or the arrays for it."""
         self.names |= {"frames": recycler.frames, "new_frame": recycler.new_frame, "again": recycler.again}
         self.names["enter"] = recycler.enter
         more = ""
@@ -186,27 +192,27 @@ class _Generator:
             f"{_INDENT * 2}return MISS",
         ):
             self.line(line)
-        if made and not is_result:
-            self.line("".join(f"r{i}, " for i in range(made)) + "= found")
+        if outputs and not is_result:
+            self.line("".join(f"r{i}, " for i in range(outputs)) + "= found")
         self.line("frames.append(frame)")
         if self.state.accepts:
             self.line("accepted()")
         if is_result:
             self.line("return found")
 
-    def assemble(
-        self, results: Sequence[Any], treedef: TreeDef, kind_of_output: Callable[[Any], type | None]
-    ) -> None:
-        """Emit what puts the result together."""
-        kinds = [kind for kind in map(kind_of_output, results) if kind is not None]
-        for i, kind in enumerate(kinds):
-            if kind is not dlarray:
-                self.line(f"r{i} = {self.constant(kind)}(r{i}._data.item())")
-        number = count()
+    def assemble(self, result: ResultLayout) -> None:
+        """Emit the expression of the result."""
+        for i, leaf in enumerate(filter(is_output, result.leaves)):
+            if type(leaf) is NumberLeaf:
+                self.line(f"r{i} = {self.constant(leaf.kind)}(r{i}._data.item())")
+        numbers = count()
         leaves = iter([
-            self.given(leaf) if kind_of_output(leaf) is None else f"r{next(number)}" for leaf in results
+            f"r{next(numbers)}" if is_output(leaf) else self.given(leaf) for leaf in result.leaves
         ])  # fmt: skip
-        self.line(f"return {self.put_together(treedef.structure, leaves, iter(treedef.orders))}")
+        treedef = result.treedef
+        self.line(
+            f"return {tree.fold(treedef.structure, treedef.orders, leaves.__next__, self.container_of)}"
+        )
 
     def function(self) -> Callable[[Any], Any]:
         """Return the function of all that was emitted."""
@@ -259,36 +265,33 @@ class _Generator:
         self.line(f"if {condition}:")
         self.line(f"{_INDENT}return MISS")
 
-    def take_apart(self, structure: Any, source: str, parts: Iterator[Any], arrays: list[str]) -> bool:
-        """Emit what binds and checks the leaves below `source`; return whether all can be checked."""
-        if structure is LEAF:
-            return self.leaf(source, next(parts), arrays)
-        kind, names, children = structure
+    def container(self, source: str, kind: type, names: Any, length: int) -> Sequence[str]:
+        """Emit the check of a container; return the variables that its children are bound to."""
         if kind is type(None):
             self.miss_if(f"{source} is not None")
-            return True
+            return ()
         kind_name = kind.__name__ if kind in (tuple, list, dict, OrderedDict) else self.constant(kind)
-        variables = [next(self.variables) for _ in children]
+        variables = [next(self.variables) for _ in range(length)]
         if kind is dict or kind is OrderedDict:
-            order = next(self.orders) or names
-            self.miss_if(f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(order))}")
-            if order:
-                places = dict(zip(names, variables, strict=True))
-                self.line(f"{', '.join(places[name] for name in order)}, = {source}.values()")
+            self.miss_if(f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(names))}")
+            if variables:
+                self.line(f"{', '.join(variables)}, = {source}.values()")
         elif names is None or issubclass(kind, tuple):
-            self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {len(children)}")
+            self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {length}")
             if variables:
                 self.line(f"{', '.join(variables)}, = {source}")
         else:
             self.miss_if(f"type({source}) is not {kind_name}")
             for variable, name in zip(variables, names, strict=True):
                 self.line(f"{variable} = {source}.{name}")
-        return all(
-            self.take_apart(child, variable, parts, arrays)
-            for child, variable in zip(children, variables, strict=True)
-        )
+        return variables
 
-    def leaf(self, source: str, part: Any, arrays: list[str]) -> bool:
+    def leaf(self, source: str, part: Any) -> bool:
+        """Emit the check of a leaf; return whether it is an input of the program.
+
+        Raises:
+            _UncheckableError: if no expression can check it.
+        """
         if isinstance(part, ArrayPart):
             self.line(f"if type({source}) is dlarray:")
             self.line(f"{_INDENT}if {source}._format != {part.format!r} or {source}._value is not None:")
@@ -299,60 +302,44 @@ class _Generator:
             else:
                 self.line("else:")
             self.line(f"{_INDENT}return MISS")
-            arrays.append(source)
             return True
         kind = part.kind
         if isinstance(part, NumberPart):
             fits = "" if kind is float else f" or not {-(1 << 63)} <= {source} < {1 << 63}"
             self.miss_if(f"type({source}) is not {kind.__name__}{fits}")
             self.line(f"{source} = array({source})")
-            arrays.append(source)
             return True
         value = part.value
         if kind is float:
             value = value[1]
             if not value or value != value:  # noqa: PLR0124 (0.0 equals -0.0, and NaN not even itself)
-                return False
+                raise _UncheckableError
         elif kind not in (int, bool, str, bytes):
-            # By identity: an equal value that is another object goes the general way.
+            # By identity: an equal value that is a different object goes the general way.
             self.miss_if(f"{source} is not {self.constant(value)}")
-            return True
+            return False
         self.miss_if(f"type({source}) is not {kind.__name__} or {source} != {self.constant(value)}")
-        return True
+        return False
 
-    def put_together(self, structure: Any, leaves: Iterator[str], orders: Iterator[Any]) -> str:
-        """Return the expression that makes a container of the names in `leaves`."""
-        if structure is LEAF:
-            return next(leaves)
-        kind, names, children = structure
+    def container_of(self, kind: type, names: Any, children: Sequence[str]) -> str:
+        """Return the expression of a container, given those of its children."""
         if kind is type(None):
             return "None"
         if kind is dict or kind is OrderedDict:
-            order = next(orders) or names
-            parts = dict(zip(names, [self.put_together(c, leaves, orders) for c in children], strict=True))
-            items = [(repr(k) if type(k) in (str, int) else self.constant(k), parts[k]) for k in order]
+            keys = [repr(name) if type(name) in (str, int) else self.constant(name) for name in names]
+            items = list(zip(keys, children, strict=True))
             if kind is dict:
-                return "{" + ", ".join(f"{k}: {part}" for k, part in items) + "}"
-            return "OrderedDict((" + "".join(f"({k}, {part}), " for k, part in items) + "))"
-        given = [self.put_together(child, leaves, orders) for child in children]
+                return "{" + ", ".join(f"{key}: {child}" for key, child in items) + "}"
+            return "OrderedDict((" + "".join(f"({key}, {child}), " for key, child in items) + "))"
         if kind is list:
-            return f"[{', '.join(given)}]"
+            return f"[{', '.join(children)}]"
         if kind is tuple:
-            return _tuple(given)
+            return _tuple(children)
         if issubclass(kind, tuple):
-            return f"{self.constant(kind._make)}({_tuple(given)})"
-        return f"{self.constant(_dataclass_maker(kind, names))}({_tuple(given)})"
+            return f"{self.constant(kind._make)}({_tuple(children)})"  # type: ignore[attr-defined]
+        maker = functools.partial(tree.rebuild_dataclass, kind, names)
+        return f"{self.constant(maker)}({_tuple(children)})"
 
 
 def _tuple(names: Sequence[str]) -> str:
     return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-
-
-def _dataclass_maker(kind: type, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-    def make(parts: Sequence[Any]) -> Any:
-        instance: Any = object.__new__(kind)
-        for name, part in zip(names, parts, strict=True):
-            object.__setattr__(instance, name, part)
-        return instance
-
-    return make

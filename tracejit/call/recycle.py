@@ -28,8 +28,8 @@ Frame = list[Any]
 """The state of a program, then for each set of results the list of arrays and the list of dlarrays around them."""
 
 
-class Entry(NamedTuple):
-    """How a call path runs a program (kernels/entry.py).
+class EntryPoint(NamedTuple):
+    """The compiled functions by which a call path runs a program (kernels/executor/entry.py).
 
     enter       runs it on arguments and a frame; gives the result, or the frame if it has not run
     new_state   gives an ndarray with a new state: one for each frame
@@ -55,7 +55,7 @@ class Recycler:
         frames: those that no call uses.
     """
 
-    def __init__(self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: Entry) -> None:
+    def __init__(self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: EntryPoint) -> None:
         self._outputs = outputs
         self._guarded = guarded
         self._entry = entry

@@ -1,43 +1,53 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What arguments have to be, and how a result is put together, as the tables of kernels/entry.py (Note [patterns])."""
+"""Checks of arguments and the assembly of results as tables for kernels/executor/entry.py (Note [patterns])."""
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit import tree
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.kernels.executor.state import (
+    DICT_KEY_WORDS,
     IS_ARRAY,
+    IS_ARRAY_WORDS,
     IS_DICT,
+    IS_DICT_WORDS,
     IS_FLOAT,
+    IS_FLOAT_WORDS,
     IS_INT,
+    IS_INT_WORDS,
     IS_LIST,
     IS_SAME,
     IS_SAME_FLOAT,
     IS_SAME_INT,
     IS_SAME_TEXT,
+    IS_SAME_WORDS,
+    IS_SEQUENCE_WORDS,
     IS_TUPLE,
     PUT_DICT,
+    PUT_DICT_ITEM_WORDS,
     PUT_LIST,
     PUT_OBJECT,
     PUT_RESULT,
     PUT_TUPLE,
+    PUT_WORDS,
 )
-from tracejit.tree import LEAF, TreeDef
 
 _LONGEST = 1 << 63
 
 
 class Pattern(NamedTuple):
-    """What the arguments of a call have to be.
+    """The arguments that calls with one key have.
 
     words       the table
-    kept        objects whose addresses are in it
-    objects     how many objects it numbers
-    inputs      how many inputs of the program it finds
-    numbers     which of these are numbers
+    kept        objects whose addresses are in the table
+    objects     number of objects that the table numbers
+    inputs      number of inputs of the program among them
+    numbers     numbers of the inputs that are Python numbers
     """
 
     words: list[int]
@@ -48,11 +58,11 @@ class Pattern(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """How a result is put together.
+    """The assembly of a result.
 
     words       the table
-    kept        objects whose addresses are in it
-    objects     the most that are on its stack
+    kept        objects whose addresses are in the table
+    objects     the greatest depth of its stack
     """
 
     words: list[int]
@@ -60,171 +70,162 @@ class Recipe(NamedTuple):
     objects: int
 
 
-class _NoWordError(Exception):
-    """There is no word for this; Python has to do it."""
+class Tables(NamedTuple):
+    """The tables of a trace; None where a table cannot describe its arguments or its result."""
+
+    pattern: Pattern | None = None
+    recipe: Recipe | None = None
+
+
+class _NoEntryError(Exception):
+    """No table entry describes this; Python has to do it."""
 
 
 def pattern(key: Key) -> Pattern | None:
-    """Return what the arguments of calls with a key have to be, or None if a table cannot say it."""
-    written = _Pattern(key)
+    """Return the table that checks and flattens the arguments of calls with a key, or None if there can be none."""
+    writer = _PatternWriter(key)
     try:
-        written.take_apart(key.structure, 0)
-    except _NoWordError:
+        tree.walk(key.structure, key.orders, 0, writer.leaf, writer.container)
+    except _NoEntryError:
         return None
-    return Pattern(written.words, written.kept, written.objects, written.inputs, frozenset(written.numbers))
+    return Pattern(writer.words, writer.kept, writer.objects, writer.inputs, frozenset(writer.numbers))
 
 
-def recipe(
-    results: Sequence[Any], treedef: TreeDef, kind_of_output: Callable[[Any], type | None], array: type
-) -> Recipe | None:
-    """Return how a result is put together, or None if a table cannot say it.
-
-    Args:
-        results: leaves of the result, output or constant.
-        treedef: of the result.
-        kind_of_output: what the next output is as a leaf of the result; None for a constant.
-        array: the kind of outputs that stay what they are.
-    """
-    written = _Recipe(results, treedef, kind_of_output, array)
+def recipe(result: ResultLayout) -> Recipe | None:
+    """Return the table that assembles a result, or None if there can be none."""
+    writer = _RecipeWriter(result.leaves)
     try:
-        written.put_together(treedef.structure)
-    except _NoWordError:
+        tree.fold(result.treedef.structure, result.treedef.orders, writer.leaf, writer.container)
+    except _NoEntryError:
         return None
-    return Recipe(written.words, written.kept, written.most)
+    return Recipe(writer.words, writer.kept, writer.greatest_depth)
 
 
-class _Table:
+class _TableWriter:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.kept: list[Any] = []
 
-    def known(self, value: Any) -> int:
+    def add(self, length: int, *entry: int) -> None:
+        """Append an entry, whose length is that which the reader of the table goes on by."""
+        assert len(entry) == length
+        self.words += entry
+
+    def address(self, value: Any) -> int:
         """Return the address of an object that is kept."""
         self.kept.append(value)
         return id(value)
 
-    def texts(self, keys: Sequence[Any]) -> list[int]:
+    def keys(self, names: Sequence[Any]) -> list[int]:
         """Return the addresses of the keys of a dict."""
-        if not all(type(key) is str for key in keys):
-            raise _NoWordError
-        return [self.known(key) for key in keys]
+        if not all(type(name) is str for name in names):
+            raise _NoEntryError
+        return [self.address(name) for name in names]
 
 
-class _Pattern(_Table):
+class _PatternWriter(_TableWriter):
+    """Writes an entry for each container and leaf of the arguments; a place is the number of an object."""
+
     def __init__(self, key: Key) -> None:
         super().__init__()
         self._parts = iter(key.parts)
-        self._orders = iter(key.orders)
         self.objects = 1
         self.inputs = 0
         self.numbers: list[int] = []
 
-    def take_apart(self, structure: Any, at: int) -> None:
-        """Append what the object of number `at` has to be."""
-        if structure is LEAF:
-            self.leaf(next(self._parts), at)
-            return
-        kind, names, children = structure
+    def container(self, at: int, kind: type, names: Any, length: int) -> Sequence[int]:
         if kind is type(None):
-            self.words += (IS_SAME, at, self.known(None))
-            return
+            self.add(IS_SAME_WORDS, IS_SAME, at, self.address(None))
+            return ()
         first = self.objects
-        self.objects += len(children)
-        places = list(range(first, self.objects))
+        self.objects += length
         if kind is dict:
-            order = next(self._orders) or names
-            self.words += (IS_DICT, at, len(order), first, *self.texts(order))
-            place_of = dict(zip(order, places, strict=True))
-            places = [place_of[name] for name in names]
+            keys = self.keys(names)
+            self.add(IS_DICT_WORDS + DICT_KEY_WORDS * length, IS_DICT, at, length, first, *keys)
         elif kind is tuple or kind is list:
-            self.words += (IS_TUPLE if kind is tuple else IS_LIST, at, len(children), first)
+            self.add(IS_SEQUENCE_WORDS, IS_TUPLE if kind is tuple else IS_LIST, at, length, first)
         else:
-            raise _NoWordError
-        for child, place in zip(children, places, strict=True):
-            self.take_apart(child, place)
+            raise _NoEntryError
+        return range(first, self.objects)
 
-    def leaf(self, part: Any, at: int) -> None:
+    def leaf(self, at: int) -> None:
+        part = next(self._parts)
         if isinstance(part, ArrayPart):
-            self.words += (IS_ARRAY, at, self.inputs, self.known(part.format), part.format is None)
+            plain = part.format is None
+            self.add(IS_ARRAY_WORDS, IS_ARRAY, at, self.inputs, self.address(part.format), plain)
             self.inputs += 1
         elif isinstance(part, NumberPart):
-            self.numbers.append(self.inputs)
-            if part.kind is float:
-                self.words += (IS_FLOAT, at, self.inputs)
-            elif part.kind is int:
-                self.words += (IS_INT, at, self.inputs, self.objects)
-                self.objects += 1
-            else:
-                raise _NoWordError
-            self.inputs += 1
+            self.number(part.kind, at)
         else:
             self.value(part.kind, part.value, at)
+
+    def number(self, kind: type, at: int) -> None:
+        self.numbers.append(self.inputs)
+        if kind is float:
+            self.add(IS_FLOAT_WORDS, IS_FLOAT, at, self.inputs)
+        elif kind is int:
+            self.add(IS_INT_WORDS, IS_INT, at, self.inputs, self.objects)
+            self.objects += 1
+        else:
+            raise _NoEntryError
+        self.inputs += 1
 
     def value(self, kind: type, value: Any, at: int) -> None:
         if kind is float:
             if value[1] != float(value[0]):  # NaN: several numbers
-                raise _NoWordError
-            self.words += (IS_SAME_FLOAT, at, *struct.unpack("<q", struct.pack("<d", float(value[0]))))
+                raise _NoEntryError
+            bits = struct.unpack("<q", struct.pack("<d", float(value[0])))
+            self.add(IS_SAME_WORDS, IS_SAME_FLOAT, at, *bits)
         elif kind is int and -_LONGEST <= value < _LONGEST:
-            self.words += (IS_SAME_INT, at, value)
+            self.add(IS_SAME_WORDS, IS_SAME_INT, at, value)
         elif kind is str:
-            self.words += (IS_SAME_TEXT, at, self.known(value))
+            self.add(IS_SAME_WORDS, IS_SAME_TEXT, at, self.address(value))
         elif type(value) is kind and kind not in (int, bytes):
-            self.words += (IS_SAME, at, self.known(value))
+            self.add(IS_SAME_WORDS, IS_SAME, at, self.address(value))
         else:
-            raise _NoWordError
+            raise _NoEntryError
 
 
-class _Recipe(_Table):
-    def __init__(
-        self, results: Sequence[Any], treedef: TreeDef, kind_of_output: Callable[[Any], type | None], array: type
-    ) -> None:  # fmt: skip
+class _RecipeWriter(_TableWriter):
+    """Writes an entry for each leaf and container of a result; fold() gives it the places of children on the stack."""
+
+    def __init__(self, leaves: Sequence[Any]) -> None:
         super().__init__()
-        self._results = iter(results)
-        self._orders = iter(treedef.orders)
-        self._kind_of_output = kind_of_output
-        self._array = array
+        self._leaves = iter(leaves)
         self._outputs = 0
         self._depth = 0
-        self.most = 0
+        self.greatest_depth = 0
 
-    def put_together(self, structure: Any) -> None:
-        if structure is LEAF:
-            self.leaf(next(self._results))
-            return
-        kind, names, children = structure
-        if kind is type(None):
-            self.put(PUT_OBJECT, self.known(None))
-            return
-        if kind not in (dict, tuple, list):
-            raise _NoWordError
-        order = (next(self._orders) or names) if kind is dict else ()
-        for child in children:
-            self.put_together(child)
-        self._depth -= len(children)
-        if kind is dict:
-            place_of = {name: place for place, name in enumerate(names)}
-            places = [place_of[name] for name in order]
-            keys = self.texts(order)
-            self.put(
-                PUT_DICT, len(order), *[word for pair in zip(keys, places, strict=True) for word in pair]
-            )
-        else:
-            self.put(PUT_TUPLE if kind is tuple else PUT_LIST, len(children))
-
-    def leaf(self, leaf: Any) -> None:
-        kind = self._kind_of_output(leaf)
-        if kind is None:
-            if isinstance(leaf, np.ndarray):  # each call returns a copy
-                raise _NoWordError
-            self.put(PUT_OBJECT, self.known(leaf))
-        elif kind is self._array:
-            self.put(PUT_RESULT, self._outputs)
+    def leaf(self) -> int:
+        leaf = next(self._leaves)
+        if type(leaf) is ArrayLeaf:
+            self.add(PUT_WORDS, PUT_RESULT, self._outputs)
             self._outputs += 1
+        elif type(leaf) is NumberLeaf or isinstance(
+            leaf, np.ndarray
+        ):  # each call returns a copy of an ndarray
+            raise _NoEntryError
         else:
-            raise _NoWordError
+            self.add(PUT_WORDS, PUT_OBJECT, self.address(leaf))
+        return self.put()
 
-    def put(self, kind: int, *words: int) -> None:
-        self.words += (kind, *words)
+    def container(self, kind: type, names: Any, places: Sequence[int]) -> int:
+        length = len(places)
+        self._depth -= length
+        if kind is type(None):
+            self.add(PUT_WORDS, PUT_OBJECT, self.address(None))
+        elif kind is dict:
+            items = zip(self.keys(names), [place - self._depth for place in places], strict=True)
+            words = [word for item in items for word in item]
+            self.add(PUT_WORDS + PUT_DICT_ITEM_WORDS * length, PUT_DICT, length, *words)
+        elif kind is tuple or kind is list:
+            self.add(PUT_WORDS, PUT_TUPLE if kind is tuple else PUT_LIST, length)
+        else:
+            raise _NoEntryError
+        return self.put()
+
+    def put(self) -> int:
+        """Note that an object is put on the stack, and return its place."""
         self._depth += 1
-        self.most = max(self.most, self._depth)
+        self.greatest_depth = max(self.greatest_depth, self._depth)
+        return self._depth - 1

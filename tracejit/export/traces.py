@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit import tree
-from tracejit.call.recycle import Entry
+from tracejit.call.recycle import EntryPoint
+from tracejit.call.result import NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart, layouts
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.errors import ExportError
@@ -18,7 +18,7 @@ from tracejit.functions import rng
 from tracejit.program import Program
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Replayable
+from tracejit.traces.trace import Replayable
 
 ClassOf = Callable[[str, tuple[str, ...]], type]
 """Gives the class of a name and its fields."""
@@ -82,7 +82,7 @@ class LoadedReplay:
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
-    ) -> Entry | None:
+    ) -> EntryPoint | None:
         return self._executable.entry(formats, guarded, pattern, recipe)
 
 
@@ -90,15 +90,9 @@ class LoadedTrace(Replayable):
     """A trace of an exported folder."""
 
     def __init__(
-        self,
-        results: list[Any],
-        treedef: tree.TreeDef,
-        key: Key,
-        state: State,
-        replay: LoadedReplay,
-        signature: Signature,
+        self, result: ResultLayout, key: Key, state: State, replay: LoadedReplay, signature: Signature
     ) -> None:
-        super().__init__(results, treedef, key, state, replay.program.guard)
+        super().__init__(result, key, state, replay.program.guard)
         self.replay = replay
         self.signature = signature
 
@@ -204,14 +198,14 @@ def _read_trace(
 
     text = values.checked_text
     key = values.decode_key(record["key"], class_of)
-    results, treedef = values.decode_results(record["results"], arrays, class_of)
+    result = values.decode_results(record["results"], arrays, class_of)
     draws = record["draws"] is not None
     state: State = NOTHING
     if draws:
         blocks = program_json.whole(record["draws"], 0, program_json.MOST_BYTES, "the number of blocks")
         state = rng.Draws(NOTHING, {rng.default: _Blocks(blocks)})  # type: ignore[dict-item]
     program = program_json.decoded(data, arrays, layouts(key))
-    _check_fits(program, key, results, draws)
+    _check_fits(program, key, result.leaves, draws)
     signature = Signature(
         text(record["inputs"]),
         tuple([text(output) for output in record["outputs"]]),
@@ -220,7 +214,7 @@ def _read_trace(
         draws,
     )
     replay = LoadedReplay(program, key, draws, code, text(record["title"]))
-    return LoadedTrace(results, treedef, key, state, replay, signature)
+    return LoadedTrace(result, key, state, replay, signature)
 
 
 def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool) -> None:
@@ -235,7 +229,7 @@ def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool)
         expected.append(((2,), np.dtype(np.int64)))
     if [(aval.shape, aval.dtype) for aval in program.inputs] != expected:
         raise ValueError("the inputs of a program are not the arrays of its arguments")
-    computed = [leaf for leaf in results if type(leaf) in (ArrayLeaf, NumberLeaf)]
+    computed = [leaf for leaf in results if is_output(leaf)]
     guarded = program.guard is not None
     if len(program.outputs) != len(computed) + guarded or (guarded and program.guard != len(computed)):
         raise ValueError("the outputs of a program are not the arrays of its result")

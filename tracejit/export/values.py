@@ -12,10 +12,10 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.aval import SUPPORTED_DTYPES, check_format
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
 from tracejit.export.program_json import MOST_BYTES, aval_of, whole
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf
 from tracejit.tree import LEAF, Structure
 from tracejit.util.text import shown
 
@@ -111,22 +111,22 @@ def encode_structure(structure: Structure) -> Any:
     Raises:
         UnwritableError: if a key or a class in it cannot be exported.
     """
-    if structure is LEAF:
-        return LEAF
-    kind, names, children = structure
-    parts = [encode_structure(child) for child in children]
+    return tree.fold(structure, None, lambda: LEAF, _encode_container)
+
+
+def _encode_container(kind: type, names: Any, children: list[Any]) -> list[Any]:
     if kind is type(None):
         return ["None"]
     if kind in _CONTAINERS.values():
         if kind.__name__ in _DICTS:
-            return [kind.__name__, [encode_atom(name) for name in names], parts]
-        return [kind.__name__, parts]
+            return [kind.__name__, [encode_atom(name) for name in names], children]
+        return [kind.__name__, children]
     name = f"{kind.__module__}:{kind.__qualname__}"
     if "<locals>" in name:
         raise UnwritableError(
             f"a {kind.__qualname__}, a class that is defined in a function, so that no other process finds it by name"
         )
-    return ["class", name, list(names), parts]
+    return ["class", name, list(names), children]
 
 
 def decode_structure(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> Structure:
@@ -212,15 +212,12 @@ def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
     """Check that each dict has an order, of its own keys."""
     dicts: list[tuple[Any, ...]] = []
 
-    def walk(structure: Structure) -> None:
-        if structure is not LEAF:
-            kind, names, children = structure
-            if kind in (dict, OrderedDict):
-                dicts.append(names)
-            for child in children:
-                walk(child)
+    def container(_: None, kind: type, names: Any, length: int) -> list[None]:
+        if kind in (dict, OrderedDict):
+            dicts.append(names)
+        return [None] * length
 
-    walk(structure)
+    tree.walk(structure, None, None, lambda _: None, container)
     if len(orders) != len(dicts):
         raise ValueError(f"{len(orders)} orders of {len(dicts)} dicts")
     for order, names in zip(orders, dicts, strict=True):
@@ -229,7 +226,7 @@ def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
 
 
 def _leaves(structure: Structure) -> int:
-    return 1 if structure is LEAF else sum(map(_leaves, structure[2]))
+    return tree.fold(structure, None, lambda: 1, lambda kind, names, counts: sum(counts))
 
 
 # Keys.
@@ -319,21 +316,18 @@ def decode_key(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> K
 # Results.
 
 
-def encode_results(
-    results: Sequence[Any], treedef: tree.TreeDef, keep: Callable[[np.ndarray], str]
-) -> dict[str, Any]:
+def encode_results(result: ResultLayout, keep: Callable[[np.ndarray], str]) -> dict[str, Any]:
     """Return the leaves and the structure of a result as data.
 
     Args:
-        results: leaves, arrays and numbers that are computed or constants.
-        treedef: of the result.
+        result: the structure of the result.
         keep: stores an array and returns its name.
 
     Raises:
         UnwritableError: if a constant or a class cannot be exported; the message names it.
     """
     leaves: list[Any] = []
-    for leaf, place in zip(results, tree.paths(treedef, "the result"), strict=True):
+    for leaf, place in zip(result.leaves, tree.paths(result.treedef, "the result"), strict=True):
         if type(leaf) is ArrayLeaf:
             leaves.append(["array", leaf.format])
         elif type(leaf) is NumberLeaf:
@@ -347,8 +341,8 @@ def encode_results(
                 raise UnwritableError(f"{place} is {error}") from None
     try:
         return {
-            "structure": encode_structure(treedef.structure),
-            "orders": encode_orders(treedef.orders),
+            "structure": encode_structure(result.treedef.structure),
+            "orders": encode_orders(result.treedef.orders),
             "leaves": leaves,
         }
     except UnwritableError as error:
@@ -357,8 +351,8 @@ def encode_results(
 
 def decode_results(
     data: Any, arrays: Mapping[str, np.ndarray], class_of: Callable[[str, tuple[str, ...]], type]
-) -> tuple[list[Any], tree.TreeDef]:
-    """Return the leaves and the treedef that encode_results() wrote."""
+) -> ResultLayout:
+    """Return the structure that encode_results() wrote."""
     structure = decode_structure(data["structure"], class_of)
     orders = decode_orders(data["orders"])
     _check_orders(structure, orders)
@@ -380,7 +374,7 @@ def decode_results(
             raise ValueError(f"a result of kind {kind!r:.40}")
     if len(leaves) != _leaves(structure):
         raise ValueError(f"{len(leaves)} leaves of {_leaves(structure)}")
-    return leaves, tree.TreeDef(structure, orders, len(leaves))
+    return ResultLayout(leaves, tree.TreeDef(structure, orders, len(leaves)))
 
 
 def _format(value: Any) -> str | None:

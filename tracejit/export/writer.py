@@ -22,6 +22,7 @@ import numpy as np
 
 from tracejit.accelerate.function import AcceleratedFunction
 from tracejit.call.explain import describe, leaf_names
+from tracejit.call.result import is_output
 from tracejit.call.signature import ArrayPart, NumberPart
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
@@ -34,7 +35,7 @@ from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
 from tracejit.record.recorder import describe_location
 from tracejit.record.state import State
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
+from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 
 CAPTURED = ("refuse", "constants")
@@ -271,7 +272,7 @@ class _Writer:
         try:
             record: dict[str, Any] = {
                 "key": values.encode_key(trace.key, names.__getitem__),
-                "results": values.encode_results(trace.results, trace.treedef, self._keep),
+                "results": values.encode_results(trace.result, self._keep),
             }
         except values.UnwritableError as error:
             raise self._refusal(
@@ -414,8 +415,8 @@ def _outputs(trace: Trace) -> list[str]:
     outputs = iter(trace.graph.outputs)
     return [
         str(next(outputs).aval._replace(format=leaf.format))
-        for leaf in trace.results
-        if isinstance(leaf, ArrayLeaf | NumberLeaf)
+        for leaf in trace.result.leaves
+        if is_output(leaf)
     ]
 
 

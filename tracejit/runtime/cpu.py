@@ -16,7 +16,7 @@ import numpy as np
 from tracejit import config
 from tracejit.array import dlarray
 from tracejit.aval import SUPPORTED_DTYPES, Aval
-from tracejit.call.recycle import Entry
+from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.compile.registry import Code, registry
 from tracejit.errors import CodegenError
@@ -190,7 +190,7 @@ class CpuExecutable:
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
-    ) -> Entry | None:
+    ) -> EntryPoint | None:
         """Return what runs the program on results of earlier calls that nobody uses any more.
 
         It takes the arguments of a call apart by a pattern, or takes a tuple of the inputs, and it returns what a
@@ -244,7 +244,7 @@ class CpuExecutable:
             assert kept  # which has to live as long as this
             return states.new()
 
-        return Entry(
+        return EntryPoint(
             enter, new_state, lambda block: int(block[words.STATUS]), lambda block: int(block[words.TURN])
         )
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
+from tracejit.call.result import is_output
 from tracejit.capture.guards import UNNAMED
 from tracejit.ir import Node, Value, Where
 from tracejit.record.guards import Guard, same
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
+from tracejit.traces.trace import Trace
 from tracejit.util.text import shown
 
 
@@ -127,16 +128,16 @@ class _Comparison:
         return Difference(what, node.where, _cause(x.data, y.data))
 
     def results(self) -> Difference | None:
-        first, second = self.first, self.second
+        first, second = self.first.result, self.second.result
         structure = tree.difference(first.treedef, second.treedef, "the result")
         if structure is not None or first.treedef.orders != second.treedef.orders:
             order = "the keys of a dict of the result have a different order"
             return Difference(structure or order, None, _CODE)
         # The outputs of the guards, which come last, are left over.
-        arrays = zip(first.graph.outputs, second.graph.outputs, strict=False)
+        arrays = zip(self.first.graph.outputs, self.second.graph.outputs, strict=False)
         names = tree.paths(first.treedef, "the result")
-        for name, a, b in zip(names, first.results, second.results, strict=True):
-            if type(a) in (ArrayLeaf, NumberLeaf) and type(a) is type(b):
+        for name, a, b in zip(names, first.leaves, second.leaves, strict=True):
+            if is_output(a) and type(a) is type(b):
                 x, y = next(arrays)
                 if a != b or not self.alike(x, y):
                     if x.data is not None and y.data is not None and x.data.shape == y.data.shape:

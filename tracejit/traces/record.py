@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import Call, NumberPart
 from tracejit.capture.state import CapturedState
 from tracejit.errors import ArgumentError
@@ -17,7 +18,7 @@ from tracejit.record import guards
 from tracejit.record import recorder as recorders
 from tracejit.record.number import Number
 from tracejit.traces import refusals
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf, Trace
+from tracejit.traces.trace import Trace
 
 
 class Recording(NamedTuple):
@@ -56,7 +57,7 @@ def record(
         results, values = _results(name, recorder, leaves)
         arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
         reads.results = {id(leaf._data) for _, leaf in values}
-        reads.given_back = [leaf for leaf in results if type(leaf) not in (ArrayLeaf, NumberLeaf)]
+        reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
         graph.outputs = [value for value, _ in values]
         holds = guards.conjunction(recorder.builder, recorder.guards)
@@ -65,16 +66,17 @@ def record(
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
     state = rng.joined(reads, recorder)
-    trace = Trace(graph, results, treedef, name, call.key, recorder.guards, state, recorder.refusal, length)
+    result = ResultLayout(results, treedef)
+    trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length)
     trace.lost_change = lost
     keep = recorder.replayable and not recorder.needed
-    return Recording(trace if keep else None, trace.assemble(arrays), recorder.needed)
+    return Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
 
 
 def _results(
     name: str, recorder: recorders.Recorder, leaves: list[Any]
 ) -> tuple[list[Any], list[tuple[Value, dlarray]]]:
-    """Return the leaves of a result as a Trace has them, and the recorded arrays among them."""
+    """Return the leaves of a result as a ResultLayout has them, and the recorded arrays among them."""
     results: list[Any] = []
     values: list[tuple[Value, dlarray]] = []
     for leaf in leaves:

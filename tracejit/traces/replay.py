@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit import config, pipeline
 from tracejit.aval import Aval
-from tracejit.call.recycle import Entry
+from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import written_for
@@ -156,7 +156,7 @@ class Replay:
 
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
-    ) -> Entry | None:
+    ) -> EntryPoint | None:
         """Return the compiled entry point of the program, or None if the backend has none."""
         entry = getattr(self._executable, "entry", None)
         return None if entry is None else entry(formats, guarded, pattern, recipe)

@@ -2,16 +2,15 @@
 """A trace: the graph of one recording of a function, its replays, and the structure of its result."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.call import tables
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
+from tracejit.call.result import ResultLayout
 from tracejit.call.signature import Key, layouts
+from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
 from tracejit.record import recorder
@@ -25,40 +24,20 @@ class Replayable:
     """The part of a trace that replays need: checks of the arguments, and the structure of the result.
 
     Args:
-        results: for each leaf of the result an ArrayLeaf (the next output of the program), or the constant itself.
-        treedef: of the result.
+        result: the structure of the result.
         key: of the call.
         state: the values that are read besides the arguments.
         guard: the number of the output that says whether the others count, if there is one.
     """
 
-    replay: Any  # runs the program: a Replay, or something like it
+    replay: Any  # a Replay, or what an exported folder has in its place
 
-    def __init__(
-        self, results: list[Any], treedef: tree.TreeDef, key: Key, state: State, guard: int | None
-    ) -> None:
-        self.results = results
-        self.treedef = treedef
+    def __init__(self, result: ResultLayout, key: Key, state: State, guard: int | None) -> None:
+        self.result = result
         self.key = key
         self.state = state
         self._guard = guard
         self._path: Callable[[Any], Any] | None = None
-
-    def assemble(self, arrays: list[Any]) -> Any:
-        """Return the function's result, given the arrays among its leaves."""
-        outputs = iter(arrays)
-        leaves = [
-            next(outputs) if type(leaf) is ArrayLeaf
-            else leaf.kind(next(outputs)._data.item()) if type(leaf) is NumberLeaf
-            else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
-            for leaf in self.results
-        ]  # fmt: skip
-        return tree.unflatten(self.treedef, leaves)
-
-    @property
-    def formats(self) -> list[str | None]:
-        """The formats of the arrays of the result, of which some stand for numbers."""
-        return [leaf.format for leaf in self.results if type(leaf) in (ArrayLeaf, NumberLeaf)]
 
     def run(self, arrays: list[dlarray]) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
@@ -70,12 +49,12 @@ class Replayable:
         except GuardFailed:
             return MISS
         self.state.accepted()
-        formats = self.formats
+        # Outputs of guards and of checks come last.
         arrays = [
             dlarray._wrap(data, format, None)
-            for data, format in zip(outputs[: len(formats)], formats, strict=True)
+            for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self.assemble(arrays)
+        return self.result.assemble(arrays)
 
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
@@ -86,19 +65,14 @@ class Replayable:
         return self._path
 
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
-        formats = self.formats
-        outputs = list(zip(self.replay.program.outputs[: len(formats)], formats, strict=True))
+        outputs = self.result.outputs(self.replay.program.outputs)
         guarded = self._guard is not None
-        recycler = pattern = recipe = None
+        recycler, tables = None, Tables()
         if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
-            pattern = tables.pattern(self.key)
-            recipe = tables.recipe(self.results, self.treedef, _kind_of_output, dlarray)
-            entry = self.replay.entry(formats, guarded, pattern, recipe)
+            tables = Tables(pattern(self.key), recipe(self.result))
+            entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry)
-        return generate(
-            self.key, outputs, self.results, self.treedef, _kind_of_output, launch,
-            self.state, guarded, recycler, pattern, recipe,
-        )  # fmt: skip
+        return generate(self.key, self.result, outputs, launch, self.state, guarded, recycler, tables)
 
 
 class Trace(Replayable):
@@ -106,8 +80,7 @@ class Trace(Replayable):
 
     Args:
         graph: what was recorded; if there are guards, its last output says whether all of them hold.
-        results: for each leaf of the result an ArrayLeaf (the next output of the graph), or the constant itself.
-        treedef: of the result.
+        result: the structure of the result.
         title: heads emitted modules: the name of the function.
         key: of the call.
         guards: the decisions that values of arrays made.
@@ -117,13 +90,13 @@ class Trace(Replayable):
     """
 
     def __init__(
-        self, graph: Graph, results: list[Any], treedef: tree.TreeDef, title: str, key: Key,
+        self, graph: Graph, result: ResultLayout, title: str, key: Key,
         guards: Sequence[Guard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
-        super().__init__(results, treedef, key, state, len(graph.outputs) - 1 if guards else None)
+        super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None)
         self.graph = graph
         self.guards = guards
         self.refusal = refusal
@@ -146,7 +119,7 @@ class Trace(Replayable):
             return MISS
         with self._lock:
             if self._op is None:
-                formats = [*self.formats, *([] if self._guard is None else [None])]
+                formats = [*self.result.formats, *([] if self._guard is None else [None])]
                 self._op = call_op(self._title, self.graph, formats, self._guard)
                 for replay in self._op[1]:
                     replay.listener = self.replay.listener
@@ -157,28 +130,10 @@ class Trace(Replayable):
         except GuardFailed:
             return MISS
         self.state.accepted()
-        return self.assemble(list(outputs[: len(self.formats)]))
+        return self.result.assemble(outputs)
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""
         if self._op is None:
             return [self.replay]
         return [*self._op[1], *([self.replay] if self.replay.is_built else [])]
-
-
-def _kind_of_output(leaf: Any) -> type | None:
-    """Return what an output of the program becomes among the leaves of a result, or None for a constant."""
-    return dlarray if type(leaf) is ArrayLeaf else leaf.kind if type(leaf) is NumberLeaf else None
-
-
-class ArrayLeaf(NamedTuple):
-    """Stands for an array among the leaves of a result."""
-
-    format: str | None
-
-
-class NumberLeaf(NamedTuple):
-    """Stands for a number that is computed, among the leaves of a result."""
-
-    kind: type
-    format: str | None = None

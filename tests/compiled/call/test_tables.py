@@ -18,10 +18,10 @@ from tracejit.kernels.executor import state
 import tracejit as tj
 from tracejit import tree
 from tracejit.call import tables
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import Key, NumberPart, key_call
 from tracejit.errors import CodegenError
 from tracejit.runtime import object_layout
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf, _kind_of_output
 
 Pair = namedtuple("Pair", "first second")
 
@@ -95,7 +95,7 @@ def test_numbers_that_vary() -> None:
 )
 def test_recipes(result: Any, known: bool) -> None:
     leaves, treedef = tree.flatten(result, is_leaf=lambda leaf: isinstance(leaf, (ArrayLeaf, NumberLeaf)))
-    assert (tables.recipe(leaves, treedef, _kind_of_output, tj.dlarray) is not None) is known
+    assert (tables.recipe(ResultLayout(leaves, treedef)) is not None) is known
 
 
 def leaves_of(value: Any) -> Iterator[Any]:

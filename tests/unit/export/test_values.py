@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tracejit import tree
+from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart, key_call
 from tracejit.export import values
-from tracejit.traces.trace import ArrayLeaf, NumberLeaf
 
 
 class Pair(NamedTuple):
@@ -79,7 +79,7 @@ def test_results_come_back() -> None:
 
     leaves, treedef = tree.flatten([{"b": ArrayLeaf, "a": NumberLeaf}, 3, np.arange(3.0)])
     leaves = [NumberLeaf(int), ArrayLeaf("SCB"), *leaves[2:]]
-    data = through_json(values.encode_results(leaves, treedef, keep))
+    data = through_json(values.encode_results(ResultLayout(leaves, treedef), keep))
     found, other = values.decode_results(data, kept, class_of)
     assert found[:3] == leaves[:3]
     assert found[3] is leaves[3]

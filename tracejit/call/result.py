@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The structure of a result: its containers, its constants, and the outputs of the program among its leaves."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import dlarray
+from tracejit.aval import Aval
+
+
+class ArrayLeaf(NamedTuple):
+    """Stands for an array among the leaves of a result."""
+
+    format: str | None
+
+
+class NumberLeaf(NamedTuple):
+    """Stands for a computed number among the leaves of a result."""
+
+    kind: type
+    format: str | None = None
+
+
+class ResultLayout(NamedTuple):
+    """The structure of a result.
+
+    leaves      for each leaf an ArrayLeaf or NumberLeaf (the next output of the program), or the constant itself
+    treedef     of the result
+    """
+
+    leaves: Sequence[Any]
+    treedef: tree.TreeDef
+
+    @property
+    def formats(self) -> list[str | None]:
+        """The formats of the outputs."""
+        return [leaf.format for leaf in self.leaves if is_output(leaf)]
+
+    def outputs(self, avals: Iterable[Aval]) -> list[tuple[Aval, str | None]]:
+        """Return each output's shape and dtype, given those of the program, with its format."""
+        return list(zip(avals, self.formats, strict=False))
+
+    def assemble(self, arrays: Iterable[dlarray]) -> Any:
+        """Return the result, given its outputs; arrays among its constants are copied."""
+        outputs = iter(arrays)
+        leaves = [
+            next(outputs) if type(leaf) is ArrayLeaf
+            else leaf.kind(next(outputs)._data.item()) if type(leaf) is NumberLeaf
+            else leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+            for leaf in self.leaves
+        ]  # fmt: skip
+        return tree.unflatten(self.treedef, leaves)
+
+
+def is_output(leaf: Any) -> bool:
+    """Return whether a leaf stands for an output of the program."""
+    return type(leaf) is ArrayLeaf or type(leaf) is NumberLeaf
