@@ -384,7 +384,7 @@ def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyP
         return loss, *gradient(b, [loss], [b.constant(np.ones((), F32))], [u, bias])  # type: ignore[misc]
 
     found = describe(staged(recurrent))
-    assert "parts of the loop add up in memory of their own, which is added up after them" in {
+    assert "each part of the loop accumulates in memory of its own; these sums are added up after them" in {
         pair.why for pair in found.pairs
     }
 

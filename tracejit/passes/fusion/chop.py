@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""chop: loops with many nodes become several, cut where it makes equal kernels of equal pieces.
+"""chop: loops with many nodes become several, cut at places where the pieces repeat.
 
 Note [cutting by content]
-An unrolled loop over scalars fuses into one chain of thousands of nodes. Cut every so many nodes, the
-pieces would all differ, because the cuts fall on other places of the loop's body each time, and every piece
-would be a kernel to compile. So the place of a cut depends on the nodes around it only: within the
-range of sizes allowed it is the last place where a checksum of what the neighbouring nodes do is the smallest. In a
-periodic chain these places come round with the period, so that the pieces repeat and share a kernel,
-however long the chain is. (Files are cut into blocks in this way to find blocks in common.)
+An unrolled loop over scalars fuses into one chain of thousands of nodes. If pieces had a fixed number of nodes, they
+would all differ, because the cuts would fall on different places of the loop's body each time, and every piece would be
+a kernel to compile. So the place of a cut depends only on the nodes around it: within the range of sizes allowed it is
+the last place where a checksum of the neighbouring nodes is the smallest. In a periodic chain these places come round
+with the period, so that the pieces repeat and share a kernel, however long the chain is. (Files are cut into blocks in
+this way to find blocks in common.)
 """
 
 import zlib
@@ -65,11 +65,11 @@ def cut(nodes: list[Node]) -> list[list[Node]]:
 
 
 def _checksums(nodes: list[Node]) -> list[int]:
-    """Return, for each node, a checksum of what it and the nodes before it do, the same in every process."""
+    """Return, for each node, a checksum of it and the nodes before it that is the same in every process."""
     positions: dict[Value, int] = {node.output: i for i, node in enumerate(nodes)}
     texts: list[str] = []
     for i, node in enumerate(nodes):
-        # How far back an operand was made, if that is near: an adjoint reads the forward values in reverse.
+        # The distance to an operand, if it is near: an adjoint reads the forward values in reverse.
         distances = [i - positions.get(v, -_FAR) for v in node.inputs]
         distances = [distance if distance < _FAR else 0 for distance in distances]
         texts.append(f"{node.op.name} {node.output.dtype} {distances}")

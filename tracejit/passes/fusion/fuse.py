@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fuse: group the nodes of a graph into steps, each of which becomes one kernel launch (or a few).
+"""fuse: the nodes of a graph are grouped into steps, each of which becomes one kernel launch or a few.
 
 A Loop is a nest over a domain of axes. Its nodes are elementwise ops and reductions; moves that only
-permute, add, drop or broadcast axes cost nothing, because each value knows to which domain axis each of
-its own axes belongs (its axis map, -1 for an axis of size 1). A KernelStep is any other node.
+permute, add, drop or broadcast axes cost nothing, because each value has an axis map: the domain axis of each of
+its own axes, -1 for an axis of size 1. A KernelStep is any other node.
 
 Note [row split]
 A domain (B, C) with split 1 runs C inside B. A value is at *full* level (it varies over all axes), or at
@@ -14,7 +14,7 @@ before the loop ends, so nothing that depends on it can join.
 
 Note [depth]
 Nodes join greedily in graph order, in linear time. Each step has a depth, one more than the deepest step that it
-reads. A node may join a loop only if everything else it reads is less deep: a step that is
+reads. A node may join a loop only if all its other operands are less deep: a step that is
 less deep cannot depend on the loop, so joining cannot make a cycle. Loops of equal depth are independent of
 each other and may be merged.
 """
@@ -44,7 +44,7 @@ class Loop:
         self.maps: dict[Value, AxisMap] = {}  # of the values computed here, in terms of the domain
         self.reduced_from: dict[Value, AxisMap] = {}  # of each reduction: the axis map of its input
         self.accumulates: set[Value] = set()  # reductions that are complete only after the loop
-        self.whole: Loop | None = None  # of a piece: the loop that was cut
+        self.whole: Loop | None = None  # the loop that this one is a piece of
 
 
 class KernelStep:
@@ -61,19 +61,19 @@ Step = Loop | KernelStep
 
 
 class _Views(dict[Value, tuple[Value, Layout]]):
-    """Where values lie; one of which nothing is said lies in memory of its own, from its first element on."""
+    """Value -> (root, layout). Default: contiguous memory of its own."""
 
     def __missing__(self, value: Value) -> tuple[Value, Layout]:
-        found = self[value] = (value, contiguous(value.shape))
-        return found
+        own = self[value] = (value, contiguous(value.shape))
+        return own
 
 
 class _Sources(dict[Value, tuple[Value, AxisMap]]):
-    """What values are rearrangements of; one of which nothing is said is none."""
+    """Value -> (base, axis map). Default: the value itself."""
 
     def __missing__(self, value: Value) -> tuple[Value, AxisMap]:
-        found = self[value] = (value, _own_axes(value.shape))
-        return found
+        own = self[value] = (value, _own_axes(value.shape))
+        return own
 
 
 class Fused:
@@ -83,8 +83,9 @@ class Fused:
     rearrangement of axes of `base`. `views[v]` is (root, layout) for a value that is seen in the memory of
     `root`: a graph input, a constant, or an output of a step.
 
-    For who looks: `apart[v, base]` says why the node that makes `v` did not join the loop that makes `base`,
-    `unsunk[loop]` why a loop did not move into its first reader, `copies[v]` what `v` was computed as before.
+    For inspection: `apart[v, base]` is the reason why the node of `v` did not join the loop that computes `base`,
+    `unsunk[loop]` the reason why a loop did not move into its first reader, and `copies[v]` the value that `v` computes
+    again.
     """
 
     __slots__ = ("apart", "copies", "home", "sources", "steps", "unsunk", "views")
@@ -133,11 +134,11 @@ class _Fuser:
         self.graph = graph
         self.fused = Fused(layouts)
         self.loops: dict[Loop, None] = {}  # an ordered set
-        self.calls: list[KernelStep] = []
-        self.depth: dict[Value, int] = {}  # of the step that makes a value; absent: 0
+        self.kernels: list[KernelStep] = []
+        self.depth: dict[Value, int] = {}  # of the step that computes a value; absent: 0
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.uses.update(graph.outputs)
-        self.refused = Apart.OTHER_MAKER  # why the last candidate was none
+        self.refused = Apart.OTHER_MAKER  # the reason if the last search gave no candidate
 
     def run(self) -> Fused:
         for node in self.graph.nodes:
@@ -147,12 +148,12 @@ class _Fuser:
             elif kind is Kind.REDUCE:
                 self.reduce(node)
             elif kind is not Kind.MOVE or not self.move(node):
-                self.call(node)
+                self.kernel(node)
         self.fused.steps = self.order()
         return self.fused
 
     def move(self, node: Node) -> bool:
-        """Note a move that needs no step of its own; return False for one that does."""
+        """Record a move as a view; return False if it needs a step of its own."""
         emit = node.op.emit
         if not isinstance(emit, Strided):
             return False
@@ -170,22 +171,21 @@ class _Fuser:
         self.depth[out] = self.depth.get(base, 0)
         return True
 
-    def call(self, node: Node) -> None:
+    def kernel(self, node: Node) -> None:
         sources, depths = self.fused.sources, self.depth
         depth = 1 + max([depths.get(sources[v][0], 0) for v in node.inputs], default=0)
         step = KernelStep(node, depth)
-        self.calls.append(step)
+        self.kernels.append(step)
         for value in node.outputs:
             self.fused.home[value] = step
             self.depth[value] = depth
         if node.op.name == "matmul_add" and node.output.dtype.kind == "f":
             total = node.inputs[2]
             if total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1:
-                self.fused.views[node.output] = self.fused.view(total)  # it is added where it lies
+                self.fused.views[node.output] = self.fused.view(total)  # it is added to in place
 
     def elementwise(self, node: Node) -> None:
-        known = self.fused.sources
-        sources = [known[v] for v in node.inputs]
+        sources = [self.fused.sources[v] for v in node.inputs]
         depths = [self.depth.get(base, 0) for base, _ in sources]
         deepest = max(depths)
         shape = node.output.shape
@@ -204,7 +204,7 @@ class _Fuser:
         self.join(loop, node, tuple([next(position) if extent != 1 else -1 for extent in shape]))
 
     def candidate(self, bases: list[Value]) -> Loop | None:
-        """Return the one loop that makes all of `bases` (merging loops if that is possible), or None."""
+        """Return the one loop that computes all of `bases`, merging loops if possible, or None."""
         loops: list[Loop] = []
         for base in bases:
             home = self.fused.home.get(base)
@@ -228,9 +228,9 @@ class _Fuser:
         """Return the axis map of the output of a node within `loop`, or None if it does not fit there.
 
         Args:
-            loop: that makes some of the operands.
-            node: an elementwise one.
-            sources: what its operands are rearrangements of.
+            loop: the one that computes some of the operands.
+            node: an elementwise node.
+            sources: of its operands.
         """
         shape = node.output.shape
         placed = [-1] * len(shape)
@@ -265,7 +265,7 @@ class _Fuser:
         value = node.inputs[0]
         base, axes = self.fused.source(value)
         depth = self.depth.get(base, 0)
-        # What the sum adds to has to be there before the loop begins.
+        # The array that a sum adds to has to be complete before the loop begins.
         before = max([self.depth.get(self.fused.source(v)[0], 0) for v in node.inputs[1:]], default=-1)
         reduced = set(node.params["axes"])
         loop = self.candidate([base])
@@ -318,7 +318,7 @@ class _Fuser:
         self.join(loop, node, out)
 
     def note_apart(self, node: Node, bases: list[Value]) -> None:
-        if self.depth.get(bases[0], 0):  # else nothing makes them
+        if self.depth.get(bases[0], 0):  # inputs and constants have no step
             self.fused.apart.update(dict.fromkeys([(node.output, base) for base in bases], self.refused))
 
     def new_loop(self, domain: tuple[int, ...], depth: int) -> Loop:
@@ -333,13 +333,13 @@ class _Fuser:
         self.depth[node.output] = loop.depth
 
     def delay(self) -> None:
-        """Put calls that read only what is there from the start next to their first readers."""
-        early = [call for call in self.calls if call.depth == 1]
+        """Put kernels that read only inputs and constants next to their first readers."""
+        early = [step for step in self.kernels if step.depth == 1]
         if not early:
             return
-        steps: list[Step] = [*self.loops, *self.calls]
+        steps: list[Step] = [*self.loops, *self.kernels]
         never = 1 + max([step.depth for step in steps])
-        first = dict.fromkeys([v for call in early for v in call.node.outputs], never)
+        first = dict.fromkeys([v for kernel in early for v in kernel.node.outputs], never)
         views = self.fused.views
         for step in steps:
             depth = step.depth
@@ -348,10 +348,10 @@ class _Fuser:
                     root = views[value][0]  # a slice is no rearrangement, but a view
                     if first.get(root, 0) > depth:
                         first[root] = depth
-        for call in early:
-            read = min([first[v] for v in call.node.outputs])
+        for kernel in early:
+            read = min([first[v] for v in kernel.node.outputs])
             if read < never:
-                call.depth = max(1, read - 1)
+                kernel.depth = max(1, read - 1)
 
     def order(self) -> list[Step]:
         """Return the steps sorted by depth, within a depth by where they stand in the graph."""
@@ -359,6 +359,6 @@ class _Fuser:
         self.delay()
         for loop in self.loops:
             loop.nodes.sort(key=position.__getitem__)
-        steps: list[Step] = [*self.loops, *self.calls]
+        steps: list[Step] = [*self.loops, *self.kernels]
         steps.sort(key=lambda s: (s.depth, position[s.nodes[0] if isinstance(s, Loop) else s.node]))
         return steps

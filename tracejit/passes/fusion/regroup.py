@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""regroup: better steps after the greedy fusion, by looking at who reads what.
+"""regroup: steps are improved after the greedy fusion, by their readers.
 
 Note [sinking]
-A loop joins its readers late: what `fuse` has put into a loop of its own because its readers were not there yet
-(the decayed moments of an optimiser, read only when the gradient is known) is moved into its first reader,
-if that is a loop over the same domain. That is legal if every other reader is deeper than that one.
+A loop joins its readers late: a loop that `fuse` has kept apart because its readers came much later (the decayed
+moments of an optimiser, read only when the gradient is complete) is moved into its first reader, if that is a loop over
+the same domain. That is legal if every other reader is deeper than the first.
 
 Note [siblings]
 Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
-and the cosine of one input. Loops of equal depth cannot depend on each other. A bias that they share is read fast
-anyway, and each of them may belong to another loop that reads its result.
+and the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart:
+a bias is read fast anyway, and each of them may belong to another loop that reads its result.
 
 Note [recomputing]
-A value that is cheap to compute from what is in memory anyway (1 - y*y from y) is computed again by its
-readers rather than stored by one loop and loaded by another.
+A value that is cheap to compute from arrays in memory (1 - y*y from y) is computed again by its readers rather than
+stored by one loop and loaded by another.
 """
 
 import math
@@ -33,7 +33,7 @@ class _Use(NamedTuple):
 
 
 def regroup(graph: Graph, fused: Fused) -> None:
-    """Join loops that read the same, move loops into their readers, and cheap values to where they are read."""
+    """Merge loops that read the same array, move loops into their readers, and cheap values to where they are read."""
     _join_siblings(graph, fused)
     _sink(graph, fused)
     _recompute(graph, fused)
@@ -41,7 +41,7 @@ def regroup(graph: Graph, fused: Fused) -> None:
 
 
 def _uses(graph: Graph, fused: Fused) -> tuple[dict[Value, list[_Use]], set[Value]]:
-    """Return who reads each value of a loop as a rearrangement of axes, and which have to be in memory."""
+    """Return the readers of each value of a loop that rearrange its axes only, and the values that need memory."""
     home, views, sources = fused.home, fused.views, fused.sources
     uses: dict[Value, list[_Use]] = {}
     in_memory: set[Value] = {views[v][0] for v in graph.outputs}
@@ -52,10 +52,10 @@ def _uses(graph: Graph, fused: Fused) -> tuple[dict[Value, list[_Use]], set[Valu
         for node in step.nodes:
             for position, value in enumerate(node.inputs):
                 base = sources[value][0]
-                made_by = home.get(base)
-                if made_by is step and base not in step.accumulates:
+                producer = home.get(base)
+                if producer is step and base not in step.accumulates:
                     continue
-                if isinstance(made_by, Loop):
+                if isinstance(producer, Loop):
                     uses.setdefault(base, []).append(_Use(step, node, position))
                 else:
                     in_memory.add(views[value][0])
@@ -73,17 +73,17 @@ def _axes_in_reader(loop: Loop, node: Node, position: int, base_axes: AxisMap) -
     return tuple([-1 if a < 0 else axes[a] for a in base_axes])
 
 
-def _reads_as_it_lies(fused: Fused, made_by: Loop, base: Value, use: _Use) -> bool:
-    """Return whether a reader walks over `base` with the same domain axes as the loop that makes it."""
-    if not isinstance(use.step, Loop) or use.step.domain != made_by.domain:
+def _reads_as_it_lies(fused: Fused, producer: Loop, base: Value, use: _Use) -> bool:
+    """Return whether a reader walks over `base` with the same domain axes as the loop that computes it."""
+    if not isinstance(use.step, Loop) or use.step.domain != producer.domain:
         return False
     axes = fused.source(use.node.inputs[use.position])[1]
     folded = use.step.reduced_from.get(use.node.output)
     if folded is not None and use.position > 0:
-        return False  # what a sum adds to is there before the loop begins
-    if folded is not None and {a for a in folded if a >= 0} != {a for a in made_by.maps[base] if a >= 0}:
-        return False  # a reduction over axes along which `base` is only broadcast has to run along them
-    return _axes_in_reader(use.step, use.node, use.position, axes) == made_by.maps[base]
+        return False  # the array that a sum adds to is complete before the loop begins
+    if folded is not None and {a for a in folded if a >= 0} != {a for a in producer.maps[base] if a >= 0}:
+        return False  # a reduction over axes along which `base` is broadcast has to run along them
+    return _axes_in_reader(use.step, use.node, use.position, axes) == producer.maps[base]
 
 
 def _join_siblings(graph: Graph, fused: Fused) -> None:
@@ -118,14 +118,14 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
 
 
 class _Readers(NamedTuple):
-    """Who reads the values of a loop: loops, as rearrangements of axes; and the least depth of other readers."""
+    """The readers of a loop's values: loops that rearrange axes only, and the least depth of all others."""
 
     loops: list[tuple[Value, _Use]]
     others: int | None
 
 
 def _readers(graph: Graph, fused: Fused) -> dict[Loop, _Readers]:
-    """Return the readers of each loop that has some, except loops that are read through slices."""
+    """Return the readers of each loop that has any, except loops that are read through slices."""
     uses, _ = _uses(graph, fused)
     home, views, sources = fused.home, fused.views, fused.sources
     others: dict[Step, int] = {}
@@ -134,22 +134,22 @@ def _readers(graph: Graph, fused: Fused) -> dict[Loop, _Readers]:
         for node in step.nodes if isinstance(step, Loop) else [step.node]:
             for value in node.inputs:
                 root = views[value][0]
-                made_by = home.get(root)
-                if made_by is None or made_by is step:
+                producer = home.get(root)
+                if producer is None or producer is step:
                     continue
                 if not isinstance(step, Loop):
-                    others[made_by] = min(others.get(made_by, step.depth), step.depth)
+                    others[producer] = min(others.get(producer, step.depth), step.depth)
                 elif sources[value][0] is not root:
-                    sliced.add(made_by)  # it needs memory before the reader starts
-    found: dict[Loop, _Readers] = {}
+                    sliced.add(producer)  # it needs memory before the reader starts
+    readers: dict[Loop, _Readers] = {}
     for step in fused.steps:
         if isinstance(step, Loop):
             loops = [(node.output, use) for node in step.nodes for use in uses.get(node.output, ())]
             if loops and step in sliced:
                 fused.unsunk[step] = None, Apart.SLICE
             elif loops:
-                found[step] = _Readers(loops, others.get(step))
-    return found
+                readers[step] = _Readers(loops, others.get(step))
+    return readers
 
 
 def _sink(graph: Graph, fused: Fused) -> None:
@@ -163,11 +163,11 @@ def _sink(graph: Graph, fused: Fused) -> None:
         return step
 
     for loop in sorted(readers, key=lambda loop: -loop.depth):
-        found = [(base, use, current(use.step)) for base, use in readers[loop].loops]
-        target = min((reader for _, _, reader in found), key=lambda reader: reader.depth)
+        uses = [(base, use, current(use.step)) for base, use in readers[loop].loops]
+        target = min((reader for _, _, reader in uses), key=lambda reader: reader.depth)
         if not isinstance(target, Loop):
             continue
-        refused = _why_not_sink(fused, loop, target, found, readers[loop].others)
+        refused = _why_not_sink(fused, loop, target, uses, readers[loop].others)
         if refused is None:
             fused.merge(target, loop)
             gone[loop] = target
@@ -179,20 +179,20 @@ def _sink(graph: Graph, fused: Fused) -> None:
 
 
 def _why_not_sink(
-    fused: Fused, loop: Loop, target: Loop, found: list[tuple[Value, _Use, Step]], others: int | None
+    fused: Fused, loop: Loop, target: Loop, uses: list[tuple[Value, _Use, Step]], others: int | None
 ) -> Apart | None:
     """Return why `loop` cannot become part of `target`, its first reader, or None if it can."""
     if target is loop or loop.accumulates:
         return Apart.FOLDED
     if others is not None and others <= target.depth:
         return Apart.OTHER_READER
-    if any(reader is not target and reader.depth <= target.depth for _, _, reader in found):
+    if any(reader is not target and reader.depth <= target.depth for _, _, reader in uses):
         return Apart.TOGETHER
     if loop.split is not None and (
         target.split not in (None, loop.split) or (target.split is None and target.accumulates)
     ):
         return Apart.ROWS
-    for base, use, reader in found:
+    for base, use, reader in uses:
         if reader is target and not _reads_as_it_lies(fused, loop, base, use._replace(step=target)):
             return Apart.AXES if target.domain == loop.domain else Apart.EXTENTS
     return None
@@ -232,20 +232,20 @@ def _recompute(graph: Graph, fused: Fused) -> None:
                 assert isinstance(use.step, Loop)
                 if use.step not in copies:
                     copies[use.step] = _copy(fused, step, use.step, recipe)
-                    reads[use.step].update([views[v][0] for made in recipe for v in made.inputs])
+                    reads[use.step].update([views[v][0] for step_node in recipe for v in step_node.inputs])
                 inputs = list(use.node.inputs)
                 inputs[use.position] = copies[use.step]
                 use.node.inputs = tuple(inputs)
 
 
 def _recipe(value: Value, loop: Loop, fused: Fused, kept: set[Value]) -> list[Node] | None:
-    """Return the nodes that compute `value` from what is in memory, or None if that is not cheap."""
+    """Return the nodes that compute `value` from arrays in memory, or None if that is not cheap."""
     recipe = _Recomputation(loop, fused, kept)
     return list(recipe.nodes) if recipe.add(value) and recipe.nodes else None
 
 
 class _Recomputation:
-    """Nodes of a loop that compute something from what is in memory."""
+    """Nodes of a loop that compute a value from arrays in memory."""
 
     def __init__(self, loop: Loop, fused: Fused, kept: set[Value]) -> None:
         self.loop = loop
@@ -255,7 +255,7 @@ class _Recomputation:
         self.budget = cost.RECIPE
 
     def add(self, value: Value) -> bool:
-        """Add what computes a value, if that is cheap; return whether it is."""
+        """Add the nodes that compute a value if that is cheap; return whether it is."""
         fused, loop, node = self.fused, self.loop, value.node
         if value in self.kept or node is None or fused.home.get(value) is not loop:
             base = fused.sources[value][0]
@@ -277,13 +277,13 @@ class _Recomputation:
 def _accepts(
     fused: Fused, loop: Loop, value: Value, use: _Use, recipe: list[Node], reads: dict[Step, set[Value]]
 ) -> bool:
-    """Return whether a reader can compute `value` itself without loading more than one array in its place."""
+    """Return whether a reader can compute `value` itself and load at most one array more."""
     if use.node.inputs[use.position] is not value or not _reads_as_it_lies(fused, loop, value, use):
         return False
     if not isinstance(use.step, Loop):
         return False
-    made = {node.output for node in recipe}
-    leaves = {fused.view(v)[0] for node in recipe for v in node.inputs if v not in made}
+    inner = {node.output for node in recipe}
+    leaves = {fused.view(v)[0] for node in recipe for v in node.inputs if v not in inner}
     new = [v for v in leaves - reads[use.step] if v.data is None or v.data.size > 1]
     return len(new) <= 1
 
@@ -293,20 +293,20 @@ def _copy(fused: Fused, source: Loop, target: Loop, recipe: list[Node]) -> Value
     mapping: dict[Value, Value] = {}
     for at, node in enumerate(recipe):
         copy = Node(node.op, tuple([mapping.get(v, v) for v in node.inputs]), node.params, node.where)
-        made = Value(node.output.aval, node.output.owner, copy)
-        copy.makes((made,))
-        mapping[node.output] = made
-        fused.copies[made] = node.output
+        value = Value(node.output.aval, node.output.owner, copy)
+        copy.makes((value,))
+        mapping[node.output] = value
+        fused.copies[value] = node.output
         target.nodes.insert(at, copy)
-        target.maps[made] = source.maps[node.output]
-        fused.home[made] = target
+        target.maps[value] = source.maps[node.output]
+        fused.home[value] = target
     return mapping[recipe[-1].output]
 
 
 def _prune(graph: Graph, fused: Fused) -> None:
-    """Drop the nodes of loops that nobody reads any more."""
+    """Remove the nodes of loops that nothing reads any more."""
     views, sources = fused.views, fused.sources
-    needed = {found for v in graph.outputs for found in (views[v][0], sources[v][0])}
+    needed = {base for v in graph.outputs for base in (views[v][0], sources[v][0])}
     for step in reversed(fused.steps):
         nodes = step.nodes if isinstance(step, Loop) else [step.node]
         kept: list[Node] = []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""simplify: an equivalent graph with less to do.
+"""simplify: an equivalent graph with less to compute.
 
-Removes what no output needs, computes equal things once, folds small constants, and rewrites the few
-patterns that recording and differentiation leave behind. Results keep NumPy's values, NaN, infinities
-and signed zeros included: x + 0 stays (it turns -0.0 into 0.0), x * 1 goes. Only a sum of one number is that
-number, where NumPy's sum of -0.0 is 0.0.
+Removes nodes that no output needs, computes equal expressions once, folds small constants, and rewrites the few
+patterns that recording and differentiation leave behind. Results keep NumPy's values, including NaN, infinities and
+signed zeros: x + 0 stays, because it turns -0.0 into 0.0; x * 1 becomes x. There is one exception: the sum of a single
+number is that number, also where NumPy's sum of -0.0 is 0.0.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
 def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
     """Return a graph with the same inputs and outputs as `graph` and no more nodes than it needs.
 
-    `keep_stops` is for a graph that will be differentiated: stop_gradient stays.
+    With `keep_stops`, stop_gradient stays: the graph will be differentiated.
     """
     return _Simplifier(graph, keep_stops).run()
 
@@ -84,7 +84,7 @@ class _Simplifier:
         return value
 
     def node(self, op: Op, inputs: Values, params: Params, aval: Aval) -> Value:
-        """Return a value equal to `op` of `inputs`, appending what is needed."""
+        """Return a value equal to `op` of `inputs`, appending the nodes that it needs."""
         if op.kind is Kind.ELEMENTWISE and len(inputs) > 1:
             inputs = self.without_broadcasts(inputs, aval.shape)
         rule = _RULES.get(op.name)
@@ -96,9 +96,9 @@ class _Simplifier:
                 return simpler
         # As text, because 0.0 == -0.0 == False.
         key = (op, *inputs, str(params)) if params else (op, *inputs)
-        found = self.seen.get(key)
-        if found is not None:
-            return found
+        equal = self.seen.get(key)
+        if equal is not None:
+            return equal
         if inputs[0].node is None and all(v.node is None and v.data is not None for v in inputs):
             folded = self.folded(op, inputs, params, aval)
             if folded is not None:
@@ -113,10 +113,10 @@ class _Simplifier:
         if size > _FOLD_LIMIT or size > max([1, *[v.aval.size for v in inputs]]) or op.kind is Kind.HOST:
             return None
         with np.errstate(all="ignore"):
-            made = np.asarray(op.numpy(*[v.data for v in inputs], **params))
-        return self.constant(np.array(made)) if made.dtype == aval.dtype else None
+            data = np.asarray(op.numpy(*[v.data for v in inputs], **params))
+        return self.constant(np.array(data)) if data.dtype == aval.dtype else None
 
-    def again(self, name: str, *inputs: Value, **params: Any) -> Value:
+    def apply(self, name: str, *inputs: Value, **params: Any) -> Value:
         op = OPS[name]
         aval = op.infer(*[v.aval for v in inputs], **params)
         assert type(aval) is Aval
@@ -146,7 +146,7 @@ class _Simplifier:
         if x.aval == aval:
             return x
         if x.node is not None and x.node.op.name == "reshape":
-            return self.again("reshape", x.node.inputs[0], **params)
+            return self.apply("reshape", x.node.inputs[0], **params)
         return None
 
     def stop_gradient(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
@@ -158,7 +158,7 @@ class _Simplifier:
             return x
         if x.node is not None and x.node.op.name == "transpose":
             inner = x.node.params["axes"]
-            return self.again("transpose", x.node.inputs[0], axes=tuple(inner[a] for a in axes))
+            return self.apply("transpose", x.node.inputs[0], axes=tuple(inner[a] for a in axes))
         return None
 
     def neg(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
@@ -171,7 +171,7 @@ class _Simplifier:
             return x
         if _is_scalar(x, 1.0) and y.aval == aval:
             return y
-        return self.again("square", x) if x is y and aval.dtype.kind == "f" else None
+        return self.apply("square", x) if x is y and aval.dtype.kind == "f" else None
 
     def div(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         return inputs[0] if _is_scalar(inputs[1], 1.0) and inputs[0].aval == aval else None
@@ -189,25 +189,25 @@ class _Simplifier:
         if how == "itself":
             return x
         if how == "cube":
-            return self.again("mul", self.again("square", x), x)
-        return self.again(how, x)
+            return self.apply("mul", self.apply("square", x), x)
+        return self.apply(how, x)
 
     def choice(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         condition = inputs[0]
         if condition.node is not None or condition.data is None or condition.shape != ():
             return None
         chosen = inputs[1] if condition.data else inputs[2]
-        return chosen if chosen.aval == aval else self.again("broadcast_to", chosen, shape=aval.shape)
+        return chosen if chosen.aval == aval else self.apply("broadcast_to", chosen, shape=aval.shape)
 
     def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         x = inputs[0]
         if any(x.shape[axis] != 1 for axis in params["axes"]):
             return None
-        value = x if x.dtype == aval.dtype else self.again("cast", x, dtype=aval.dtype)
-        return value if value.shape == aval.shape else self.again("reshape", value, shape=aval.shape)
+        value = x if x.dtype == aval.dtype else self.apply("cast", x, dtype=aval.dtype)
+        return value if value.shape == aval.shape else self.apply("reshape", value, shape=aval.shape)
 
 
-# What an op of some name is simpler as; what has axes and is not here is a reduction.
+# Rewrites by the name of an op. Other ops with axes are reductions.
 _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] = {
     "broadcast_to": _Simplifier.unchanged,
     "cast": _Simplifier.unchanged,

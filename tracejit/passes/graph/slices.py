@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slices: what is read only through slices is computed slice by slice, where it is read.
+"""slices: values that are read only through slices are computed slice by slice, where they are read.
 
 Note [slices]
-A loop that reads a slice of what another one makes begins when all of that is in memory. The gates of a recurrent unit
-are slices of a product with a bias added: that addition would be a loop of its own. If the slices together are no
-more than the whole, the operation is done to slices of its operands instead. Those are views of memory, and what is
-done to them joins the loops that read the slices, so that the result is neither stored nor loaded.
+A loop that reads a slice of a value begins when all of the value is in memory. The gates of a recurrent unit are slices
+of a product with a bias added: that addition would be a loop of its own. If the slices together are no larger than the
+whole, the operation is applied to slices of its operands instead. Those are views of memory, and the operation joins
+the loops that read the slices, so that its result is neither stored nor loaded.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from tracejit.ops import OPS, Kind
 from tracejit.ops.op import Strided
 from tracejit.passes.cost import is_dear, makes_vectors
 
-MOST_SLICES = 8  # of one array: there are as many operations then, in the place of one
-DEEPEST = 4  # operations of a chain that are moved, and looked at
+MOST_SLICES = 8  # of one array; an operation on each of them replaces one operation
+DEEPEST = 4  # operations of a chain that are moved, and examined
 _PARAMS = ("starts", "stops", "steps")
 
 
 def through_slices(graph: Graph) -> None:
-    """Do elementwise operations to slices of their operands where only slices of their results are read."""
+    """Apply elementwise operations to slices of their operands where only slices of their results are read."""
     slice_op = OPS["slice"]
     sliced = {node.inputs[0] for node in graph.nodes if node.op is slice_op}
     if any(value.node is not None and value.node.op.kind is Kind.ELEMENTWISE for value in sliced):
@@ -37,55 +37,57 @@ class _Mover:
         for node in graph.nodes:
             for value in node.inputs:
                 self.uses.setdefault(value, []).append(node)
-        self.instead: dict[Node, list[Node]] = {}  # what stands in the place of a node that is gone
-        self.moved: dict[Node, int] = {}  # by slice: how many operations have moved behind it
+        self.replacements: dict[Node, list[Node]] = {}
+        self.moved: dict[Node, int] = {}  # by slice: how many operations now come after it
 
     def run(self) -> None:
         for node in reversed(self.graph.nodes):
             if node.op.kind is Kind.ELEMENTWISE and self.is_read_in_slices(node):
                 self.move(node)
-        if self.instead:
-            self.graph.nodes = [each for node in self.graph.nodes for each in self.standing(node)]
+        if self.replacements:
+            self.graph.nodes = [new for node in self.graph.nodes for new in self.replaced(node)]
 
-    def standing(self, node: Node) -> Iterator[Node]:
-        """Give the nodes that stand in the place of a node: mostly that node."""
-        found = self.instead.get(node)
-        if found is None:
+    def replaced(self, node: Node) -> Iterator[Node]:
+        """Give the nodes that replace a node: the node itself if nothing does."""
+        replacements = self.replacements.get(node)
+        if replacements is None:
             yield node
             return
-        for each in found:
-            yield from self.standing(each)
+        for replacement in replacements:
+            yield from self.replaced(replacement)
 
     def is_read_in_slices(self, node: Node) -> bool:
-        """Return whether loops read some slices of the result of a node, and nobody reads anything else of it."""
+        """Return whether the result of a node is read by loops, through slices only."""
         out = node.output
         slices = self.uses.get(out, ())
         if not slices or len(slices) > MOST_SLICES or out in self.outputs:
             return False
-        if any(each.op is not self.slice_op for each in slices):
+        if any(use.op is not self.slice_op for use in slices):
             return False
-        if sum(each.output.aval.size for each in slices) > out.aval.size:
+        if sum(use.output.aval.size for use in slices) > out.aval.size:
             return False
-        if not all(self.may_be_moved(node, each) for each in slices):
+        if not all(self.may_be_moved(node, use) for use in slices):
             return False
-        is_long = all(makes_vectors(_run(each)) for each in slices)
+        is_long = all(makes_vectors(_run(use)) for use in slices)
         return sum(self.stored_for(value, node, is_long, DEEPEST) for value in node.inputs) <= 1
 
-    def may_be_moved(self, node: Node, taken: Node) -> bool:
-        """Return whether a node may be done to a slice that is taken of its result."""
-        if self.moved.get(taken, 0) == DEEPEST or (is_dear(node) and not makes_vectors(_run(taken))):
+    def may_be_moved(self, node: Node, slice_node: Node) -> bool:
+        """Return whether a node may be computed after a slice of its result."""
+        if self.moved.get(slice_node, 0) == DEEPEST or (
+            is_dear(node) and not makes_vectors(_run(slice_node))
+        ):
             return False
-        size = taken.output.aval.size
-        return size > 0 and self.is_read_by_loops(taken.output, size)
+        size = slice_node.output.aval.size
+        return size > 0 and self.is_read_by_loops(slice_node.output, size)
 
     def is_read_by_loops(self, value: Value, size: int) -> bool:
-        """Return whether all who read a value are loops over as many elements."""
+        """Return whether a value is read only by loops over `size` elements."""
         if value in self.outputs:
             return False
         for use in self.uses.get(value, ()):
             kind = use.op.kind
             if kind is Kind.MOVE:
-                # A slice would be a view of memory that is not there.
+                # A slice would be a view of memory that does not exist.
                 if not isinstance(use.op.emit, Strided) or use.op.emit.axes is None:
                     return False
                 if use.output.aval.size != size or not self.is_read_by_loops(use.output, size):
@@ -98,7 +100,7 @@ class _Mover:
         return True
 
     def stored_for(self, value: Value, reader: Node, is_long: bool, depth: int) -> int:
-        """Return how many arrays that are in no memory yet would have to be, if a node reads slices of `value`."""
+        """Return how many further arrays need memory if a node reads slices of `value`."""
         node = value.node
         while node is not None and isinstance(node.op.emit, Strided):
             reader, value = node, node.inputs[0]
@@ -108,53 +110,49 @@ class _Mover:
         may_move = node.op.kind is not Kind.REDUCE and self.uses[value] == [reader] and depth > 0
         if not may_move or (is_dear(node) and not is_long):
             return 1
-        return sum(self.stored_for(each, node, is_long, depth - 1) for each in node.inputs)
+        return sum(self.stored_for(operand, node, is_long, depth - 1) for operand in node.inputs)
 
     def move(self, node: Node) -> None:
-        """Do a node to slices of its operands, in the place of the slices of its result."""
+        """Replace the slices of a node's result by the node applied to slices of its operands."""
         for value in node.inputs:
             self.uses[value] = [use for use in self.uses[value] if use is not node]
-        self.instead[node] = []
-        for taken in self.uses.pop(node.output):
-            made: list[Node] = []
-            moved = Node(
-                node.op,
-                tuple([self.taken_of(value, taken, made) for value in node.inputs]),
-                node.params,
-                node.where,
-            )
-            moved.makes(taken.outputs)
+        self.replacements[node] = []
+        for slice_node in self.uses.pop(node.output):
+            new_slices: list[Node] = []
+            inputs = tuple([self.sliced(value, slice_node, new_slices) for value in node.inputs])
+            moved = Node(node.op, inputs, node.params, node.where)
+            moved.makes(slice_node.outputs)
             moved.output.node = moved
             for value in moved.inputs:
                 self.uses.setdefault(value, []).append(moved)
-            self.instead[taken] = [*made, moved]
+            self.replacements[slice_node] = [*new_slices, moved]
 
-    def taken_of(self, value: Value, taken: Node, made: list[Node]) -> Value:
-        """Return what of an operand gives a slice that was taken of the result; append the node that makes it."""
-        extra = taken.inputs[0].ndim - value.ndim
-        shape = taken.inputs[0].shape[extra:]
-        places = list(zip(*[taken.params[name][extra:] for name in _PARAMS], strict=True))
+    def sliced(self, value: Value, slice_node: Node, new_slices: list[Node]) -> Value:
+        """Return the slice of an operand that gives a slice of the result; append the node that computes it."""
+        added = slice_node.inputs[0].ndim - value.ndim
+        shape = slice_node.inputs[0].shape[added:]
+        places = list(zip(*[slice_node.params[name][added:] for name in _PARAMS], strict=True))
         for axis, extent in enumerate(value.shape):
             if extent != shape[axis]:
-                places[axis] = (0, 1, 1)  # it broadcasts
+                places[axis] = (0, 1, 1)  # this axis is broadcast
         if all(range(*place) == range(extent) for extent, place in zip(value.shape, places, strict=True)):
             return value
         params = dict(zip(_PARAMS, zip(*places, strict=True), strict=True))
-        node = Node(self.slice_op, (value,), params, taken.where)
-        found = tuple([len(range(*place)) for place in places])
-        node.makes((Value(value.aval._replace(shape=found), value.owner, node),))
-        self.moved[node] = self.moved.get(taken, 0) + 1
+        node = Node(self.slice_op, (value,), params, slice_node.where)
+        part = tuple([len(range(*place)) for place in places])
+        node.makes((Value(value.aval._replace(shape=part), value.owner, node),))
+        self.moved[node] = self.moved.get(slice_node, 0) + 1
         self.uses[value].append(node)
-        made.append(node)
+        new_slices.append(node)
         return node.output
 
 
-def _run(taken: Node) -> int:
-    """Return how many elements of a slice follow each other in what it is taken of."""
-    whole, part = taken.inputs[0].shape, taken.output.shape
+def _run(slice_node: Node) -> int:
+    """Return how many elements of a slice are neighbours in the whole."""
+    whole, part = slice_node.inputs[0].shape, slice_node.output.shape
     run = 1
     for axis in reversed(range(len(whole))):
-        if part[axis] > 1 and taken.params["steps"][axis] != 1:
+        if part[axis] > 1 and slice_node.params["steps"][axis] != 1:
             break
         run *= part[axis]
         if part[axis] != whole[axis]:

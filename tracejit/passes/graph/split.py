@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """split: a joint graph becomes a forward and an adjoint graph, and the values saved between them.
 
-What is saved is found by liveness: every value that the outputs need and the adjoint reads. What only the
-adjoint needs is computed there (cos(x) for the derivative of sin), and a mere view of a saved value is made
-again rather than saved.
+Liveness decides what is saved: every value that the outputs need and the adjoint reads. Values that only the adjoint
+needs are computed there (cos(x) for the derivative of sin), and views of saved values are not saved.
 """
 
 from typing import NamedTuple
@@ -17,10 +16,10 @@ from tracejit.passes.graph.simplify import simplify
 class Split(NamedTuple):
     """forward: inputs -> outputs and further values; adjoint: inputs, saved values, cotangents -> cotangents.
 
-    `saved` says which outputs of the forward graph are the saved values.
+    `saved` has the numbers of the forward graph's outputs that are the saved values.
 
-    `by_output[i]` says whether output i has a cotangent, `by_input[i]` which output of the adjoint is the
-    cotangent of input i (None: it has none).
+    `by_output[i]` is whether output i has a cotangent; `by_input[i]` is the number of the adjoint's output that is the
+    cotangent of input i, None if it has none.
     """
 
     forward: Graph
@@ -39,8 +38,8 @@ def split(graph: Graph, save: bool = True) -> Split:
     roots = [v for v, has in zip(outputs, by_output, strict=True) if has]
     cotangents = [b.input(v.aval) for v in roots]
     variables = [v for v in inputs if v.dtype.kind == "f"]
-    found = autodiff.gradient(b, roots, cotangents, variables)
-    by_value = {v: ct for v, ct in zip(variables, found, strict=True) if ct is not None}
+    gradients = autodiff.gradient(b, roots, cotangents, variables)
+    by_value = {v: ct for v, ct in zip(variables, gradients, strict=True) if ct is not None}
     by_input: list[int | None] = []
     results: list[Value] = []
     for value in inputs:
@@ -64,8 +63,8 @@ def _cut(
     for node in reversed(joint.nodes):
         if any(v in of_forward for v in node.outputs):
             of_forward.update(node.inputs)
-    known = set(inputs) | set(joint.constants)
-    needed: set[Value] = {v for v in results if v not in known}
+    given = set(inputs) | set(joint.constants)
+    needed: set[Value] = {v for v in results if v not in given}
     saved: dict[Value, None] = {}
     adjoint_nodes: list[Node] = []
     for node in reversed(joint.nodes):
@@ -75,7 +74,7 @@ def _cut(
             saved.update(dict.fromkeys(v for v in node.outputs if v in needed))
             continue
         adjoint_nodes.append(node)
-        needed.update(v for v in node.inputs if v not in known)
+        needed.update(v for v in node.inputs if v not in given)
     adjoint_nodes.reverse()
     all_outputs = [*outputs, *(v for v in saved if v not in outputs)]
     forward = _graph(joint, inputs, joint.nodes, all_outputs)
@@ -84,7 +83,7 @@ def _cut(
 
 
 def _graph(joint: Graph, inputs: list[Value], nodes: list[Node], outputs: list[Value]) -> Graph:
-    """Return a graph of some of the joint graph's nodes, with new values (its own are shared by both parts)."""
+    """Return a graph of some nodes of the joint graph, with new values: both graphs share those of the joint one."""
     part = Graph()
     b = Builder(part)
     mapping = {v: b.input(v.aval) for v in inputs}
@@ -92,10 +91,11 @@ def _graph(joint: Graph, inputs: list[Value], nodes: list[Node], outputs: list[V
     for node in nodes:
         if all(v in mapping for v in node.inputs):
             b.location = node.where
-            made = b.append(
+            results = b.append(
                 node.op, [mapping[v] for v in node.inputs], node.params,
                 node.outputs[0].aval if len(node.outputs) == 1 else tuple(v.aval for v in node.outputs),
             )  # fmt: skip
-            mapping.update(zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+            results = results if isinstance(results, tuple) else (results,)
+            mapping.update(zip(node.outputs, results, strict=True))
     part.outputs = [mapping[v] for v in outputs]
     return simplify(part, keep_stops=True)  # a part may be differentiated again

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""accumulate: sums that differentiation leaves behind, of products, sums and slices, take one array instead of many.
+"""accumulate: the sums that differentiation leaves behind take one array instead of many.
 
 Note [chains]
-The gradient of a weight that is used in every step of a loop is a sum of as many products, that of a bias a sum of as
-many sums over the batch. Stored one by one and then added, they take as much memory as the loop has steps, and a kernel
-that adds so many, which is another one for each number of steps. As a chain, each of which adds to the one before,
-products share one array, and nothing is left to add. The order of a sum changes by this, as that of any reduction may.
+The gradient of a weight that a loop uses in every step is a sum of one product for each step; the gradient of a bias is
+a sum of one sum over the batch for each step. Stored one by one and added at the end, they take one array for each
+step, and a kernel that depends on the number of steps. As a chain, in which each product adds to the one before,
+products share one array, and nothing is left to add. This changes the order of the sum, as any reduction may.
 
 Note [sums of slices]
-The adjoint of a slice is an array of zeros around the slice. An array of which n slices are used has a sum of n such
-arrays as its gradient. Those whose slices are disjoint are one array, put together from the slices; zeros are
-written only where nothing else is. Nothing is added to them, so that -0.0 stays -0.0. Slices that overlap make
-several such arrays, each of disjoint ones; those at the same places are added up before.
+The adjoint of a slice is the slice amid zeros. An array that is read through n slices has a sum of n such arrays as its
+gradient. Disjoint slices become one array, assembled from the slices; zeros are written only between them. Nothing is
+added, so that -0.0 stays -0.0. Overlapping slices become several arrays, each of disjoint slices; slices at the same
+places are added first.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from tracejit.ops.movement import Place, index_of
 from tracejit.passes.graph.simplify import live_nodes
 
 _ADDING = {"matmul": "matmul_add", "sum": "sum_add"}
-_LAYERS = 4  # that are tried for a slice
+_LAYERS = 4  # the last ones, which are tried for a slice
 
 
 def accumulate(graph: Graph) -> None:
@@ -36,7 +36,7 @@ def accumulate(graph: Graph) -> None:
     uses.update(graph.outputs)
     sums: list[Node] = []
     inner: set[Value] = set()  # sums that are part of a larger one
-    amid_zeros: set[Value] = set()  # slices amid zeros, and their sums: several sums may share those
+    amid_zeros: set[Value] = set()  # slices amid zeros, and their sums, which several sums may share
     for node in graph.nodes:
         if _is_sum(node):
             sums.append(node)
@@ -48,13 +48,13 @@ def accumulate(graph: Graph) -> None:
     roots = [node for node in sums if node.output not in inner]
     if not roots:
         return
-    # All terms before any sum is changed: sums may share some.
-    found = [_terms(node, inner, amid_zeros) for node in roots]
+    # All terms are collected before any sum is changed: sums may share some.
+    all_terms = [_terms(node, inner, amid_zeros) for node in roots]
     depth = _depths(graph)
     rewriter = _Rewriter(graph)
-    for node, terms in zip(roots, found, strict=True):
+    for node, terms in zip(roots, all_terms, strict=True):
         chains = [[v for v in terms if _made_by(v, name) and uses[v] == 1] for name in _ADDING]
-        chains = [sorted(made, key=depth.__getitem__) for made in chains if len(made) > 1]
+        chains = [sorted(chain, key=depth.__getitem__) for chain in chains if len(chain) > 1]
         layers = _layers([v for v in terms if v in amid_zeros])
         if chains or layers:
             rest = Counter(terms)  # a term may occur twice
@@ -66,7 +66,7 @@ def accumulate(graph: Graph) -> None:
 
 
 def _depths(graph: Graph) -> dict[Value, int]:
-    """Return, for each value that a node makes, how many nodes follow each other up to there."""
+    """Return the length of the longest chain of nodes up to each value."""
     depth: dict[Value, int] = {}
     for node in graph.nodes:
         deepest = 0
@@ -101,7 +101,7 @@ def _is_zero(value: Value) -> bool:
 
 
 def _terms(root: Node, *inner: set[Value]) -> list[Value]:
-    """Return what a sum adds up, from left to right; sums in one of `inner` are part of it."""
+    """Return the terms of a sum, from left to right; sums in one of `inner` are part of it."""
     terms: list[Value] = []
     waiting: list[Value] = [root.output]
     while waiting:
@@ -115,7 +115,7 @@ def _terms(root: Node, *inner: set[Value]) -> list[Value]:
 
 
 def _layers(slices: list[Value]) -> list[list[list[Value]]]:
-    """Return slices amid zeros in layers of several: groups at disjoint places, those of a group at the same."""
+    """Return slices amid zeros in layers: groups at disjoint places; the slices of a group are at the same places."""
     if len(slices) < 2:
         return []
     groups: dict[Place, list[Value]] = {}
@@ -129,7 +129,7 @@ def _layers(slices: list[Value]) -> list[list[list[Value]]]:
             range(starts[axis], stops[axis], steps[axis]) != range(extent) for starts, stops, steps in groups
         )
     ]
-    layers: list[tuple[np.ndarray, list[list[Value]]]] = []  # which places are taken, and by what
+    layers: list[tuple[np.ndarray, list[list[Value]]]] = []  # a mask of the places in use, and groups
     for place, group in groups.items():
         index = index_of(*[tuple([part[axis] for axis in varying]) for part in place])
         free = [layer for layer in layers[-_LAYERS:] if not layer[0][index].any()]
@@ -147,25 +147,25 @@ def _place(value: Value) -> Place:
 
 
 class _Rewriter:
-    """Makes nodes, each to stand right behind the last node that it reads.
+    """Adds nodes, each right behind the last node that it reads.
 
-    There a sum joins the loop that makes its terms, and an unrolled loop stays periodic (Note [cutting by content]).
+    There a sum joins the loop that computes its terms, and an unrolled loop stays periodic (Note [cutting by content]).
     """
 
     def __init__(self, graph: Graph) -> None:
         self.old = graph.nodes
         self.positions = {node: i for i, node in enumerate(graph.nodes)}
-        self.numbers: dict[Node, int] = {}  # of what is made, from 1 on
-        self.made: dict[int, list[Node]] = {}  # by the position of what they stand behind
-        self.gone: set[Node] = set()
+        self.numbers: dict[Node, int] = {}  # of new nodes, from 1 on
+        self.added: dict[int, list[Node]] = {}  # by the position of the node that they follow
+        self.removed: set[Node] = set()
 
     def nodes(self) -> list[Node]:
-        found: list[Node] = [*self.made.get(-1, ())]
+        nodes: list[Node] = [*self.added.get(-1, ())]
         for i, node in enumerate(self.old):
-            if node not in self.gone:
-                found.append(node)
-            found += self.made.get(i, ())
-        return found
+            if node not in self.removed:
+                nodes.append(node)
+            nodes += self.added.get(i, ())
+        return nodes
 
     def position(self, value: Value) -> int:
         return -1 if value.node is None else self.positions[value.node]
@@ -175,7 +175,7 @@ class _Rewriter:
         node.makes((Value(aval, like.output.owner, node),))
         self.positions[node] = behind = max(map(self.position, inputs))
         self.numbers[node] = len(self.numbers) + 1
-        self.made.setdefault(behind, []).append(node)
+        self.added.setdefault(behind, []).append(node)
         return node.output
 
     def order(self, value: Value) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class _Rewriter:
     def rewrite(
         self, root: Node, chains: list[list[Value]], layers: list[list[list[Value]]], rest: list[Value]
     ) -> None:
-        """Replace the node `root` by nodes that compute the same; the first of each chain stays where it is."""
+        """Replace the node `root` by nodes with the same result; the first of each chain stays where it is."""
         aval = root.output.aval
         terms = list(rest)
         for layer in layers:
@@ -205,12 +205,12 @@ class _Rewriter:
                 total = self.append(_ADDING[node.op.name], [*node.inputs, total], aval, node, **node.params)
             terms.append(total)
         last = _node(self.sum_of(terms, root))
-        self.gone.add(root)
+        self.removed.add(root)
         last.makes(root.outputs)
         root.output.node = last
 
     def part(self, value: Value) -> Value:
-        """Return what is set amid zeros, of the size of its places."""
+        """Return the value that is set amid zeros, broadcast to the size of its places."""
         node = _node(value)
         part, shape = node.inputs[1], tuple(map(len, map(range, *_place(value))))
         if part.shape == shape:
