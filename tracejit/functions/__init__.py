@@ -1,2 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The functions of the toolbox, composed of ops through the door; a file per family."""
+"""The toolbox: the functions that users call, a file per family.
+
+In: dlarrays, ndarrays and numbers. Out: dlarrays, composed of ops through the door, `apply`.
+May import: array.py and below; no compiler. methods.py installs the methods of dlarray that are functions of the toolbox.
+"""

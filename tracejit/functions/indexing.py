@@ -181,7 +181,7 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
     starts, stops, steps = [], [], []
     kept: list[int] = []  # axes of x that the slice keeps
     places: list[tuple[int, Any]] = []  # (position in kept, index array)
-    result: list[int | None] = []  # sizes; None where the axes of index arrays go
+    result: list[int] = []  # sizes, first without those of the axes of index arrays
     labels: list[str] = []
     group: int | None = None  # the place in `result` of the axes of index arrays
     apart = False
@@ -226,28 +226,33 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
     parsed.sliced_shape = tuple(len(range(starts[i], stops[i], steps[i])) for i in kept)
     parsed.order = None
     if any_places:
-        at = 0 if apart else group
-        positions = [position for position, _ in places]
-        others = [position for position in range(len(kept)) if position not in positions]
-        before = 0 if apart else positions[0]
-        parsed.order = (*others[:before], *positions, *others[before:])
-        parsed.front = before
-        sizes = parsed.sliced_shape
-        extents = [sizes[position] for position in positions]
-        parsed.index = _combined(function, [index for _, index in places], extents)
+        _plan_take(function, parsed, places, apart)
         index_shape = parsed.index._data.shape
-        lead = tuple(sizes[position] for position in others[:before])
-        trail = tuple(sizes[position] for position in others[before:])
-        parsed.merged_shape = (*lead, prod(extents), *trail)
-        parsed.taken_shape = (*lead, *index_shape, *trail)
+        at = 0 if apart else group
         result[at:at] = index_shape
         if format and len(places) == 1 and len(index_shape) == 1:
-            labels[at:at] = format[kept[positions[0]]]
+            labels[at:at] = format[kept[places[0][0]]]
         else:
             labels[at:at] = "U" * len(index_shape)
-    parsed.result = tuple(result)  # type: ignore[arg-type]
+    parsed.result = tuple(result)
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed
+
+
+def _plan_take(function: str, parsed: _Key, places: list[tuple[int, Any]], first: bool) -> None:
+    """Complete a key with the take: index arrays at positions of the sliced array, whose axes come `first` or stay."""
+    sizes = parsed.sliced_shape
+    positions = [position for position, _ in places]
+    others = [position for position in range(len(sizes)) if position not in positions]
+    before = 0 if first else positions[0]
+    parsed.order = (*others[:before], *positions, *others[before:])
+    parsed.front = before
+    extents = [sizes[position] for position in positions]
+    parsed.index = _combined(function, [index for _, index in places], extents)
+    lead = tuple(sizes[position] for position in others[:before])
+    trail = tuple(sizes[position] for position in others[before:])
+    parsed.merged_shape = (*lead, prod(extents), *trail)
+    parsed.taken_shape = (*lead, *parsed.index._data.shape, *trail)
 
 
 def _entries(function: str, shape: tuple[int, ...], format: str | None, key: Any) -> list[tuple[int, Any]]:

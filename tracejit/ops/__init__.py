@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ops of tracejit: one record each, a file per family, collected here by name."""
+"""The ops: one record each, a file per family, collected here by name.
+
+In: sizes, formats and dtypes of operands. Out: those of results; a reference in NumPy, an adjoint, and what to emit.
+May import: aval.py and below. Records neither build graphs nor emit source themselves: they are handed a builder.
+"""
 
 from tracejit.ops import elementwise, indexing, linear, movement, random, reduce
 from tracejit.ops.op import Kind, Layout, Op, table
