@@ -245,10 +245,10 @@ class _Cast:
     def __getitem__(self, dtype: np.dtype) -> Any:
         if type(self._scalar) is float:
             return self._scalar  # a Python number takes the dtype of the array it meets
-        found = self._cast.get(dtype)
-        if found is None:
-            found = self._cast[dtype] = in_dtype(self._scalar, dtype)
-        return found
+        scalar = self._cast.get(dtype)
+        if scalar is None:
+            scalar = self._cast[dtype] = in_dtype(self._scalar, dtype)
+        return scalar
 
 
 def _scalar(where: str, name: str, x: Any) -> Any:
@@ -318,10 +318,10 @@ def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list
 
 
 def _same_structure(where: str, treedef: tree.TreeDef, first: str, other: Any, name: str) -> list[Any]:
-    leaves, found = tree.flatten(other)
-    if found != treedef:
+    leaves, other_treedef = tree.flatten(other)
+    if other_treedef != treedef:
         raise ArgumentError(
-            f"{where}: {name} does not match {first}: {tree.difference(treedef, found, first)}. "
+            f"{where}: {name} does not match {first}: {tree.difference(treedef, other_treedef, first)}. "
             "They must have the same containers and keys."
         )
     return leaves

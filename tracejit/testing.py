@@ -137,8 +137,8 @@ def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int
         builder = recorder.builder
         ct = builder.constant(np.ones(target.shape, target.dtype))
         wrt = [graph.inputs[number] for number in variables]
-        found = autodiff.gradient(builder, [target], [ct], wrt)
-        gradients = [np.zeros(x.shape) if g is None else g.data for x, g in zip(wrt, found, strict=True)]
+        cotangents = autodiff.gradient(builder, [target], [ct], wrt)
+        gradients = [np.zeros(x.shape) if g is None else g.data for x, g in zip(wrt, cotangents, strict=True)]
     return _Recorded(graph, arrays, variables, target, gradients)
 
 
@@ -288,9 +288,9 @@ def assert_max_traces(fun: Any, n: int) -> Iterator[None]:
     before = fun.stats
     yield
     after = fun.stats
-    found = after.traces - before.traces + after.uncompiled - before.uncompiled
-    if found > n:
+    count = after.traces - before.traces + after.uncompiled - before.uncompiled
+    if count > n:
         raise AssertionError(
-            f"{fun.__qualname__} was recorded, or ran uncompiled, {found} times, expected at most {n}. The last call: "
+            f"{fun.__qualname__} was recorded, or ran uncompiled, {count} times, expected at most {n}. The last call: "
             f"{fun.explain()}"
         )

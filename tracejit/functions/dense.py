@@ -85,10 +85,10 @@ def _weights(weights: Any, format: str, x: Any, count: int) -> dlarray:
     matrix = relabel(as_array(weights, "fullyconnect"), None)
     shape = matrix._data.shape
     if len(shape) != 2 or shape[1] != count:
-        found = f"have {shape[1]} columns" if len(shape) == 2 else f"are of {describe(matrix)}"
+        description = f"have {shape[1]} columns" if len(shape) == 2 else f"are of {describe(matrix)}"
         advice = "Pass weights.T?" if len(shape) == 2 and shape[0] == count else "Check both sizes."
         raise DimsError(
-            f"fullyconnect: weights {found} but X ({format!r}, {_sizes(x)}) has {count} channels; "
+            f"fullyconnect: weights {description} but X ({format!r}, {_sizes(x)}) has {count} channels; "
             f"weights must be (outputs, channels). {advice}"
         )
     return matrix

@@ -111,14 +111,14 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
             f"onehotdecode: y ({describe_shape(shape, array._format)}) has size {shape[place]} along "
             f"axis={axis!r}, but there are {len(classes)} classes; these must be equal."
         )
-    found = apply("argmax", array, axis=place, keepdims=False)
+    numbers = apply("argmax", array, axis=place, keepdims=False)
     if classes.dtype.kind in "US":
-        return classes[recorder.need_value(found, "onehotdecode to strings")]
+        return classes[recorder.need_value(numbers, "onehotdecode to strings")]
     if isinstance(class_names, (int, np.integer)):
-        return found
-    flat = reshaped(relabel(found, None), (found._data.size,), None)
+        return numbers
+    flat = reshaped(relabel(numbers, None), (numbers._data.size,), None)
     taken = apply("take", classes, flat, axis=0)
-    return reshaped(taken, found._data.shape, found._format)
+    return reshaped(taken, numbers._data.shape, numbers._format)
 
 
 def _classes(function: str, class_names: Any) -> np.ndarray:

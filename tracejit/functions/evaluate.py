@@ -152,8 +152,8 @@ def dlgradient(
     grads = []
     with monitor.paused(), collector_paused():
         gradients = autodiff.gradient(builder, [target], [seed], wrt)
-    for x, found in zip(leaves, gradients, strict=True):
-        value = builder.constant(np.zeros(x.shape, x.dtype)) if found is None else found
+    for x, gradient in zip(leaves, gradients, strict=True):
+        value = builder.constant(np.zeros(x.shape, x.dtype)) if gradient is None else gradient
         grads.append(dlarray._wrap(value.data, x.format, value))
     result = tree.unflatten(treedef, grads)
     return result[0] if len(xs) == 1 else result

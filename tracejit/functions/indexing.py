@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Indexing with NumPy's keys, its functional counterpart of assignment, and take.
+"""Indexing with NumPy's keys, assignment as a function that returns a new array, and take.
 
 A key becomes at most one slice, one take at a single (combined) index, and reshapes around them
 (Note [what a key becomes]). Integer indices may be traced. Boolean masks are turned into integer indices,
@@ -184,8 +184,7 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
     result: list[int] = []  # sizes, first without those of the axes of index arrays
     labels: list[str] = []
     group: int | None = None  # the place in `result` of the axes of index arrays
-    apart = False
-    closed = False
+    apart = closed = False
     any_places = any(kind == _PLACES for kind, _ in entries)
     axis = 0
     for kind, entry in entries:

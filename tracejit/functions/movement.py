@@ -108,15 +108,15 @@ def reshape(x: Any, shape: Any) -> dlarray:
     array = as_array(x, "reshape")
     sizes = _sizes("reshape", "shape", shape)
     if -1 in sizes:
-        known = prod(size for size in sizes if size != -1)
+        others = prod(size for size in sizes if size != -1)
         size = array._data.size
-        if sizes.count(-1) > 1 or known <= 0 or size % known:
+        if sizes.count(-1) > 1 or others <= 0 or size % others:
             raise DimsError(
                 f"reshape: shape={sizes} does not fit the {size} elements of x "
                 f"({describe_shape(array._data.shape, array._format)}); one size may be -1, and the "
                 "others must divide the number of elements."
             )
-        sizes = tuple(size // known if extent == -1 else extent for extent in sizes)
+        sizes = tuple(size // others if extent == -1 else extent for extent in sizes)
     return reshaped(array, sizes, None)
 
 
@@ -490,8 +490,8 @@ def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list
         (sections,) = places
         if sections < 1:
             raise DimsError(f"{function}: the number of parts must be at least 1, not {sections}.")
-        each, longer = divmod(extent, sections)
-        places = tuple(part * each + min(part, longer) for part in range(1, sections))
+        extent_of_part, longer = divmod(extent, sections)
+        places = tuple(part * extent_of_part + min(part, longer) for part in range(1, sections))
     edges = (0, *places, extent)
     return [sliced(array, {axis: slice(start, stop)}) for start, stop in pairwise(edges)]
 
@@ -681,8 +681,8 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
         places = np.repeat(np.arange(shape[axis]), counts)
         return apply("take", array, places, axis=axis)
     before, after = shape[: axis + 1], shape[axis + 1 :]
-    each = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
-    return reshaped(each, (*shape[:axis], shape[axis] * counts[0], *after), format)
+    copies = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
+    return reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format)
 
 
 def tile(x: Any, reps: Any) -> dlarray:
@@ -717,8 +717,8 @@ def tile(x: Any, reps: Any) -> dlarray:
         return reshaped(array, sizes, labels)
     pairs = list(zip(counts, sizes, strict=True))
     single = tuple(extent for _, size in pairs for extent in (1, size))
-    each = expanded(reshaped(array, single, None), tuple(extent for pair in pairs for extent in pair))
-    return reshaped(each, tuple(count * size for count, size in pairs), labels)
+    copies = expanded(reshaped(array, single, None), tuple(extent for pair in pairs for extent in pair))
+    return reshaped(copies, tuple(count * size for count, size in pairs), labels)
 
 
 def atleast_1d(x: Any) -> dlarray:

@@ -292,9 +292,9 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
-    known = ", ".join(inspect.signature(ours).parameters)
+    arguments = ", ".join(inspect.signature(ours).parameters)
     return ArgumentError(
-        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {known}."
+        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {arguments}."
     )
 
 

@@ -514,10 +514,10 @@ def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str
     if ord is None:
         return "root"
     if isinstance(ord, str):
-        known = ord == "fro"
+        supported = ord == "fro"
     else:
-        known = isinstance(ord, (int, float, np.number)) and ord in (1, 2, math.inf)
-    if not known:
+        supported = isinstance(ord, (int, float, np.number)) and ord in (1, 2, math.inf)
+    if not supported:
         raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {ord!r:.80}.")
     if len(axes) == 1 and ord != "fro":
         return {1: "sum", 2: "root"}.get(ord, "largest")

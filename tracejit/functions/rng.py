@@ -145,10 +145,10 @@ class Generator:
         states = _thread.own.states
         if states is None:
             return self._state
-        found = states.get(self)
-        if found is None:
-            found = states[self] = self._state.copy()
-        return found
+        state = states.get(self)
+        if state is None:
+            state = states[self] = self._state.copy()
+        return state
 
     def __repr__(self) -> str:
         # Without the position, which explain() would show as it once was.
@@ -227,18 +227,18 @@ def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
     recorder = trace.recorder()
     if recorder is None or not recorder.accelerating:
         return wrap(before), 0
-    known: Draw | None = recorder.draws.get(generator)
-    if known is None:
+    draw: Draw | None = recorder.draws.get(generator)
+    if draw is None:
         if generator in recorder.draws:  # made while recording
             return wrap(before), 0
-        known = recorder.draws[generator] = Draw(before, recorder.input(wrap(before)))
-    offset = known.blocks
-    known.blocks += blocks
-    if before[0] != known.start[0] or before[1] != known.start[1] + offset:
+        draw = recorder.draws[generator] = Draw(before, recorder.input(wrap(before)))
+    offset = draw.blocks
+    draw.blocks += blocks
+    if before[0] != draw.start[0] or before[1] != draw.start[1] + offset:
         # Another thread drew from it meanwhile: right for this call, but not what a replay would draw. Or it was set.
         recorder.replayable = recorder.refusal is not None
         return wrap(before), 0
-    return known.input, offset
+    return draw.input, offset
 
 
 class Draws(State):
@@ -333,8 +333,8 @@ def apart(states: Mapping[Generator, np.ndarray] | None = None) -> Iterator[None
     """
     own = _thread.own
     kept = own.states
-    known = {**(kept or {}), **(states or {})}
-    own.states = {generator: state.copy() for generator, state in known.items()}
+    inside = {**(kept or {}), **(states or {})}
+    own.states = {generator: state.copy() for generator, state in inside.items()}
     try:
         yield
     finally:

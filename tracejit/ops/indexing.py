@@ -225,8 +225,8 @@ def _infer_true_places(x: Aval, *, count: int) -> Aval:
 
 def _numpy_true_places(x: np.ndarray, *, count: int) -> np.ndarray:
     places = np.zeros(count, np.int64)
-    found = np.flatnonzero(x)[:count]
-    places[: found.size] = found
+    chosen = np.flatnonzero(x)[:count]
+    places[: chosen.size] = chosen
     return places
 
 
