@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is known of an array without its values: shape, format and dtype, and the rules on them.
+"""Abstract values: the shape, format and dtype of an array, and the rules that combine them.
 
 A format has one label for each axis: S (spatial), C (channel), B (batch), T (time), U (unspecified).
 C, B and T occur at most once. The order is the user's; nothing is permuted into a standard order.
@@ -48,7 +48,7 @@ class Aval(NamedTuple):
 
 @cache
 def dtype_name(dtype: np.dtype) -> str:
-    """Return the name of a dtype, which NumPy puts together anew each time."""
+    """Return the name of a dtype; NumPy builds the string at each call."""
     return str(dtype)
 
 

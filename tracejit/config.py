@@ -20,19 +20,19 @@ def _cpus() -> int:
 
 @dataclass(slots=True)
 class Settings:
-    """What can be set.
+    """The settings, each with its environment variable.
 
     backend     TRACEJIT_BACKEND: "cpu" (Numba), or "python" (emitted source without compiling; slow)
     verify      TRACEJIT_VERIFY: "1" checks every graph before and after each pass
-    flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs, which makes
-                steps slow whose gradients become that small
-    threads     TRACEJIT_THREADS: how many threads run a program; OMP_NUM_THREADS if that is set, or else one for each
-                CPU that the process may use
+    flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs; steps whose
+                gradients become that small are then slow
+    threads     TRACEJIT_THREADS: how many threads run a program; by default OMP_NUM_THREADS, or one for each CPU that
+                the process may use
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
-    cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; the system's place for such if it is not set
-    cache_mib   TRACEJIT_CACHE_MIB: MiB on disk, above which the entries go that were not used for longest
-    log         TRACEJIT_LOG: "warning", "info" or "debug" prints what is logged from this level on to standard error;
-                "off"
+    cache_dir   TRACEJIT_CACHE_DIR: the folder of the cache on disk; by default the system's cache folder
+    cache_mib   TRACEJIT_CACHE_MIB: the limit of the cache on disk, in MiB; the entries unused for longest are evicted
+    log         TRACEJIT_LOG: "warning", "info" or "debug" prints log records of this level and above to standard
+                error; "off" prints none
     """
 
     backend: str = "cpu"

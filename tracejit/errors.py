@@ -7,18 +7,18 @@
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
-    ├── GradientError (RuntimeError) a gradient was asked for that does not exist
+    ├── GradientError (RuntimeError) the requested gradient does not exist
     ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
     ├── CodegenError (RuntimeError)  emitted source could not be compiled: a defect of tracejit
     ├── CacheError (RuntimeError)    the cache was set up or used wrongly
     └── ExportError (RuntimeError)   a function cannot be exported, or an exported folder cannot be loaded
 
     TraceJitWarning (UserWarning)
-    ├── OutputsDifferWarning         a check found that a replay gives something else than the function
+    ├── OutputsDifferWarning         a check found that a replay and the function give different results
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
-    ├── RetraceWarning               a call is recorded, which the policy or a user wants to be told
-    ├── LostChangeWarning            a function changes an argument, which is a copy
-    ├── ChangedTraceWarning          an audit found that the function does something else than its trace
+    ├── RetraceWarning               a call is recorded, and the policy asks for a warning; or nearly every call is
+    ├── LostChangeWarning            a function changes an argument that is a copy, so the change is lost
+    ├── ChangedTraceWarning          an audit found that the function no longer does what its trace does
     └── CacheWarning                 compiled kernels cannot be kept on disk
 
 Every message names the function and the argument, what was found, what was expected, and what to do.
@@ -50,7 +50,7 @@ class TraceError(TraceJitError, RuntimeError):
 
 
 class GradientError(TraceJitError, RuntimeError):
-    """A gradient was asked for that does not exist."""
+    """The requested gradient does not exist."""
 
 
 class RetraceError(TraceJitError, RuntimeError):
@@ -82,7 +82,7 @@ class NotAcceleratedWarning(TraceJitWarning):
 
 
 class RetraceWarning(TraceJitWarning):
-    """A call is recorded while the policy is "warn-on-retrace", or nearly each call is."""
+    """A call is recorded while the policy is "warn-on-retrace", or nearly every call is recorded."""
 
 
 class LostChangeWarning(TraceJitWarning):
@@ -90,7 +90,7 @@ class LostChangeWarning(TraceJitWarning):
 
 
 class ChangedTraceWarning(TraceJitWarning):
-    """A function no longer does what its trace holds; the trace has been recorded anew."""
+    """A function no longer does what its trace does; it was recorded again."""
 
 
 class CacheWarning(TraceJitWarning):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for any other.
+"""Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules.
 
 Parameters may be a dlarray or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
 moments are containers of the same structure. Nothing is changed in place: every function returns new arrays.
@@ -46,7 +46,7 @@ def adamupdate(
     corrections are computed once, in float64, and enter each element's update as two numbers.
 
     Args:
-        params: floating-point dlarray, or container of such.
+        params: floating-point dlarray, or container of such arrays.
         grads: gradients, as dlgradient returns them for `params`.
         avg_g: moving average of gradients from the last call; None or [] to start.
         avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
@@ -109,7 +109,7 @@ def sgdmupdate(
         p = p + v
 
     Args:
-        params: floating-point dlarray, or container of such.
+        params: floating-point dlarray, or container of such arrays.
         grads: gradients, as dlgradient returns them for `params`.
         vel: velocity from the last call; None or [] to start.
         learn_rate: number or scalar array.
@@ -155,7 +155,7 @@ def rmspropupdate(
         p = p - learn_rate g / (sqrt(v) + epsilon)
 
     Args:
-        params: floating-point dlarray, or container of such.
+        params: floating-point dlarray, or container of such arrays.
         grads: gradients, as dlgradient returns them for `params`.
         avg_sq_g: moving average of squared gradients from the last call; None or [] to start.
         learn_rate: number or scalar array.

@@ -40,7 +40,7 @@ def check_gradients(
     rtol: float | None = None,
     atol: float | None = None,
 ) -> None:
-    """Check the gradients of `fun` at `args` against derivatives found without any adjoint.
+    """Check the gradients of `fun` at `args` against derivatives computed without any adjoint.
 
     The outputs of `fun` are multiplied by random weights and summed; the gradient of that by each array is
     compared along random directions, in float64. Where every op on the way is analytic the independent
@@ -49,7 +49,7 @@ def check_gradients(
     branches taken and values extracted at `args` are held fixed, as dlgradient holds them.
 
     Args:
-        fun: function of arrays, or containers of them, that returns such.
+        fun: function of arrays or containers of arrays, which returns the same.
         args: where to check. Floating-point arrays are taken in float64.
         order: 1 checks the gradient, 2 also the gradient of the gradient, and so on.
         rtol: relative tolerance; by default 1e-9 for the complex step and 1e-6 for differences, more

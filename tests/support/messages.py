@@ -888,8 +888,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.tensordot(M, M, ((0, 1), (0,))),
         DimsError,
-        "tensordot: axes=((0, 1), (0,)) pairs the axes (0, 1) of x with (0,) of y; name as many of each, "
-        "and none twice.",
+        "tensordot: axes=((0, 1), (0,)) pairs the axes (0, 1) of x with (0,) of y; name the same number "
+        "of each, none twice.",
     ),
     Row(
         lambda: tj.einsum(M, [0, 1]),
@@ -1022,7 +1022,7 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.crossentropy(tj.dlarray(M, "BT"), M),
         DimsError,
         "crossentropy: y is of 2(B) x 3(T), without classes (C); label them, or use "
-        'classification_mode="multilabel" for elements that are probabilities of their own.',
+        'classification_mode="multilabel" for elements that are independent probabilities.',
     ),
     Row(
         lambda: tj.crossentropy(X, M, tj.dlarray(V, "C"), weights_format="C"),

@@ -264,7 +264,7 @@ def sizes_of(where: str, shape: Any, name: str = "shape") -> tuple[int, ...]:
 
 
 def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
-    """Return the dtype that is asked for: by itself, else that of `like`, else float64."""
+    """Return the requested dtype; by default that of `like`, or float64."""
     if dtype is None:
         if like is None:
             return np.dtype(np.float64)

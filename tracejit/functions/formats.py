@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands of the functions that work by label, with labels of their own or from the argument data_format."""
+"""Operands of functions that work by label, with their own labels or those of the argument data_format."""
 
 from typing import Any
 

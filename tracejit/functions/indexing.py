@@ -22,7 +22,7 @@ from tracejit.functions.movement import bounds, expanded, permuted, ravel, relab
 from tracejit.functions.reductions import count_nonzero
 from tracejit.record import recorder
 
-_SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # what an entry of a key is
+_SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # the kinds of entries of a key
 _INT64 = np.dtype(np.int64)
 
 
@@ -40,7 +40,7 @@ class _Key:
     sliced_shape: tuple[int, ...]  # of the slice, without the axes of integers
     order: tuple[int, ...] | None  # of the axes before the take; None: no take
     front: int  # the axis of the take
-    index: Any  # where to take
+    index: Any  # the index array of the take
     merged_shape: tuple[int, ...]  # with the axes that are taken from merged
     taken_shape: tuple[int, ...]  # after the take
     result: tuple[int, ...]
@@ -209,8 +209,7 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
         else:
             if any_places:
                 apart = apart or closed
-                if group is None:
-                    group = len(result)
+                group = len(result) if group is None else group
             if kind == _INT:
                 start, stop, step = entry, entry + 1, 1
             else:
@@ -597,8 +596,8 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
     """Return the places where `x` is not zero: one array of int64 for each axis.
 
     Args:
-        x: dlarray of any format, ndarray or list. How many places there are is a size, which a function that is
-            recorded for acceleration may depend on: another number of places is recorded anew.
+        x: dlarray of any format, ndarray or list. The number of places is a size, which a recorded function may depend
+            on: a different number is recorded again.
 
     Returns:
         Tuple of unformatted 1-D dlarrays, a constant for dlgradient.

@@ -243,8 +243,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> dlarray:
         of_x, of_y = tuple(range(first._data.ndim - count, first._data.ndim)), tuple(range(count))
     if len(of_x) != len(of_y) or len(set(of_x)) != len(of_x) or len(set(of_y)) != len(of_y):
         raise DimsError(
-            f"tensordot: axes={axes!r} pairs the axes {of_x} of x with {of_y} of y; name as many of each, "
-            "and none twice."
+            f"tensordot: axes={axes!r} pairs the axes {of_x} of x with {of_y} of y; name the same "
+            "number of each, none twice."
         )
     return _contract("tensordot", first, second, of_x, of_y)
 

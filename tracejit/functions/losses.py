@@ -106,7 +106,7 @@ def crossentropy(
         if "C" not in format:
             raise DimsError(
                 f"crossentropy: y is of {pair.describe()}, without classes (C); label them, or use "
-                'classification_mode="multilabel" for elements that are probabilities of their own.'
+                'classification_mode="multilabel" for elements that are independent probabilities.'
             )
         likelihood = _single_label(pair, format.index("C"), from_logits)
     else:

@@ -66,7 +66,7 @@ def sliced(array: dlarray, keys: Mapping[int, slice]) -> dlarray:
 def slice_of(
     array: dlarray, starts: tuple[int, ...], stops: tuple[int, ...], steps: tuple[int, ...]
 ) -> dlarray:
-    """Return the slice of `array`; no op is recorded where it is all of it."""
+    """Return the slice of `array`; no op is recorded for a slice that is the whole array."""
     if stops == array._data.shape and not any(starts) and all(step == 1 for step in steps):
         return array
     return apply("slice", array, starts=starts, stops=stops, steps=steps)
@@ -571,7 +571,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         dlarray of the format and dtype of `x`.
 
     Raises:
-        DimsError: if `pad_width` does not fit the axes or is negative, or values of an empty axis are wanted.
+        DimsError: if `pad_width` does not fit the axes or is negative, or `mode` needs values of an empty axis.
         ArgumentError: for another mode, or if the widths or values are no numbers.
 
     Adjoint: the interior of ct; of the other modes, every use of an element adds to its ct.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which function of ours answers which function of NumPy when one is called with dlarrays."""
+"""The functions of the toolbox that answer NumPy's functions when these are called with dlarrays."""
 
 import inspect
 from collections.abc import Callable
@@ -122,7 +122,7 @@ def _both_nan(x: Any, y: Any, wanted: bool) -> Any:
 
 
 def _all(condition: Any, what: str) -> bool:
-    """Return whether a traced condition holds everywhere, which is one outcome, not as many as there are values."""
+    """Return whether a traced condition holds everywhere: one guard instead of one for each value."""
     return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
 
 

@@ -39,12 +39,12 @@ class RngState(NamedTuple):
 
 
 class _Own:
-    """What a thread has of its own.
+    """The part of the generators' state that belongs to one thread.
 
-    states      what it draws from instead of the generators' own states, or None (see apart)
-    pending     what a replay has drawn that is not known to count yet: so many blocks from each generator, and the
-                states from before; or None
-    accepted    what the last replay has drawn that counts
+    states      the states to draw from in place of the generators' own, or None (see apart)
+    pending     the draws of a replay whose results are not accepted yet: the blocks taken from each generator, and
+                the states before; or None
+    accepted    the draws of the last accepted replay
     """
 
     __slots__ = ("accepted", "pending", "states")
@@ -56,7 +56,7 @@ class _Own:
 
 
 class _Thread(threading.local):
-    # One object, because an attribute of it is found several times as fast.
+    # One object: its attributes are looked up several times faster than those of a threading.local.
     def __init__(self) -> None:
         self.own = _Own()
 
@@ -66,10 +66,10 @@ _thread = _Thread()
 
 @final
 class Generator:
-    """A source of random numbers of its own, for the argument `generator` of the functions that draw.
+    """An independent source of random numbers, for the argument `generator` of functions that draw.
 
     Numbers come from Philox 4x32-10, a function of the seed and of a counter: two generators with one seed give
-    the same numbers, and those of different seeds have nothing to do with each other.
+    the same numbers, and those of different seeds are independent.
 
     Args:
         seed: integer, 0 to 2**64 - 1; "default" for 0, "shuffle" for one that the operating system gives.
@@ -96,12 +96,12 @@ class Generator:
 
     @property
     def state(self) -> RngState:
-        """What the next draw comes from.
+        """The state that the next draw starts from.
 
         A function that reads or sets it cannot be accelerated.
 
         Raises:
-            ArgumentError: if it is set to something else than a state.
+            ArgumentError: if it is set to anything that is not a state.
         """
         _refuse_replays("read")
         _take_back()
@@ -173,7 +173,7 @@ def seed_of(where: str, seed: Any) -> int:
     """Return a seed as a number.
 
     Raises:
-        ArgumentError: in the name of `where`, for what is no seed.
+        ArgumentError: in the name of `where`, if it is not a seed.
     """
     if isinstance(seed, str) and seed == "default":
         return 0
@@ -199,7 +199,7 @@ def _refuse_replays(what: str) -> None:
 
 
 default = Generator()
-"""What is drawn from where no generator is given."""
+"""The generator of draws that name none."""
 
 
 # Note [draws of a replay]
@@ -211,7 +211,7 @@ default = Generator()
 
 
 class Draw:
-    """What one recording draws from one generator."""
+    """The draws of one recording from one generator."""
 
     __slots__ = ("blocks", "input", "start")
 
@@ -222,31 +222,31 @@ class Draw:
 
 
 def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
-    """Move a generator on by some blocks; return the state of which the draw is an op, and the offset in blocks."""
+    """Advance a generator by some blocks; return the state that the draw is an op of, and its offset in blocks."""
     before = generator.advance(blocks)
     recorder = trace.recorder()
     if recorder is None or not recorder.accelerating:
         return wrap(before), 0
-    draw: Draw | None = recorder.draws.get(generator)
-    if draw is None:
+    drawn: Draw | None = recorder.draws.get(generator)
+    if drawn is None:
         if generator in recorder.draws:  # made while recording
             return wrap(before), 0
-        draw = recorder.draws[generator] = Draw(before, recorder.input(wrap(before)))
-    offset = draw.blocks
-    draw.blocks += blocks
-    if before[0] != draw.start[0] or before[1] != draw.start[1] + offset:
+        drawn = recorder.draws[generator] = Draw(before, recorder.input(wrap(before)))
+    offset = drawn.blocks
+    drawn.blocks += blocks
+    if before[0] != drawn.start[0] or before[1] != drawn.start[1] + offset:
         # Another thread drew from it meanwhile: right for this call, but not what a replay would draw. Or it was set.
         recorder.replayable = recorder.refusal is not None
         return wrap(before), 0
-    return draw.input, offset
+    return drawn.input, offset
 
 
 class Draws(State):
-    """What a trace reads, with the random numbers that it draws: their generators' states are its last inputs.
+    """The captured state of a trace that draws random numbers: the generators' states are its last inputs.
 
     Attributes:
-        reads: what it reads besides.
-        blocks: how many blocks it draws from each generator.
+        reads: the state that it captured otherwise.
+        blocks: the number of blocks drawn from each generator.
     """
 
     fetches = accepts = True
@@ -278,7 +278,7 @@ class Draws(State):
         return (*read, *before)
 
     def loosen(self, is_same: Callable[[], bool]) -> bool:
-        """Compare what may not matter no longer, if it turns out so; return whether."""
+        """Stop comparing contents that turn out not to matter; return whether it stopped."""
         return self.reads.loosen(is_same)
 
     def failed(self) -> Any:

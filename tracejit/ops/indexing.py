@@ -41,7 +41,7 @@ def _check_sums(op: str, x: Aval) -> None:
 
 
 def _check_places(op: str, index: np.ndarray, n: int) -> np.ndarray:
-    """Return `index` as int64 if all of it lies in -n to n - 1, else raise a BoundsError."""
+    """Return `index` as int64 if all of it lies in -n to n - 1, or raise a BoundsError."""
     outside = (index < -n) | (index >= n)
     if outside.any():
         legal = f"valid indices are {-n} to {n - 1}" if n else "the axis is empty"

@@ -17,7 +17,7 @@ from tracejit.aval import Aval
 
 
 class Kind(Enum):
-    """What an op may be fused with."""
+    """The kind of an op, which decides what it may be fused with."""
 
     ELEMENTWISE = "elementwise"  # one output element from one element of each (broadcast) input
     REDUCE = "reduce"  # folds axes of one input
@@ -54,7 +54,7 @@ class Fold(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the elements of an array lie: offset and strides count elements of a buffer, not bytes."""
+    """The layout of an array in a buffer; offset and strides count elements, not bytes."""
 
     offset: int
     shape: tuple[int, ...]
@@ -108,7 +108,7 @@ class Pieces(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """How a kernel is called on parts of its output, which lie one behind the other.
+    """The division of a kernel's work into calls on consecutive parts of its output.
 
     An element takes about `ns`. A part begins at a multiple of `unit` elements; `numbers(numbers, start, stop)` returns
     the integers of the call that makes the elements from `start` to `stop`.
