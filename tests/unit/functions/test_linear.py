@@ -390,8 +390,8 @@ B = dlarray(np.ones((4, 8)), "CB")
          "tensordot: axes=3, but the operands of 4x3 and 4x3 have 2 and 2 axes; give a number from 0 to the "
          "smaller."),
         (lambda: linear.tensordot(W, W, ((0, 0), (0, 1))), DimsError,
-         "tensordot: axes=((0, 0), (0, 1)) pairs the axes (0, 0) of x with (0, 1) of y; name as many of "
-         "each, and none twice."),
+         "tensordot: axes=((0, 0), (0, 1)) pairs the axes (0, 0) of x with (0, 1) of y; name the same "
+         "number of each, none twice."),
         (lambda: linear.einsum(W, "ij->i"), ArgumentError,
          "einsum: subscripts come first, as a string such as 'ij,jk->ik', not ndarray; write lists of axis "
          "numbers as letters."),
