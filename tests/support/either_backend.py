@@ -3,25 +3,15 @@
 
 import collections
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
+from accelerated import dlaccelerate, vector
 
 import tracejit as tj
 from tracejit import dlarray, dlfeval, dlgradient, tree
 from tracejit.record import state
 from tracejit.traces import record
-
-
-def dlaccelerate(function: Callable[..., Any]) -> Any:
-    """Accelerate a function whose traces are replayed at once, without audits."""
-    return tj.dlaccelerate(function, confirm=0, audit=False)
-
-
-def vector(*numbers: float) -> dlarray:
-    return dlarray(np.array(numbers, float))
 
 
 @dataclasses.dataclass

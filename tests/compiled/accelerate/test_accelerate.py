@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Accelerated functions on the CPU backend: the executor checks what the call path hands over."""
 
-import concurrent.futures
-import threading
-import types
-
 import either_backend
 import numpy as np
 import pytest
+from accelerated import dlaccelerate, hidden, in_threads, vector
 
-import tracejit as tj
 from tracejit import (
     OutputsDifferWarning,
     TraceError,
@@ -17,39 +13,6 @@ from tracejit import (
     dlfeval,
     dlgradient,
 )
-
-
-def dlaccelerate(function=None, **options):
-    """Accelerate as MATLAB does: traces are replayed at once, without audits (test_soundness.py has the rest)."""
-    return tj.dlaccelerate(function, **{"confirm": 0, "audit": False, **options})
-
-
-def hidden(value):
-    """Return something with a value that no guard sees: of a future, whose code is not watched."""
-    future = concurrent.futures.Future()
-    future.set_result(value)
-    return types.SimpleNamespace(get=future.result, set=lambda new: setattr(future, "_result", new))
-
-
-def vector(*numbers):
-    return dlarray(np.array(numbers, float))
-
-
-def in_threads(work, count):
-    failed = []
-
-    def run(n):
-        try:
-            work(n)
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in range(1, count + 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
 
 
 def run_in_threads(fun):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An accelerated function gives what the plain one gives, or says why it runs uncompiled."""
 
-# ruff: noqa: PLW0108 - a lambda has the line that messages name
-
 import itertools
 import math
 import re

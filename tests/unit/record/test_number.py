@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A number argument that takes a third value is an input of the trace, and behaves as Python's number does."""
 
-# ruff: noqa: PLW0108, E711 - each case is a function of its own, of the same look
+# ruff: noqa: E711 - each case is a function of its own, of the same look
 
 import copy
 import math
