@@ -74,7 +74,7 @@ def follow(world, *, calls=24, warns=None, replays=True, **options):
 
 
 def assert_warned(caught, text):
-    """Check that one warning was given, which names the marked line of this file."""
+    """Check that one warning was given, which names the marked line of the test."""
     (warning,) = caught
     assert re.search(text, str(warning.message)), str(warning.message)
     assert "/tests/unit/" in warning.filename
