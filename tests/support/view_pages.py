@@ -3,24 +3,24 @@
 
 from typing import Any
 
-from tracejit.view.data import Held, Kernel, Launch, Op, Page, Program
+from tracejit.view.data import Page, PageKernel, PageLaunch, PageOp, PageProgram, PageValue
 
-KERNELS: list[Kernel] = [
+KERNELS: list[PageKernel] = [
     {"name": "product_a03d145bd845", "line": 0}, {"name": "add_tanh_b5dc16ee29a6", "line": 20},
 ]  # fmt: skip
 LAYER = ("matmul", "add", "tanh")
 
 
-def op(name: str, inputs: list[int], launch: int | None, line: int, **changes: Any) -> Op:
+def op(name: str, inputs: list[int], launch: int | None, line: int, **changes: Any) -> PageOp:
     """Return an op of 128 x 64 numbers."""
-    made: Op = {
+    made: PageOp = {
         "kind": "op", "name": name, "result": "128x64 float32", "detail": "", "inputs": inputs, "place": (0, line),
         "launch": launch, "output": "",
     }  # fmt: skip
     return {**made, **changes}  # type: ignore[typeddict-item]
 
 
-def launch(number: int, kernel: int, note: str, timed: bool) -> Launch:
+def launch(number: int, kernel: int, note: str, timed: bool) -> PageLaunch:
     """Return a launch that takes between 1 and 9 us."""
     ns = 1000.0 * (1 + number * 7 % 9)
     return {
@@ -31,13 +31,13 @@ def launch(number: int, kernel: int, note: str, timed: bool) -> Launch:
     }  # fmt: skip
 
 
-def program(layers: int, timed: bool = True, title: str = "step") -> Program:
+def program(layers: int, timed: bool = True, title: str = "step") -> PageProgram:
     """Return a program of `layers` layers of three ops each, two launches a layer."""
-    ops: list[Op] = [
+    ops: list[PageOp] = [
         op("x", [], None, 0, kind="argument", place=None),
         op("w", [], None, 0, kind="argument", place=None, result="64x64 float32"),
     ]
-    launches: list[Launch] = []
+    launches: list[PageLaunch] = []
     links: list[list[int]] = []
     before = 0
     for layer in range(layers):
@@ -68,7 +68,7 @@ def program(layers: int, timed: bool = True, title: str = "step") -> Program:
             "            v0 = p0[i0] + p1[i1]",
             "            v1 = tanh_f32(v0)  # step.py:13",
         )
-    values: list[Held] = [
+    values: list[PageValue] = [
         {
             "what": LAYER[2 * (i % 2)], "op": 2 + i // 2 * 3 + 2 * (i % 2), "offset": 32768 * (i % 2), "bytes": 32768,
             "first": i, "last": min(i + 1, 2 * layers - 1),
@@ -93,7 +93,7 @@ def program(layers: int, timed: bool = True, title: str = "step") -> Program:
     }
 
 
-def page(*programs: Program, title: str = "step", **changes: Any) -> Page:
+def page(*programs: PageProgram, title: str = "step", **changes: Any) -> Page:
     """Return a page of programs."""
     made: Page = {
         "title": title,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When a page is made, and with what."""
+"""The date of a page, and the versions that it is made with."""
 
 import importlib.metadata
 import platform

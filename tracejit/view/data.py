@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the page shows, as data: the script of the page reads it as JSON.
+"""The data that a page shows; the script of the page reads them as JSON.
 
-Numbers of ops, launches, kernels and files count from 0 and are places in the lists here. Lines of the user's files
-count from 1, as editors do, and lines of emitted source from 0, as lists do.
+Numbers of ops, launches, kernels and files are indices into the lists here. Lines of the user's files are counted from
+1, as editors do, and lines of emitted source from 0.
 """
 
 from typing import TypedDict
@@ -10,15 +10,15 @@ from typing import TypedDict
 Place = tuple[int, int] | None  # (number of a file, its line)
 
 
-class Op(TypedDict):
-    """One op of the graph, or an argument or a constant of it, which come before all that use them.
+class PageOp(TypedDict):
+    """An op of the graph, or an argument or constant of it, which come before the ops that use them.
 
     kind        "op", "argument" or "constant"
     result      shape and dtype
     detail      parameters
-    inputs      ops whose results it uses
-    launch      the launch that computes it, None if it needs none
-    output      what of the function's result it is, "" if nothing
+    inputs      the ops whose results it uses
+    launch      the launch that computes it, None if no launch does
+    output      the name of the result that it is, "" if it is none
     """
 
     kind: str
@@ -31,15 +31,14 @@ class Op(TypedDict):
     output: str
 
 
-class Launch(TypedDict):
-    """One launch of a kernel; its parts, which may run at the same time, count as one.
+class PageLaunch(TypedDict):
+    """A launch of a kernel; its parts, which may run at the same time, count as one.
 
     note                    the names of its ops
-    line                    of the emitted source, on which it is launched
-    bytes, flops            that it has to move and to compute at least; None: not known
-    ns, least_ns, bound     measured alone, what the machine needs at least, and for what; None: not measured
-    apart                   others that make what it reads or read what it makes: the launch, the value, and why they
-                            are not one
+    line                    of the emitted source that launches it
+    bytes, flops            the least that it moves and computes; None if that is not known
+    ns, least_ns, bound     its time alone, the least time on this machine, and what limits it; None if not measured
+    apart                   launches that it exchanges a value with: the launch, the value, and why they are not one
     """
 
     kernel: int
@@ -54,14 +53,14 @@ class Launch(TypedDict):
     apart: list[tuple[int, str, str]]
 
 
-class Kernel(TypedDict):
-    """A kernel, and where its text begins in the emitted source."""
+class PageKernel(TypedDict):
+    """A kernel, and the line of the emitted source where it begins."""
 
     name: str
     line: int
 
 
-class Held(TypedDict):
+class PageValue(TypedDict):
     """A value in the arena, from the launch that writes it to the last one that reads it."""
 
     what: str
@@ -72,61 +71,61 @@ class Held(TypedDict):
     last: int
 
 
-class Arena(TypedDict):
-    """The arena; `missing` says why there are no values if it holds some."""
+class PageArena(TypedDict):
+    """The arena; `missing` says which values are not listed."""
 
     bytes: int
-    values: list[Held]
+    values: list[PageValue]
     missing: str
 
 
-class GuardLine(TypedDict):
-    """A guard in words, and the line that it comes from."""
+class PageGuard(TypedDict):
+    """A guard in words, and its line."""
 
     text: str
     place: Place
 
 
-class Program(TypedDict):
-    """One program.
+class PageProgram(TypedDict):
+    """A program.
 
     signature   its arguments in words
     emitted     lines of the emitted source
     links       lists of a line of the emitted source and the ops that it computes
-    repeats     runs of launches: the first, how many repeat together, and how many times
-    guards      None where there is no running function
+    repeats     repeated runs of launches: the first launch, the length of the run, and the number of repetitions
+    guards      None if the function does not run in this process
     timing      how the launches were measured, or why they were not, sentence by sentence
-    is_timed    whether they were
-    kept        how much of the program is here, in words; "" for all of it
+    is_timed    whether they were measured
+    kept        the part of the program that is described, in words; "" for all of it
     facts       pairs of a name and a value
     """
 
     title: str
     signature: list[str]
-    ops: list[Op]
-    launches: list[Launch]
-    kernels: list[Kernel]
+    ops: list[PageOp]
+    launches: list[PageLaunch]
+    kernels: list[PageKernel]
     emitted: list[str]
     links: list[list[int]]
     repeats: list[tuple[int, int, int]]
-    arena: Arena
+    arena: PageArena
     timing: list[str]
     is_timed: bool
     kept: str
-    guards: list[GuardLine] | None
+    guards: list[PageGuard] | None
     facts: list[tuple[str, str]]
 
 
-class File(TypedDict):
-    """Parts of one of the user's files: pairs of the first line's number and the lines; else why there are none."""
+class PageFile(TypedDict):
+    """Parts of a file of the user: pairs of the first line's number and the lines; or why there are none."""
 
     name: str
     chunks: list[tuple[int, list[str]]]
     missing: str
 
 
-class KeyLine(TypedDict):
-    """What is known of one signature of the function's arguments."""
+class PageKey(TypedDict):
+    """A key of the function, and what became of its calls."""
 
     arguments: str
     calls: int
@@ -137,7 +136,7 @@ class KeyLine(TypedDict):
     state: str
 
 
-class Event(TypedDict):
+class PageEvent(TypedDict):
     """A call that was not replayed."""
 
     call: int
@@ -146,13 +145,13 @@ class Event(TypedDict):
 
 
 class Page(TypedDict):
-    """Everything that the page shows; `keys` is None where there is no running function."""
+    """The whole page; `keys` is None if the function does not run in this process."""
 
     title: str
     notes: list[str]
-    programs: list[Program]
-    files: list[File]
-    keys: list[KeyLine] | None
+    programs: list[PageProgram]
+    files: list[PageFile]
+    keys: list[PageKey] | None
     last: str
-    history: list[Event]
+    history: list[PageEvent]
     facts: list[tuple[str, str]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a function that runs in this process: its traces, their programs, measured."""
+"""The page of a function that runs in this process: its traces and their programs, with measured times."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from tracejit.traces.variants import Variants
 from tracejit.util.text import size
 from tracejit.view import data
 from tracejit.view.about import about
-from tracejit.view.program import Built, Input, Measured, Row, program
+from tracejit.view.program import Built, Input, LaunchedRow, Measured, program
 from tracejit.view.sources import Sources
 
 _MOST_PROGRAMS = 12  # that a page shows
@@ -33,12 +33,11 @@ _OUTCOMES = {
 
 
 class Running(NamedTuple):
-    """What an accelerated function knows of itself.
+    """The state of an accelerated function that a page shows.
 
-    variants    of each key, the one used last first
-    latest      the trace that was used last
-    history     calls that were not replayed, oldest first: the number of the call, what came of it, and the whole in
-                words
+    variants    of each key, the most recently used key first
+    latest      the most recently used trace
+    history     calls that were not replayed, oldest first: the number of the call, its outcome, and an explanation
     facts       pairs of a name and a value
     """
 
@@ -52,7 +51,7 @@ class Running(NamedTuple):
 
 
 def page(running: Running) -> data.Page:
-    """Return what the page shows of a function; its programs are built and measured where they have run."""
+    """Return the page of a function; programs that have run are measured."""
     sources = Sources()
     traces = [(variants, trace) for variants in running.variants for trace in variants.traces]
     traces.sort(key=lambda pair: pair[1] is not running.latest)
@@ -80,43 +79,43 @@ def page(running: Running) -> data.Page:
 
 
 def measured(profile: Profile | None, rates: Rates | None, in_parts: bool) -> Measured:
-    """Return what launches took, and words about how that was found; whether some run in parts changes the words."""
+    """Return the times of launches and how they were measured, in words, which mention parts if there are some."""
     if profile is None or rates is None:
         return Measured((), None, ["Not measured: the program has not run compiled in this process."])
     alone = sum(profile.launch_ns)
     products = ", ".join(f"{rate / 1e9:.0f} Gflop/s in {dtype}" for dtype, rate in rates.flops_per_s.items())
     copies = ", ".join(f"{rate / 1e9:.0f} GB/s for {size(moved)}" for moved, rate in rates.copies)
-    together = "Launches that threads go through together have shares of what they take. " if in_parts else ""
+    together = "Launches of a section, which threads run together, share its time. " if in_parts else ""
     return Measured(
         profile.launch_ns,
         rates,
         [
-            "Width: what a launch takes when it is run alone, on numbers made up for it. Filled part: what this "
-            "machine needs at least, to move the bytes or to compute, whichever takes longer: the roofline.",
-            f"{together}The fastest of {profile.replays} replays counts; together {alone / 1e3:.1f} µs, in one call "
-            f"{profile.replay_ns / 1e3:.1f} µs.",
-            f"The machine, measured now by NumPy: copies {copies}; matrix products {products}, or what the best launch "
-            "here reached if that is more.",
+            "Width: the time of a launch that runs alone, on synthetic numbers. Filled part: the roofline, the least "
+            "time on this machine to move the bytes or to compute, whichever takes longer.",
+            f"{together}The fastest of {profile.replays} replays counts; the launches add up to {alone / 1e3:.1f} µs, "
+            f"one call takes {profile.replay_ns / 1e3:.1f} µs.",
+            f"The machine, measured now with NumPy: copies {copies}; matrix products {products}, or the rate of the "
+            "best launch here if that is higher.",
         ],
     )
 
 
-def _event(name: str, call: int, outcome: str, text: str) -> data.Event:
+def _event(name: str, call: int, outcome: str, text: str) -> data.PageEvent:
     why = text.removeprefix(f"{name}: ").removeprefix("miss. ")
     return {"call": call, "outcome": _OUTCOMES.get(outcome, outcome), "why": why}
 
 
 def _program(
     running: Running, variants: Variants, trace: Trace, replay: Replay, sources: Sources
-) -> data.Program:
+) -> data.PageProgram:
     compiled = replay.program
     profile = replay.profile()
     in_parts = any(row.parts > 1 for row in compiled.rows)
-    guards: list[data.GuardLine] = [
+    guards: list[data.PageGuard] = [
         {"text": str(guard), "place": sources.place(guard.where)}
         for guard in (*trace.guards, *trace.state.guards())
     ]
-    described = describe(running.function, variants.key, [known.key for known in running.variants])
+    described = describe(running.function, variants.key, [variants.key for variants in running.variants])
     number = f", trace {variants.traces.index(trace) + 1}" if len(variants.traces) > 1 else ""
     part = "" if replay is trace.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
     built = Built(
@@ -128,7 +127,7 @@ def _program(
         ],
         [f"{_shape(constant)} {constant.dtype}" for constant in compiled.constants],
         [
-            Row(row.kernel.name, row.note, row.part, row.parts, place)
+            LaunchedRow(row.kernel.name, row.note, row.part, row.parts, place)
             for row, place in zip(compiled.rows, compiled.places, strict=True)
         ],
         replay.source().splitlines(),
@@ -146,7 +145,7 @@ def _program(
 
 
 def _constants(arrays: Sequence[np.ndarray]) -> str:
-    return f"{len(arrays)}, {size(sum(each.nbytes for each in arrays))}" if arrays else "none"
+    return f"{len(arrays)}, {size(sum(array.nbytes for array in arrays))}" if arrays else "none"
 
 
 def _shape(array: np.ndarray) -> str:
@@ -154,7 +153,7 @@ def _shape(array: np.ndarray) -> str:
 
 
 def _inputs(function: Callable[..., Any], key: Key, trace: Trace, replay: Replay) -> list[Input]:
-    """Return the inputs of a program; only those of the whole trace are the user's arguments."""
+    """Return the inputs of a program; only those of a whole trace have names of arguments."""
     inputs = replay.program.inputs
     if replay is not trace.replay:
         return [Input("", str(aval)) for aval in inputs]
@@ -172,7 +171,7 @@ def _inputs(function: Callable[..., Any], key: Key, trace: Trace, replay: Replay
     return [*named, *read, *[Input("", str(aval)) for aval in rest]]
 
 
-def _key(report: KeyReport) -> data.KeyLine:
+def _key(report: KeyReport) -> data.PageKey:
     return {
         "arguments": report.arguments,
         "calls": report.calls,

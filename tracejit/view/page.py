@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page as one HTML file that needs nothing else, and asks for nothing.
+"""The page as one self-contained HTML file, which makes no requests.
 
 Note [escaping]
-What comes from the user's program reaches the page as JSON in an element that browsers do not run, with ``<``, ``>``
-and ``&`` written as escapes, so that no text can end that element; the script puts it into text nodes only. The policy
-in the page forbids all connections, and all scripts and styles but those two whose hashes it names.
+Text of the user's program reaches the page as JSON in an element that browsers do not run, with ``<``, ``>`` and ``&``
+escaped, so that no text can end that element. The script puts it into text nodes only. The policy in the page forbids
+all connections, and all scripts and styles except the two whose hashes it names.
 """
 
 import base64
@@ -22,7 +22,7 @@ _SCRIPTS = ("base.js", "layout.js", "graph.js", "lists.js", "charts.js", "sectio
 
 
 def render(page: Page) -> str:
-    """Return the page that shows `page`."""
+    """Return the HTML text of a page."""
     style, script = _text("page.css"), _script()
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
@@ -30,13 +30,13 @@ def render(page: Page) -> str:
     )
     parts = {
         "policy": policy,
-        # A name need not be text that can be written.
+        # A name may hold surrogates, which cannot be encoded.
         "title": html.escape(page["title"].encode(errors="backslashreplace").decode()),
         "style": style,
         "script": script,
         "data": as_json(page),
     }
-    # Taken apart first: what is filled in may hold anything that looks like a place to fill.
+    # Split before filling in: the values may hold text that looks like a placeholder.
     first, *rest = _text("page.html").split("{{")
     filled = [first]
     for piece in rest:
@@ -52,7 +52,7 @@ def as_json(value: object) -> str:
 
 
 def file_name(function: str) -> str:
-    """Return a function's name as part of a file's name, of which systems take 255 bytes.
+    """Return a function's name as part of a file name, which systems limit to 255 bytes.
 
     >>> file_name("Model.<locals>.step")
     'Model.locals.step'

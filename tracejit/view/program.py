@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From the description of a program to what the page shows of it."""
+"""A program's description as data of the page."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -19,8 +19,8 @@ _LAUNCHED = re.compile(r"    (\w+)\(\[")
 _ARGUMENT = re.compile(r"in(\d+)")
 
 
-class Row(NamedTuple):
-    """A row of a program: its kernel, the names of its ops, which part of how many it belongs to, its place there."""
+class LaunchedRow(NamedTuple):
+    """A row of a program: its kernel, the names of its ops, its part, the number of parts, its place in the part."""
 
     kernel: str
     note: str
@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Input(NamedTuple):
-    """An input of a program: what the user calls it, and size, dtype and format in words."""
+    """An input of a program: its name in the user's function, and size, dtype and format in words."""
 
     name: str
     words: str
@@ -40,19 +40,19 @@ class Input(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A program that was built.
+    """A built program.
 
-    outputs         what each of them is
+    outputs         a description of each output
     constants       by number: size and dtype in words
     emitted         the emitted source, line by line: the kernels, then the function that launches them
-    kept            how much of it is known, in words; "" for all
+    kept            the part of it that is described, in words; "" for all of it
     """
 
     title: str
     inputs: Sequence[Input]
     outputs: Sequence[str]
     constants: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[LaunchedRow]
     emitted: list[str]
     description: Description
     arena_bytes: int
@@ -61,7 +61,7 @@ class Built(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What each launch took alone in nanoseconds, nothing if that was not measured; the machine; words about both."""
+    """The time of each launch alone, () if not measured; the rates of the machine; and both in words."""
 
     launch_ns: Sequence[float]
     rates: Rates | None
@@ -69,40 +69,42 @@ class Measured(NamedTuple):
 
 
 def program(
-    built: Built, place_of: PlaceOf, measured: Measured, guards: list[data.GuardLine] | None = None
-) -> data.Program:
-    """Return what the page shows of a program.
+    built: Built, place_of: PlaceOf, measured: Measured, guards: list[data.PageGuard] | None = None
+) -> data.PageProgram:
+    """Return a program as data of the page.
 
     Args:
         built: the program.
-        place_of: gives the number of a file for its name, and the line.
-        measured: what its launches take.
-        guards: of the trace that it belongs to, None if there is no running function.
+        place_of: returns the number of a file and the line.
+        measured: the times of its launches.
+        guards: of its trace, None if the function does not run in this process.
     """
-    return _Shower(built, place_of).run(measured, guards)
+    return _PageBuilder(built, place_of).run(measured, guards)
 
 
-class _Shower:
+class _PageBuilder:
+    """Collects the data of a program."""
+
     def __init__(self, built: Built, place_of: PlaceOf) -> None:
         self.built = built
         self.description = built.description
         self.place_of = place_of
         self.by_number = {operation.number: operation for operation in self.description.ops}
-        self.launch_of_row: list[int] = []  # parts of a launch count as one
+        self.launch_of_row: list[int] = []  # the parts of a launch count as one launch
         self.first_rows: list[int] = []
-        first = 0  # launch of those that run together
+        first = 0  # the first launch of a section
         for number, row in enumerate(built.rows):
             if row.part == 0:
                 if row.place == 0:
                     first = len(self.first_rows)
                 self.first_rows.append(number)
             self.launch_of_row.append(first + row.place)
-        self.values: dict[str, int] = {}  # places among the ops that are shown, by the name of the value
-        self.shown: dict[int, int] = {}  # the same by the number of an operation
-        self.ops: list[data.Op] = []
+        self.values: dict[str, int] = {}  # name of a value -> index into `ops`
+        self.shown: dict[int, int] = {}  # number of an operation -> index into `ops`
+        self.ops: list[data.PageOp] = []
         self.ops_of_launch = self.computed()
 
-    def run(self, measured: Measured, guards: list[data.GuardLine] | None) -> data.Program:
+    def run(self, measured: Measured, guards: list[data.PageGuard] | None) -> data.PageProgram:
         built = self.built
         kernels: dict[str, int] = {}
         for number in self.first_rows:
@@ -113,12 +115,12 @@ class _Shower:
         lines = self.kernel_lines()
         launches = self.launches(kernels, measured)
         signatures = [
-            (launch["kernel"], launch["parts"], *[each.name for each in self.computes(number)])
+            (launch["kernel"], launch["parts"], *[op.name for op in self.computes(number)])
             for number, launch in enumerate(launches)
         ]
         return {
             "title": built.title,
-            "signature": [str(each) for each in built.inputs],
+            "signature": [str(value) for value in built.inputs],
             "ops": self.ops,
             "launches": launches,
             "kernels": [{"name": name, "line": lines.get(name, 0)} for name in kernels],
@@ -135,27 +137,27 @@ class _Shower:
 
     def computed(self) -> list[tuple[int, ...]]:
         """Return the numbers of the operations that each launch computes."""
-        found: list[tuple[int, ...]] = [()] * len(self.first_rows)
+        by_launch: list[tuple[int, ...]] = [()] * len(self.first_rows)
         for row in self.description.rows:
-            found[self.launch_of_row[row.number]] = row.ops
-        return found
+            by_launch[self.launch_of_row[row.number]] = row.ops
+        return by_launch
 
     def computes(self, launch: int) -> list[Operation]:
         """Return the operations that a launch computes."""
         return [self.by_number[number] for number in self.ops_of_launch[launch] if number in self.by_number]
 
     def roots(self) -> None:
-        """Show the arguments and constants that operations use."""
+        """Add the arguments and constants that operations use."""
         used = dict.fromkeys(name for operation in self.description.ops for name in operation.inputs)
         sizes = {buffer.value: buffer for buffer in self.description.buffers}
-        for number, each in enumerate(self.built.inputs):
+        for number, value in enumerate(self.built.inputs):
             name = f"in{number}"
-            self.root(name, "argument", each.name or f"argument {number + 1}", each.words)
+            self.root(name, "argument", value.name or f"argument {number + 1}", value.words)
         for name in used:
             if name.startswith("c") and name[1:].isdigit():
                 buffer = sizes.get(name)
-                known = buffer is not None and buffer.place.number < len(self.built.constants)
-                words = self.built.constants[buffer.place.number] if buffer is not None and known else ""
+                is_listed = buffer is not None and buffer.place.number < len(self.built.constants)
+                words = self.built.constants[buffer.place.number] if buffer is not None and is_listed else ""
                 self.root(name, "constant", "constant", words)
 
     def root(self, value: str, kind: str, name: str, words: str) -> None:
@@ -188,30 +190,30 @@ class _Shower:
         for buffer in self.description.buffers:
             if buffer.place.kind == "output" and buffer.op in self.shown:
                 op = self.ops[self.shown[buffer.op]]
-                number, named = buffer.place.number, self.built.outputs
-                each = named[number] if number < len(named) else "whether an index is out of range"
-                op["output"] = f"{op['output']}, {each}" if op["output"] else each
+                number, names = buffer.place.number, self.built.outputs
+                name = names[number] if number < len(names) else "whether an index is out of range"
+                op["output"] = f"{op['output']}, {name}" if op["output"] else name
 
-    def launches(self, kernels: dict[str, int], measured: Measured) -> list[data.Launch]:
+    def launches(self, kernels: dict[str, int], measured: Measured) -> list[data.PageLaunch]:
         lines, needs = self.launch_lines(), costs(self.description, self.launch_of_row)
         rates = measured.rates.raised(needs, measured.launch_ns) if measured.rates else None
         apart: list[list[tuple[int, str, str]]] = [[] for _ in self.first_rows]
         for pair in self.description.pairs:
-            made, read = self.launch_of_row[pair.made], self.launch_of_row[pair.read]
-            apart[made].append((read, pair.value, pair.why))
-            apart[read].append((made, pair.value, pair.why))
-        found: list[data.Launch] = []
+            writer, reader = self.launch_of_row[pair.made], self.launch_of_row[pair.read]
+            apart[writer].append((reader, pair.value, pair.why))
+            apart[reader].append((writer, pair.value, pair.why))
+        launches: list[data.PageLaunch] = []
         purposes = {self.launch_of_row[row.number]: row.purpose for row in self.description.rows}
         for number, first in enumerate(self.first_rows):
             row, need = self.built.rows[first], needs[number]
             ns = measured.launch_ns[number] if measured.launch_ns else None
             least_ns, bound = need.least_ns(rates) if rates else (None, "")
-            found.append({
+            launches.append({
                 "kernel": kernels[row.kernel], "note": purposes.get(number) or row.note, "parts": row.parts,
                 "line": lines[first] if first < len(lines) else 0, "bytes": need.bytes, "flops": need.flops,
                 "ns": ns, "least_ns": least_ns, "bound": bound, "apart": apart[number],
             })  # fmt: skip
-        return found
+        return launches
 
     def kernel_lines(self) -> dict[str, int]:
         """Return the line of the emitted source on which each kernel begins."""
@@ -224,37 +226,37 @@ class _Shower:
         matches = ((number, _LAUNCHED.match(line)) for number, line in enumerate(self.built.emitted))
         return [number for number, match in matches if match and match[1] in names]
 
-    def links(self, kernel_lines: dict[str, int], launches: list[data.Launch]) -> list[list[int]]:
+    def links(self, kernel_lines: dict[str, int], launches: list[data.PageLaunch]) -> list[list[int]]:
         """Return lists of a line of the emitted source and of the ops that it computes."""
-        found: dict[int, dict[int, None]] = {}
+        ops_of_line: dict[int, dict[int, None]] = {}
 
         def link(line: int, ops: Iterable[int]) -> None:
-            found.setdefault(line, {}).update(dict.fromkeys(ops))
+            ops_of_line.setdefault(line, {}).update(dict.fromkeys(ops))
 
         by_kernel: dict[str, list[int]] = {}
-        for launch, first in enumerate(self.first_rows):
-            by_kernel.setdefault(self.built.rows[first].kernel, []).append(launch)
-        for kernel, ran in by_kernel.items():
+        for number, first in enumerate(self.first_rows):
+            by_kernel.setdefault(self.built.rows[first].kernel, []).append(number)
+        for kernel, numbers in by_kernel.items():
             start = kernel_lines.get(kernel)
             if start is None:
                 continue
             is_there = self.built.emitted[start].startswith("def")
             lines = self.description.lines.get(kernel, {}) if is_there else {}
-            if not lines:  # written by hand, or by a table
-                link(start, [self.shown[op.number] for launch in ran for op in self.computes(launch)])
-            for line, ops in self.same_ops(lines, ran).items():
+            if not lines:  # a kernel that is not emitted line by line
+                link(start, [self.shown[op.number] for number in numbers for op in self.computes(number)])
+            for line, ops in self.same_ops(lines, numbers).items():
                 link(start + line - 1, ops)
-        for launch, made in enumerate(launches):
-            ops = [self.shown[op.number] for op in self.computes(launch)]
-            if ops and made["line"]:
-                link(made["line"], ops)
-        return [[line, *ops] for line, ops in sorted(found.items()) if ops]
+        for number, launch in enumerate(launches):
+            ops = [self.shown[op.number] for op in self.computes(number)]
+            if ops and launch["line"]:
+                link(launch["line"], ops)
+        return [[line, *ops] for line, ops in sorted(ops_of_line.items()) if ops]
 
     def same_ops(self, lines: dict[int, int], launches: Sequence[int]) -> dict[int, list[int]]:
-        """Return what each line of a kernel computes in each of its launches, given what it does in the first."""
+        """Return the ops of each line of a kernel in all its launches, given the ops in the first launch."""
         first = [op.number for op in self.computes(launches[0])]
         names = [op.name for op in self.computes(launches[0])]
-        found: dict[int, list[int]] = {
+        ops_of_line: dict[int, list[int]] = {
             line: [self.shown[op]] for line, op in lines.items() if op in self.shown
         }
         for launch in launches[1:]:
@@ -264,11 +266,11 @@ class _Shower:
             other = dict(zip(first, ops, strict=True))
             for line, op in lines.items():
                 if op in other:
-                    found.setdefault(line, []).append(self.shown[other[op].number])
-        return found
+                    ops_of_line.setdefault(line, []).append(self.shown[other[op].number])
+        return ops_of_line
 
-    def arena(self) -> data.Arena:
-        values: list[data.Held] = []
+    def arena(self) -> data.PageArena:
+        values: list[data.PageValue] = []
         for buffer in self.description.buffers:
             if buffer.place.kind != "arena":
                 continue
@@ -282,7 +284,7 @@ class _Shower:
         left = self.description.left_out.get("buffers", 0)
         return {
             "bytes": self.built.arena_bytes, "values": values,
-            "missing": f"{left} values are not written down" if left else "",
+            "missing": f"{left} values are not in the cache" if left else "",
         }  # fmt: skip
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs of launches that repeat: the layers of a network, the steps of a loop that was unrolled."""
+"""Repeated runs of launches: the layers of a network, the steps of an unrolled loop."""
 
 from collections.abc import Hashable, Sequence
 
-_LONGEST = 256  # launches that repeat together
-_LEAST = 3  # times, else there is little to fold
+_LONGEST = 256  # launches in a run
+_LEAST = 3  # repetitions: fewer are not worth folding
 
 
 def repeats(items: Sequence[Hashable]) -> list[tuple[int, int, int]]:
-    """Return runs that repeat: the first item, how many repeat together, and how many times.
+    """Return repeated runs: the first item, the length of the run, and the number of repetitions.
 
-    Runs do not overlap. From each place on the run is taken that covers the most, and of those the shortest.
+    Runs do not overlap. At each place, the run that covers the most items is taken; of these, the shortest.
 
     >>> repeats("abababc" "xxxx")
     [(0, 2, 3), (7, 1, 4)]
@@ -18,11 +18,11 @@ def repeats(items: Sequence[Hashable]) -> list[tuple[int, int, int]]:
     numbers: dict[Hashable, int] = {}
     ids = [numbers.setdefault(item, len(numbers)) for item in items]
     later = _next_places(ids)
-    found = []
+    runs = []
     at = 0
     while at < len(ids):
         best = (0, 0, 0)
-        # What repeats begins again with the same item.
+        # A repetition begins with the same item.
         other = later[at]
         while other is not None and other - at <= _LONGEST:
             period = other - at
@@ -33,15 +33,15 @@ def repeats(items: Sequence[Hashable]) -> list[tuple[int, int, int]]:
                     break
             other = later[other]
         if best[2]:
-            found.append(best)
+            runs.append(best)
             at += best[1] * best[2]
         else:
             at += 1
-    return found
+    return runs
 
 
 def _next_places(ids: list[int]) -> list[int | None]:
-    """Return for each place the next one with the same item."""
+    """Return, for each place, the next place with the same item."""
     later: list[int | None] = [None] * len(ids)
     latest: dict[int, int] = {}
     for i in range(len(ids) - 1, -1, -1):
@@ -51,7 +51,7 @@ def _next_places(ids: list[int]) -> list[int | None]:
 
 
 def _times(ids: list[int], at: int, period: int) -> int:
-    """Return how often the `period` items from a place on stand one after the other."""
+    """Return how many times the run of `period` items at a place repeats."""
     end = at + period
     while end < len(ids) and ids[end] == ids[end - period]:
         end += 1

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The user's files, as far as lines of them are shown."""
+"""The parts of the user's files that a page shows."""
 
 import linecache
 
 from tracejit.ir import Where
-from tracejit.view.data import File, Place
+from tracejit.view.data import PageFile, Place
 
-_AROUND = 15  # lines shown before and after one that is meant
+_AROUND = 15  # lines shown before and after a line that an op comes from
 _SUFFIXES = (".py", ".pyw")
 
 
 class Sources:
-    """The files of a page, numbered as they are met.
+    """The files of a page, numbered in the order of first use.
 
     Args:
-        trusted: names come from code that this process runs. Else they come from a file, and only names of Python
-            files are followed: a page must not hold whatever file somebody has named there.
+        trusted: whether file names come from code that this process runs. Otherwise they come from the cache, and only
+            Python files are read: a page must not show any file that somebody has named there.
     """
 
     def __init__(self, trusted: bool = True) -> None:
@@ -31,11 +31,11 @@ class Sources:
         self._lines.setdefault(file, set()).add(line)
         return self._numbers.setdefault(file, len(self._numbers)), line
 
-    def files(self) -> list[File]:
-        """Return the files with the lines that were asked for, and those around them."""
+    def files(self) -> list[PageFile]:
+        """Return the files, with the lines whose places were asked for and the lines around them."""
         return [self._file(name, lines) for name, lines in self._lines.items()]
 
-    def _file(self, name: str, lines: set[int]) -> File:
+    def _file(self, name: str, lines: set[int]) -> PageFile:
         if not self._trusted and not name.endswith(_SUFFIXES):
             return {"name": name, "chunks": [], "missing": "not shown: not the name of a Python file"}
         linecache.checkcache(name)
@@ -43,12 +43,12 @@ class Sources:
         if not text:
             return {"name": name, "chunks": [], "missing": "the file cannot be read here"}
         chunks: list[tuple[int, list[str]]] = []
-        shown = 0  # the last line that is shown already
+        shown = 0  # the last line in a chunk so far
         for line in sorted(lines):
             first, last = max(line - _AROUND, shown + 1, 1), min(line + _AROUND, len(text))
             if first > last:
                 continue
-            part = [each.rstrip("\r\n") for each in text[first - 1 : last]]
+            part = [line_text.rstrip("\r\n") for line_text in text[first - 1 : last]]
             if chunks and first == shown + 1:
                 chunks[-1][1].extend(part)
             else:

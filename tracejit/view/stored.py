@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of programs in the cache: what is written down of them, and the sources of their kernels."""
+"""The page of programs in the cache, from their descriptions and the sources of their kernels."""
 
 import re
 from bisect import bisect_right
@@ -15,7 +15,7 @@ from tracejit.util.text import differing_first, size
 from tracejit.view import data
 from tracejit.view.about import about
 from tracejit.view.page import as_json
-from tracejit.view.program import Built, Input, Measured, Row, program
+from tracejit.view.program import Built, Input, LaunchedRow, Measured, program
 from tracejit.view.sources import Sources
 
 _LABEL = re.compile(r"\([A-Z]\)")
@@ -25,36 +25,36 @@ _UNTIMED = (
 
 
 def page(programs: Sequence[Shown]) -> data.Page:
-    """Return what the page shows of programs, whose descriptions may be what others wrote.
+    """Return the page of programs. Their descriptions are not trusted: in a shared cache, others may have written them.
 
     Raises:
-        CacheError: if none of them is what tracejit writes.
+        CacheError: if none of the descriptions can be read.
     """
     sources = Sources(trusted=False)
-    made, names, notes = [], [], []
-    for each in programs:
-        unreadable = f"the description of the program {each.key[:12]} is not what tracejit writes"
+    pages, names, notes = [], [], []
+    for stored in programs:
+        unreadable = f"the description of the program {stored.key[:12]} is not in tracejit's format"
         try:
-            shown = _program(each, _order(each, programs), sources)
-            as_json(shown)  # what is no number cannot be shown
+            shown = _program(stored, _order(stored, programs), sources)
+            as_json(shown)  # raises for NaN and infinity
         except UNREADABLE:
             notes.append(f"{unreadable[0].upper()}{unreadable[1:]}; it is left out.")
             continue
-        made.append(shown)
-        names.append(str(each.program["function"]))
-        left = each.program["left_out"]
+        pages.append(shown)
+        names.append(str(stored.program["function"]))
+        left = stored.program["left_out"]
         if left:
             words = ", ".join(f"{number} {name}" for name, number in left.items())
             notes.append(
-                f"Of {each.key[:12]}, which is long, the cache has the first rows and the first row of each kernel; "
+                f"{stored.key[:12]} is long: the cache has its first rows and the first row of each kernel; "
                 f"left out are {words}."
             )
-    if not made:
+    if not pages:
         raise CacheError(unreadable)
     return {
         "title": ", ".join(dict.fromkeys(names)),
         "notes": notes,
-        "programs": made,
+        "programs": pages,
         "files": sources.files(),
         "keys": None,
         "last": "",
@@ -64,72 +64,72 @@ def page(programs: Sequence[Shown]) -> data.Page:
 
 
 def _order(shown: Shown, programs: Sequence[Shown]) -> list[int]:
-    """Return the numbers of a program's arguments, those first in which it differs from others on the page."""
+    """Return the numbers of a program's arguments; those that differ between programs of the page come first."""
     number = len(shown.program["signature"])
-    signatures = [each.program.get("signature") for each in programs]
+    signatures = [program.program.get("signature") for program in programs]
     return differing_first(
-        [found for found in signatures if isinstance(found, list) and len(found) == number]
+        [signature for signature in signatures if isinstance(signature, list) and len(signature) == number]
     )
 
 
-def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.Program:
-    made = shown.program
-    numbers = [row["number"] for row in made["rows"]]
-    names = [kernel["name"] for kernel in made["kernels"]]
-    signature = made["signature"]
+def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.PageProgram:
+    record = shown.program
+    numbers = [row["number"] for row in record["rows"]]
+    names = [kernel["name"] for kernel in record["kernels"]]
+    signature = record["signature"]
     words = [f"{name}: {text}" for name, text in signature]
     arguments = ", ".join(words)
     compiled = [entry.compile_ns for entry in shown.kernels.values()]
     built = Built(
         f"{shown.key[:12]} {', '.join(words[i] for i in order)}".rstrip(),
-        _inputs(made["inputs"], signature),
-        [f"result {number + 1}" for number in range(len(made["outputs"]))],
+        _inputs(record["inputs"], signature),
+        [f"result {number + 1}" for number in range(len(record["outputs"]))],
         (),
-        _rows(made["rows"], names),
+        _rows(record["rows"], names),
         _emitted(shown, names),
-        _description(made, numbers),
-        made["arena_bytes"],
+        _description(record, numbers),
+        record["arena_bytes"],
         [
             ("key", shown.key),
-            ("function", _defined(made)),
-            ("arguments", arguments or ", ".join(made["inputs"]) or "none"),
-            ("results", ", ".join(made["outputs"]) or "none"),
-            ("constants", size(made["constant_bytes"])),
+            ("function", _defined(record)),
+            ("arguments", arguments or ", ".join(record["inputs"]) or "none"),
+            ("results", ", ".join(record["outputs"]) or "none"),
+            ("constants", size(record["constant_bytes"])),
             ("compiled in", f"{sum(compiled) / 1e6:.1f} ms, {len(compiled)} of {len(names)} kernels on disk"),
-            ("target", made["target"]),
+            ("target", record["target"]),
         ],
-        _kept(made),
+        _kept(record),
     )
     return program(built, sources.place, Measured((), None, [_UNTIMED]))
 
 
-def _kept(made: dict[str, Any]) -> str:
-    """Return in words how much of a long program is there."""
-    rows, left = made["rows"], made["left_out"].get("rows", 0)
+def _kept(record: dict[str, Any]) -> str:
+    """Return which part of a long program is described, in words."""
+    rows, left = record["rows"], record["left_out"].get("rows", 0)
     what = "rows" if any(row["part"][1] > 1 for row in rows) else "launches"
     return f"the first {len(rows)} of {len(rows) + left} {what}" if left else ""
 
 
-def _defined(made: dict[str, Any]) -> str:
-    defined = made["defined"]
-    return f"{made['function']} ({defined[0]}:{defined[1]})" if defined else str(made["function"])
+def _defined(record: dict[str, Any]) -> str:
+    defined = record["defined"]
+    return f"{record['function']} ({defined[0]}:{defined[1]})" if defined else str(record["function"])
 
 
 def _inputs(inputs: Sequence[str], signature: Sequence[Sequence[str]]) -> list[Input]:
-    """Return the inputs of a program, with the names of the arguments that they are."""
-    found: list[Input] = []
+    """Return the inputs of a program, with the names of their arguments."""
+    named: list[Input] = []
     for name, text in signature:
-        words = inputs[len(found)] if len(found) < len(inputs) else ""
+        words = inputs[len(named)] if len(named) < len(inputs) else ""
         plain = _LABEL.sub("", text).replace(" x ", "x").partition(" with ")[0]
         if words and (plain == words or (text.endswith("that varies") and words.startswith("scalar"))):
-            found.append(Input(name, text))
-    return [*found, *[Input("", text) for text in inputs[len(found) :]]]
+            named.append(Input(name, text))
+    return [*named, *[Input("", text) for text in inputs[len(named) :]]]
 
 
-def _rows(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Row]:
-    """Return rows, of which some are left out: those that run together are numbered by what is there of them."""
-    found = []
-    places: dict[int, int] = {}  # of a launch among those that it runs together with
+def _rows(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[LaunchedRow]:
+    """Return rows; where some are left out, the parts of a section are numbered without gaps."""
+    launched = []
+    places: dict[int, int] = {}  # place in a part -> place among the rows that are described
     expected = 0
     for row in rows:
         part, parts, place = row["part"]
@@ -138,11 +138,13 @@ def _rows(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Row]:
         expected = row["number"] + 1
         is_new = place not in places
         at = places.setdefault(place, len(places))
-        found.append(Row(names[row["kernel"]], row["operations"], 0 if is_new else max(part, 1), parts, at))
-    return found
+        launched.append(
+            LaunchedRow(names[row["kernel"]], row["operations"], 0 if is_new else max(part, 1), parts, at)
+        )
+    return launched
 
 
-def _description(made: dict[str, Any], numbers: list[int]) -> Description:
+def _description(record: dict[str, Any], numbers: list[int]) -> Description:
     """Return the description of a program; rows are numbered as they are listed, without gaps."""
     at = {number: i for i, number in enumerate(numbers)}
 
@@ -156,28 +158,29 @@ def _description(made: dict[str, Any], numbers: list[int]) -> Description:
                 tuple([ResultValue(value, tuple(shape), dtype) for value, shape, dtype in op["outputs"]]),
                 op["where"] and tuple(op["where"]), tuple([at[row] for row in op["rows"] if row in at]),
             )
-            for op in made["ops"]
+            for op in record["ops"]
         ],
-        [DescribedRow(i, tuple(row["ops"]), row["purpose"]) for i, row in enumerate(made["rows"])],
+        [DescribedRow(i, tuple(row["ops"]), row["purpose"]) for i, row in enumerate(record["rows"])],
         [
             Pair(at[pair["made"]], at[pair["read"]], pair["value"], pair["why"])
-            for pair in made["pairs"]
+            for pair in record["pairs"]
             if pair["made"] in at and pair["read"] in at
         ],
         [
             Buffer(
-                Place(each["kind"], each["number"], each["offset"]), each["bytes"], each["value"], each["op"],
-                nearest(each["first"]), nearest(each["last"]),
+                Place(buffer["kind"], buffer["number"], buffer["offset"]),
+                buffer["bytes"], buffer["value"], buffer["op"],
+                nearest(buffer["first"]), nearest(buffer["last"]),
             )
-            for each in (made["memory"] if numbers else ())
+            for buffer in (record["memory"] if numbers else ())
         ],
-        {kernel["name"]: dict(kernel["lines"]) for kernel in made["kernels"]},
-        made["left_out"],
+        {kernel["name"]: dict(kernel["lines"]) for kernel in record["kernels"]},
+        record["left_out"],
     )  # fmt: skip
 
 
 def _emitted(shown: Shown, names: list[str]) -> list[str]:
-    """Return the sources of the kernels, as far as they are on disk, and the launches."""
+    """Return the sources of the kernels that are still on disk, and the launches."""
     lines: list[str] = []
     for name in names:
         entry = shown.kernels.get(name)

@@ -172,7 +172,7 @@ class TestStored:
         page = stored.page([inspect.show("long")])
         check(page)
         (note,) = page["notes"]
-        assert "the cache has the first rows and the first row of each kernel; left out are" in note
+        assert "the cache has its first rows and the first row of each kernel; left out are" in note
         whole = len(accelerated._cache.last_trace.replay.program.rows)
         (made,) = page["programs"]
         assert made["kept"] == f"the first {len(made['launches'])} of {whole} launches"
@@ -189,7 +189,7 @@ class TestStored:
             other = inspect.Shown("f" * 64, {**shown.program, name: value}, shown.kernels)
             with pytest.raises(CacheError) as raised:
                 stored.page([other])
-            text = "he description of the program ffffffffffff is not what tracejit writes"
+            text = "he description of the program ffffffffffff is not in tracejit's format"
             assert str(raised.value) == f"t{text}"
             page = stored.page([shown, other])
             check(page)

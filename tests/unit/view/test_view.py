@@ -23,7 +23,7 @@ from tracejit.describe.program import describe
 from tracejit.pipeline import stages
 from tracejit.view import data, live
 from tracejit.view.page import as_json, file_name, render
-from tracejit.view.program import Built, Input, Measured, Row, program
+from tracejit.view.program import Built, Input, LaunchedRow, Measured, program
 from tracejit.view.repeats import repeats
 from tracejit.view.sources import Sources
 
@@ -266,7 +266,7 @@ def test_pages_of_random_programs_hold_together(seed: int) -> None:
         Built(
             "random", [Input("", str(aval)) for aval in found.inputs], [], [str(c.dtype) for c in found.constants],
             [
-                Row(row.kernel.name, row.note, row.part, row.parts, place)
+                LaunchedRow(row.kernel.name, row.note, row.part, row.parts, place)
                 for row, place in zip(found.rows, found.places, strict=True)
             ],
             module_source(found, "random").splitlines(), describe(made), found.arena_bytes, [],
