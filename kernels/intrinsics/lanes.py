@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows side by side: vectors whose lanes are neighbouring rows, for kernels whose rows are too short for a vector.
 
-In emitted source the values of such a kernel are vectors of, say, 16 rows. Operators and functions of numbers work on
-them lane by lane; a number among the operands stands for all lanes. Lanes of rows behind the last hold anything. The
-functions are named by the number of lanes:
+In emitted source the values of such a kernel are vectors of, say, 16 rows. Operators and functions work on them lane by
+lane; a number among the operands stands for all lanes. Lanes beyond the last row are undefined. The functions are named
+by the number of lanes:
 
     f32x16(v)                                the number or the vector v as a vector of a dtype
     gather_x16(x, at, stride, count)         x[at + lane * stride] for lanes below count
-    scatter_x16(out, at, stride, v, count)   the same places of `out` become v
+    scatter_x16(out, at, stride, v, count)   stores v in the same places of `out`
     load_first_x16(x, at, count), store_first_x16(out, at, v, count)
                                              lanes below count, neighbours in memory
     load_x16(x, at), store_x16(x, at, v)     all lanes, neighbours in scratch memory
@@ -21,34 +21,31 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin
 
-from .pointers import DTYPES, TypedPointer, annotate
-from .vectors import Vector
+from .pointers import DTYPES
+from .vectors import (
+    Vector,
+    address,
+    call,
+    lane_numbers,
+    load_first_function,
+    load_function,
+    load_masked,
+    mask,
+    splat,
+    store_function,
+    store_masked,
+    widened,
+)
 
 LANES = (4, 8, 16)
-_LLVM_NAMES = {"f32": "f32", "f64": "f64", "b1": "i1"} | {
-    f"{kind}{bits}": f"i{bits}" for kind in "iu" for bits in (8, 16, 32, 64)
-}
 _SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
-_ALIGNMENT = 64
-
-
-def splat(builder: Any, number: Any, lanes: int) -> Any:
-    """Return a vector with a number in all lanes."""
-    undefined = ir.Constant(ir.VectorType(number.type, lanes), ir.Undefined)
-    first = builder.insert_element(undefined, number, ir.IntType(32)(0))
-    return builder.shuffle_vector(first, undefined, ir.VectorType(ir.IntType(32), lanes)([0] * lanes))
-
-
-def widened(context: Any, builder: Any, value: Any, kind: Any, vector: Vector) -> Any:
-    """Return an operand of a type as a vector: a number in all lanes."""
-    if isinstance(kind, Vector):
-        return value
-    return splat(builder, context.cast(builder, value, kind, vector.dtype), vector.lanes)
+_WORD = ir.IntType(32)
+_ALIGNMENT = 64  # of scratch memory, in bytes
 
 
 def _is_float(dtype: Any) -> bool:
@@ -96,17 +93,12 @@ def _negated(builder: Any, dtype: Any, x: Any) -> Any:
 
 def _absolute(builder: Any, dtype: Any, x: Any) -> Any:
     if _is_float(dtype):
-        return _call(builder, f"llvm.fabs.v{x.type.count}{_SUFFIXES[dtype]}", x.type, [x])
+        return call(builder, f"llvm.fabs.v{x.type.count}{_SUFFIXES[dtype]}", x.type, [x])
     negative = builder.icmp_signed("<", x, x.type(None)) if _is_signed(dtype) else None
     return x if negative is None else builder.select(negative, builder.neg(x), x)
 
 
 _UNARY = {operator.neg: _negated, abs: _absolute, operator.invert: lambda builder, dtype, x: builder.not_(x)}
-
-
-def _call(builder: Any, name: str, result: Any, args: list[Any], **options: Any) -> Any:
-    kind = ir.FunctionType(result, [arg.type for arg in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args, **options)
 
 
 def _vector_of(operands: Any) -> Vector | None:
@@ -211,123 +203,72 @@ def _conversion(dtype: Any, lanes: int) -> Any:
     return convert
 
 
-def _numbers(bits: int, lanes: int) -> Any:
-    return ir.VectorType(ir.IntType(bits), lanes)(list(range(lanes)))
-
-
-def _mask(builder: Any, count: Any, lanes: int) -> Any:
-    """Return the mask of the first lanes."""
-    limit = splat(builder, builder.trunc(count, ir.IntType(32)), lanes)
-    return builder.icmp_signed("<", _numbers(32, lanes), limit)
-
-
-def _element_name(dtype: Any) -> str:
-    return _LLVM_NAMES[_SUFFIXES[dtype]]
-
-
-def _places(context: Any, builder: Any, pointer: Any, at: Any, stride: Any, lanes: int) -> Any:
-    """Return the addresses of the lanes; strides are small enough for 32 bits, which the CPU gathers by."""
-    near = splat(builder, builder.trunc(stride, ir.IntType(32)), lanes)
-    offsets = builder.mul(near, _numbers(32, lanes))
+def _places(builder: Any, pointer: Any, at: Any, stride: Any, lanes: int) -> Any:
+    """Return the addresses of the lanes; strides fit into 32 bits, by which the CPU gathers."""
+    offsets = builder.mul(splat(builder, builder.trunc(stride, _WORD), lanes), lane_numbers(lanes))
     place = builder.gep(builder.gep(pointer, [at]), [offsets], source_etype=pointer.type.pointee)
-    place.type = ir.VectorType(pointer.type, lanes)  # llvmlite does not know addresses by vectors
+    place.type = ir.VectorType(pointer.type, lanes)  # llvmlite does not know vectors of addresses
     return place
 
 
-def _memory(lanes: int) -> dict[str, Any]:
-    """Return the functions that access memory, for a number of lanes."""
-
-    def llvm(context: Any, dtype: Any) -> Any:
-        return ir.VectorType(context.get_value_type(dtype), lanes)
-
-    def masked(context: Any, builder: Any, operation: str, pointer: TypedPointer, args: list[Any]) -> Any:
-        """Call an intrinsic of LLVM for masked memory; the last argument becomes the mask."""
-        *args, count = args
-        kind = llvm(context, pointer.dtype)
-        args += [_alignment(pointer), _mask(builder, count, lanes)]
-        if operation in ("gather", "load"):
-            args.append(kind(None))
-        places = f"v{lanes}p0" if operation in ("gather", "scatter") else "p0"
-        name = f"llvm.masked.{operation}.v{lanes}{_element_name(pointer.dtype)}.{places}"
-        result = _call(builder, name, kind if operation in ("gather", "load") else ir.VoidType(), args)
-        annotate(builder.module, result, pointer.scope)
-        return result
-
-    def first(context: Any, builder: Any, pointer: Any, at: Any, dtype: Any) -> Any:
-        return builder.bitcast(builder.gep(pointer, [at]), llvm(context, dtype).as_pointer())
-
+def _gather(lanes: int) -> Any:
     @intrinsic
     def gather(typing_context: Any, pointer: Any, at: Any, stride: Any, count: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            places = _places(context, builder, *args[:3], lanes)
-            return masked(context, builder, "gather", pointer, [places, args[3]])
-
         vector = Vector(pointer.dtype, lanes)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            places = _places(builder, *args[:3], lanes)
+            return load_masked(builder, vector, places, mask(builder, lanes, args[3]), pointer.scope)
+
         return signature(vector, pointer, types.intp, types.intp, types.intp), codegen
 
+    return gather
+
+
+def _scatter(lanes: int) -> Any:
     @intrinsic
     def scatter(typing_context: Any, pointer: Any, at: Any, stride: Any, value: Any, count: Any) -> Any:
+        vector = Vector(pointer.dtype, lanes)
+
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            wide = widened(context, builder, args[3], value, Vector(pointer.dtype, lanes))
-            places = _places(context, builder, *args[:3], lanes)
-            masked(context, builder, "scatter", pointer, [wide, places, args[4]])
+            wide = widened(context, builder, args[3], value, vector)
+            places = _places(builder, *args[:3], lanes)
+            store_masked(builder, vector, wide, places, mask(builder, lanes, args[4]), pointer.scope)
             return context.get_dummy_value()
 
         return signature(types.none, pointer, types.intp, types.intp, value, types.intp), codegen
 
-    @intrinsic
-    def load_first(typing_context: Any, pointer: Any, at: Any, count: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            place = first(context, builder, *args[:2], pointer.dtype)
-            return masked(context, builder, "load", pointer, [place, args[2]])
+    return scatter
 
-        return signature(Vector(pointer.dtype, lanes), pointer, types.intp, types.intp), codegen
 
+def _store_first(lanes: int) -> Any:
     @intrinsic
     def store_first(typing_context: Any, pointer: Any, at: Any, value: Any, count: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            wide = widened(context, builder, args[2], value, Vector(pointer.dtype, lanes))
-            place = first(context, builder, *args[:2], pointer.dtype)
-            masked(context, builder, "store", pointer, [wide, place, args[3]])
-            return context.get_dummy_value()
-
-        return signature(types.none, pointer, types.intp, value, types.intp), codegen
-
-    @intrinsic
-    def load(typing_context: Any, pointer: Any, at: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            place = first(context, builder, *args, pointer.dtype)
-            loaded = builder.load(place, align=_bytes(pointer, lanes))
-            annotate(builder.module, loaded, pointer.scope)
-            return loaded
-
-        return signature(Vector(pointer.dtype, lanes), pointer, types.intp), codegen
-
-    @intrinsic
-    def store(typing_context: Any, pointer: Any, at: Any, value: Any) -> Any:
         vector = Vector(pointer.dtype, lanes)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             wide = widened(context, builder, args[2], value, vector)
-            place = first(context, builder, *args[:2], pointer.dtype)
-            annotate(builder.module, builder.store(wide, place, align=_bytes(pointer, lanes)), pointer.scope)
+            place = address(builder, vector, *args[:2])
+            store_masked(builder, vector, wide, place, mask(builder, lanes, args[3]), pointer.scope)
             return context.get_dummy_value()
 
-        return signature(types.none, pointer, types.intp, value), codegen
+        return signature(types.none, pointer, types.intp, value, types.intp), codegen
 
+    return store_first
+
+
+def _scratch_alignment(vector: Vector) -> int:
+    """Return the alignment of all lanes in scratch memory, in bytes."""
+    return min(_ALIGNMENT, vector.lanes * vector.alignment)
+
+
+def _memory(lanes: int) -> dict[str, Any]:
+    """Return the functions that access memory, for a number of lanes."""
     return {
-        "gather": gather, "scatter": scatter, "load_first": load_first, "store_first": store_first,
-        "load": load, "store": store,
+        "gather": _gather(lanes), "scatter": _scatter(lanes),
+        "load_first": load_first_function(lanes), "store_first": _store_first(lanes),
+        "load": load_function(lanes, _scratch_alignment), "store": store_function(lanes, _scratch_alignment),
     }  # fmt: skip
-
-
-def _alignment(pointer: TypedPointer) -> Any:
-    return ir.IntType(32)(pointer.dtype.bitwidth // 8)
-
-
-def _bytes(pointer: TypedPointer, lanes: int) -> int:
-    """Return the alignment of all lanes in scratch memory."""
-    return min(_ALIGNMENT, lanes * pointer.dtype.bitwidth // 8)  # type: ignore[no-any-return]
 
 
 def _folded(dtype: Any, accumulator: Any) -> Any:
@@ -356,7 +297,7 @@ def _extremum(dtype: Any, name: str) -> Any:
     def fold(typing_context: Any, accumulator: Any, element: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             vector = f"v{accumulator.lanes}" if isinstance(accumulator, Vector) else ""
-            return _call(builder, f"llvm.{name}.{vector}{_SUFFIXES[dtype]}", args[0].type, args)
+            return call(builder, f"llvm.{name}.{vector}{_SUFFIXES[dtype]}", args[0].type, args)
 
         return _folded(dtype, accumulator), codegen
 
@@ -370,12 +311,12 @@ def _total(name: str, reduction: str, start: str, flags: tuple[str, ...]) -> Any
             vector, count = args
             kind = vector.type.element
             lanes = vector.type.count
-            mask = _mask(builder, count, lanes)
+            inside = mask(builder, lanes, count)
             neutral = ir.Constant(kind, float(start))
-            masked = builder.select(mask, vector, splat(builder, neutral, lanes))
+            masked = builder.select(inside, vector, splat(builder, neutral, lanes))
             operands = [neutral, masked] if name == "sum" else [masked]
             function = f"llvm.vector.reduce.{reduction}.v{lanes}{_SUFFIXES[value.dtype]}"
-            return _call(builder, function, kind, operands, fastmath=flags)
+            return call(builder, function, kind, operands, fastmath=flags)
 
         if not isinstance(value, Vector) or not _is_float(value.dtype):
             return None

@@ -16,8 +16,7 @@ from numba.core.typing import signature
 from numba.extending import intrinsic
 
 from . import polynomials
-from .lanes import widened
-from .vectors import Vector
+from .vectors import Vector, widened
 
 _FLOATS = {"f32": types.float32, "f64": types.float64}
 _SIGNED = {"i8": types.int8, "i16": types.int16, "i32": types.int32, "i64": types.int64}

@@ -40,7 +40,7 @@ from tracejit.codegen.names import DTYPES
 from tracejit.compile.llvm import LlvmFunction
 from tracejit.compile.objects import data_layout, host, host_machine
 from tracejit.errors import CodegenError
-from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, vectors
+from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, tiles
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
 
@@ -238,7 +238,7 @@ def namespace() -> dict[str, Any]:
         names[suffix] = bool if dtype.kind == "b" else dtype.type
     names.update(pointers.FUNCTIONS)
     names.update(scalar.FUNCTIONS)
-    names.update(vectors.FUNCTIONS)
+    names.update(tiles.FUNCTIONS)
     names.update(lanes.FUNCTIONS)
     for name, function in {**loop_functions(), **blas.FUNCTIONS}.items():
         names[name] = _callable(function)

@@ -128,7 +128,7 @@ def namespace() -> dict[str, Any]:
 
 
 def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
-    """Return the functions of tracejit.kernels.intrinsics.vectors on arrays of `lanes` numbers."""
+    """Return the functions of tracejit.kernels.intrinsics.tiles on arrays of `lanes` numbers."""
     dtype = DTYPES[suffix]
 
     def padded(numbers: np.ndarray, rest: float) -> np.ndarray:
