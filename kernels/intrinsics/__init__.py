@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions that emitted kernels call by name, as intrinsics of Numba: LLVM instructions go into the kernel.
 
-`pointers` access memory, `scalar` and `polynomials` compute with numbers, `tiles` and `lanes` with vectors.
-Imports Numba and llvmlite.
+`pointers` access memory, `scalar` and `polynomials` compute with numbers, `tiles` and `lanes` with vectors, and `blas`
+calls matrix products. Imports Numba and llvmlite.
 """
