@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from emitted import CALLS, names_needed
 from graphs import assert_same, random_case, strided
-from op_cases import ELEMENTWISE, assert_ulps, defined, exact, graph_of, numbers
+from op_cases import CASES, ELEMENTWISE, assert_ulps, defined, draw, exact, graph_of, numbers
 
 from tracejit.autodiff import gradient
 from tracejit.codegen import target
@@ -231,6 +231,25 @@ def test_hand_written_kernels(dtype: str) -> None:
     found = run(graph, [x, index, beside])
     for have, want in zip(found, evaluate(graph, [x, index, beside]), strict=True):
         np.testing.assert_array_equal(have, want, strict=True)
+
+
+@pytest.mark.parametrize("op", [op for op in OPS.values() if op.kind is Kind.KERNEL], ids=lambda op: op.name)
+def test_kernel_of_the_record(op: Op) -> None:
+    samples = [sample for owner, sample in CASES if owner is op]
+    arrays = [draw(op, sample, "float64") for sample in samples]
+
+    def make(b: Builder, *inputs: Value) -> list[Value]:
+        left, outputs = list(inputs), []
+        for sample in samples:
+            operands = [left.pop(0) for _ in sample.shapes]
+            results = b.apply(op, operands, dict(sample.params))
+            outputs += results if isinstance(results, tuple) else [results]
+        return outputs
+
+    flat = list(itertools.chain.from_iterable(arrays))
+    graph = graph_of(make, flat)
+    for have, want in zip(run(graph, flat), evaluate(graph, flat), strict=True):
+        assert_ulps(have, np.asarray(want), 8, op.name)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])

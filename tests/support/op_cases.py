@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands of every kind for ops of one element, and how near results must be."""
+"""The cases of the op records, operands of every kind for elementwise ops, and the errors allowed in results."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,9 +8,10 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.errors import DTypeError
 from tracejit.ir import Builder, Graph, Value
-from tracejit.ops import OPS, Op
-from tracejit.ops.op import Scalar
+from tracejit.ops import OPS, Kind, Op
+from tracejit.ops.op import Sample, Scalar
 
+CASES = [(op, sample) for op in OPS.values() if op.kind is not Kind.HOST for sample in op.samples]
 ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.name not in ("cast", "where")]
 ROUNDED_RIGHT = (
     "sqrt",
@@ -25,6 +26,30 @@ ROUNDED_RIGHT = (
     "floordiv",
     "mod",
 )
+
+
+def draw(op: Op, sample: Sample, dtype: str, seed: int = 0) -> list[np.ndarray]:
+    """Return inputs of a sample, within the op's domain."""
+    rng = np.random.default_rng(seed)
+    low = op.domain[0] if sample.low is None else sample.low
+    high = op.domain[1] if sample.high is None else sample.high
+    arrays = []
+    for i, shape in enumerate(sample.shapes):
+        own = None if sample.dtypes is None else sample.dtypes[i]
+        kind = np.dtype(own or dtype)
+        if kind.kind == "f":
+            array = rng.uniform(low, high, shape)
+            for kink in op.kinks:
+                array += np.where(np.abs(array - kink) < 0.05, 0.1, 0.0)
+        elif kind.kind == "b":
+            array = rng.integers(0, 2, shape)
+        elif sample.integer_high is not None:
+            array = rng.integers(0, sample.integer_high, shape)
+        else:
+            first = max(int(np.ceil(low)), 0 if kind.kind == "u" else -(2**30))
+            array = rng.integers(first, max(int(np.floor(high)), first) + 1, shape)
+        arrays.append(np.asarray(array).astype(kind))
+    return arrays
 
 
 def graph_of(make: Callable[..., list[Value]], arrays: Sequence[np.ndarray]) -> Graph:

@@ -328,3 +328,17 @@ def test_kernels_and_examples_are_packages_of_tracejit() -> None:
     for name in ("kernels", "examples"):
         package = importlib.import_module(f"tracejit.{name}")
         assert [Path(path) for path in package.__path__] == [PACKAGE.parent / name]
+
+
+def test_files_that_texts_name_exist() -> None:
+    root = PACKAGE.parent
+    missing = [
+        f"{path.relative_to(root)} names {name}"
+        for path in [*PACKAGE.rglob("*.py"), *KERNELS.rglob("*.py"), *(root / "docs/decisions").glob("*.md")]
+        for name in re.findall(r"(?<![\w/.])((?:[a-z_]+/)+[a-z_]+\.py)\b", path.read_text())
+        if not any((folder / name).exists() for folder in (root, PACKAGE, path.parent))
+    ]
+    assert missing == [
+        "tracejit/util/annotate.py names b/net.py",
+        "tracejit/util/annotate.py names c/net.py",
+    ]  # examples

@@ -5,6 +5,7 @@ One op is one record. Adding a record to a family's table is all that it takes t
 functions, the adjoint, the emitted code and the generated tests read the record.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
+
+_CHOICE = re.compile(r"\b(if|and|or|not)\b")  # Python's choices, which take single numbers only
 
 
 class Kind(Enum):
@@ -198,6 +201,11 @@ class Op:
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")
+        if isinstance(self.emit, Scalar) and _CHOICE.search(self.emit.template):
+            raise TypeError(
+                f"op {self.name!r}: its template chooses with if, and, or or; choose with where(condition, a, b), "
+                "because operands may be vectors"
+            )
         if not self.doc or not (self.samples or self.kind is Kind.HOST):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 

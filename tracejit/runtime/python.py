@@ -4,6 +4,7 @@
 A pointer is an object that checks bounds; functions of the emitted source are NumPy's.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -14,11 +15,13 @@ from tracejit.codegen.emit import module_source
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
-from tracejit.ops import OPS, Kind
+from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
 from tracejit.program import Program
 from tracejit.util.text import printable
 
+# A template that is one call: the function is the op's reference. In longer templates it is that of another op.
+_FUNCTION = re.compile(r"(\w+)_\{T\}\(\{0\}(?:, \{1\})?\)")
 _LANES = (2, 4, 8, 16, 32, 64)
 _ROWS = (4, 8, 16)
 _TILE_ROWS = range(1, 17)
@@ -108,10 +111,10 @@ def namespace() -> dict[str, Any]:
         names[f"fold_max_{suffix}"] = np.maximum
         names[f"fold_min_{suffix}"] = np.minimum
         for op in OPS.values():
-            if op.kind is Kind.ELEMENTWISE and isinstance(op.emit, Scalar):
-                stem, found, _ = op.emit.template.partition("_{T}(")
-                if found:
-                    names[f"{stem}_{suffix}"] = op.numpy
+            if isinstance(op.emit, Scalar):
+                function = _FUNCTION.fullmatch(op.emit.template)
+                if function is not None:
+                    names[f"{function[1]}_{suffix}"] = op.numpy
     names.update(loop_functions())
     names.update(_lanes())
     for suffix in ("f32", "f64"):

@@ -19,7 +19,7 @@ _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Pool:
-    """Workers, one thread less than `size`, and the words through which they get work (kernels/threads.py)."""
+    """Workers, one thread less than `size`, and the words through which they get work (kernels/executor/threads.py)."""
 
     def __init__(self, size: int, code: Code = registry) -> None:
         self._code = code  # which may end with its last user

@@ -3,11 +3,14 @@
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from op_cases import CASES, draw
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
@@ -17,13 +20,12 @@ from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Layout, Sample, Scalar
 from tracejit.pipeline import build
 from tracejit.program import Program
-from tracejit.runtime.python import PythonExecutable
+from tracejit.runtime import python
+from tracejit.runtime.python import PythonExecutable, namespace
 
 DTYPES = ("float64", "float32", "int64", "int32", "uint8", "bool")
 STEP = 6e-6  # of central differences: about the cube root of the rounding error
 EXACT, NEAR = 1e-12, 2e-8  # relative errors allowed of the complex step, and of central differences
-
-CASES = [(op, sample) for op in OPS.values() if op.kind is not Kind.HOST for sample in op.samples]
 
 
 def name_of(case: Any) -> str:
@@ -38,30 +40,6 @@ every_op = pytest.mark.parametrize("case", CASES, ids=name_of)
 def _quiet() -> Any:
     with np.errstate(all="ignore"):
         yield
-
-
-def draw(op: Op, sample: Sample, dtype: str, seed: int = 0) -> list[np.ndarray]:
-    """Return inputs of a sample, within the op's domain."""
-    rng = np.random.default_rng(seed)
-    low = op.domain[0] if sample.low is None else sample.low
-    high = op.domain[1] if sample.high is None else sample.high
-    arrays = []
-    for i, shape in enumerate(sample.shapes):
-        own = None if sample.dtypes is None else sample.dtypes[i]
-        kind = np.dtype(own or dtype)
-        if kind.kind == "f":
-            array = rng.uniform(low, high, shape)
-            for kink in op.kinks:
-                array += np.where(np.abs(array - kink) < 0.05, 0.1, 0.0)
-        elif kind.kind == "b":
-            array = rng.integers(0, 2, shape)
-        elif sample.integer_high is not None:
-            array = rng.integers(0, sample.integer_high, shape)
-        else:
-            first = max(int(np.ceil(low)), 0 if kind.kind == "u" else -(2**30))
-            array = rng.integers(first, max(int(np.floor(high)), first) + 1, shape)
-        arrays.append(np.asarray(array).astype(kind))
-    return arrays
 
 
 def graph_of(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> Graph:
@@ -484,6 +462,37 @@ def test_the_checker_finds_a_rule_of_the_wrong_sign_or_with_nan() -> None:
     for change in (lambda b, ct: b.neg(ct), lambda b, ct: b.mul(ct, float("nan"))):
         with pytest.raises(AssertionError):
             check_adjoint(wrong(op, change), op.samples[0])
+
+
+def test_the_ops_of_the_page_on_ops_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "adding_an_op.md").read_text()
+    defined: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, defined)
+    known = namespace()
+    monkeypatch.setattr(python, "namespace", lambda: {**known, "cumprod": defined["cumprod"]})
+    for op in (defined["log1mexp"], defined["cumulative_product"]):
+        monkeypatch.setitem(OPS, op.name, op)
+        for sample in op.samples:
+            check_infer(op, sample, "float64")
+            check_emitted(op, sample, "float32")
+            check_adjoint(op, sample)
+
+
+def test_a_template_that_chooses_in_python_is_refused() -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"^op 'relu': its template chooses with if, and, or or; choose with where\(condition, a, b\), because "
+        r"operands may be vectors$",
+    ):
+        dataclasses.replace(OPS["relu"], emit=Scalar("{0} if {0} > {T}(0.0) else {T}(0.0)"))
+
+
+def test_a_function_of_the_python_backend_is_the_reference_of_its_own_op() -> None:
+    # sigmoid and softplus call exp and log1p of other ops; their own references are not these functions.
+    names = namespace()
+    assert names["exp_f64"] is OPS["exp"].numpy
+    assert names["log1p_f64"] is OPS["log1p"].numpy
 
 
 def test_an_op_that_lacks_what_the_tests_need_is_refused() -> None:

@@ -37,7 +37,7 @@ from tracejit.passes.loops.nest import Access, Line, Nest, Store
 from tracejit.passes.loops.products import Matrices, Product
 
 _STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
-MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/pointers.py)
+MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/intrinsics/pointers.py)
 
 
 class Destination(NamedTuple):
