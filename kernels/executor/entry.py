@@ -2,17 +2,10 @@
 """The entry: a replay from the arguments of a call to its result, as a function that Python calls.
 
 Note [patterns]
-<<<<<<< HEAD
 To flatten the arguments of a call in Python, and to assemble the result, takes longer than a small program runs: 0.1 us
 for each array. So both are done here, by tables that tracejit/call/tables.py writes for each trace. A pattern has an
 entry for each container and leaf of the arguments. These are objects with numbers: the arguments themselves are
 object 0, and an entry for a container says which numbers its items get.
-=======
-To take the arguments of a call apart in Python, and to put the result together, takes longer than a small program
-runs: 0.1 us for each array. So both are done here, by tables that call/tables.py writes for each trace. A pattern
-says what the arguments have to be, one container or leaf after the other, each of which has a number: the arguments
-themselves are object 0, and what is in a container gets the numbers that the pattern says.
->>>>>>> 32095ad (Pages for contributors answer what a first contributor had to guess; templates that choose in Python are refused)
 
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
     IS_LIST object length first             a list

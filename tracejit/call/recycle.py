@@ -28,13 +28,8 @@ Frame = list[Any]
 """The state of a program, then for each set of results the list of arrays and the list of dlarrays around them."""
 
 
-<<<<<<< HEAD
 class EntryPoint(NamedTuple):
     """The compiled functions by which a call path runs a program (kernels/executor/entry.py).
-=======
-class Entry(NamedTuple):
-    """How a call path runs a program (kernels/executor/entry.py).
->>>>>>> 32095ad (Pages for contributors answer what a first contributor had to guess; templates that choose in Python are refused)
 
     enter       runs it on arguments and a frame; gives the result, or the frame if it has not run
     new_state   gives an ndarray with a new state: one for each frame
