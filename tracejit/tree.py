@@ -264,7 +264,7 @@ def _steps(kind: type, names: Any, count: int) -> list[str]:
 def difference(
     first: TreeDef, second: TreeDef, root: str, one: str = "one", other: str = "the other"
 ) -> str | None:
-    """Return where and how two treedefs first differ, or None if they are equal; `one` and `other` name them."""
+    """Return where and how two treedefs first differ, or None; `one` and `other` name them in the text."""
 
     def visit(a: Structure, b: Structure, path: str) -> str | None:
         if a == b:

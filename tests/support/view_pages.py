@@ -109,7 +109,7 @@ def page(*programs: PageProgram, title: str = "step", **changes: Any) -> Page:
         "last": "step: hit. The call was replayed from the trace for x: 128(B) x 64(C) float32.",
         "history": [
             {"call": 1, "outcome": "a new trace", "why": "because there was none yet."},
-            {"call": 2, "outcome": "confirmed", "why": "The call was recorded too, and confirmed the trace."},
+            {"call": 2, "outcome": "confirmed", "why": "The call was recorded again, and confirmed the trace."},
         ],
         "facts": [("tracejit", "0.1.0")],
     }  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens in all accelerated functions when a call would have to be recorded."""
+"""The policy of the process for calls of accelerated functions that have to be recorded."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tracejit.errors import ArgumentError
 POLICIES = ("default", "warn-on-retrace", "error-on-retrace", "uncompiled")
 
 current = "default"
-uncompiled = False  # whether `current` is that: read at each call
+uncompiled = False  # whether `current` is "uncompiled"; read at each call
 
 
 class Policy:
@@ -32,19 +32,19 @@ class Policy:
 
 
 def set_policy(policy: str) -> Policy:
-    """Set what accelerated functions of this process do where a call would have to be recorded.
+    """Set what the accelerated functions of this process do when a call has to be recorded.
 
     Args:
         policy: "default" records; "warn-on-retrace" records and warns (RetraceWarning) why, once for each key;
             "error-on-retrace" raises a RetraceError that says why, also for arguments for which a function is not
-            accelerated; "uncompiled" runs the underlying functions at each call and keeps all traces. Audits are left
-            out unless the policy is "default".
+            accelerated; "uncompiled" runs the underlying functions at each call and keeps all traces. There are no
+            audits unless the policy is "default".
 
     Returns:
         A context manager that restores the policy from before; without a with-block the policy stays.
 
     Raises:
-        ArgumentError: for another name.
+        ArgumentError: if there is no such policy.
 
     Examples:
         >>> import tracejit as tj
@@ -56,9 +56,9 @@ def set_policy(policy: str) -> Policy:
     """
     if policy not in POLICIES:
         raise ArgumentError(f"set_policy: expected one of {POLICIES}, not {policy!r}.")
-    made = Policy(policy, current)
+    handle = Policy(policy, current)
     _apply(policy)
-    return made
+    return handle
 
 
 def _apply(policy: str) -> None:

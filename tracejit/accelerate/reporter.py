@@ -96,7 +96,7 @@ class Reporter:
         """Log that the traces of a key were dropped."""
         if logs.enabled(logs.INFO):
             described = describe(self._function, key)
-            full = f"more than cache_size ({cache_size}) are in use"
+            full = f"more than cache_size ({cache_size}) signatures are in use"
             logs.write(logs.INFO, "evict", f"{self._label}: evicted the traces for {described}: {full}.")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls in words: the names of arguments, and why a call was a hit or a miss."""
+"""Keys in words: the names of arguments, and the reasons why no trace was found for a key."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ def leaf_names(function: Callable[..., Any], structure: Any) -> list[str]:
 
 
 def describe(function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
-    """Return the arguments of a key in words; of many, those come first in which `known` keys differ from it."""
+    """Return the arguments of a key in words; if there are many, those in which it differs from `known` keys first."""
     names = leaf_names(function, key.structure)
     parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
     if len(parts) > _MOST_ARGUMENTS:
@@ -49,7 +49,7 @@ def describe(function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) 
 
 
 def who_needs(name: str, what: str, where: Where) -> str:
-    """Return in words what needs a number argument itself."""
+    """Return in words what code needs an argument as a Python number."""
     return f"{what} at {describe_location(where)} needs {name} as a Python number"
 
 
@@ -62,18 +62,18 @@ def why_missed(
         function: what was called.
         key: of the call.
         known: the keys of the traces that there were, oldest first.
-        needed: what needs numbers themselves, and where, by the number of the leaf.
+        needed: the code that needs arguments as Python numbers, by the number of the leaf.
     """
     if not known:
         return "because there was none yet."
     compared = [(old, differences(old, key)) for old in reversed(known)]
     alike = [(old, places) for old, places in compared if places]
     if any(places == [] for _, places in compared):
-        return "because the keys of a dict have another order, which a function that runs over it would see."
+        return "because the keys of a dict have a different order, which a function that iterates over it would see."
     if not alike:
         mine, latest = (tree.TreeDef(k.structure, [], 0) for k in (key, known[-1]))
         place = tree.difference(latest, mine, "(args, kwargs)")
-        return f"because the containers are others: compared with the latest trace, {place}."
+        return f"because the arguments have a different structure: compared with the latest trace, {place}."
     old, places = min(alike, key=lambda pair: len(pair[1]))
     names = leaf_names(function, key.structure)
     reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
@@ -85,18 +85,21 @@ def why_missed(
             notes += f" Each value has a trace of its own, because {' and '.join(asked)}."
         if not plain:
             notes += (
-                " A number of NumPy's that changes from call to call costs a trace each time: pass a Python number, "
-                f"such as float({names[places[0]]})."
+                " A NumPy number that changes from call to call costs a trace each time: pass a Python number, such as "
+                f"float({names[places[0]]})."
             )
         elif len(asked) < len(places):
-            notes += " A number that takes a third value becomes an input of the trace, if it is only computed with."
-    return f"because, compared with the trace that is nearest, {'; '.join(reasons)}.{notes}"
+            notes += (
+                " A number that takes a third value becomes an input of the trace, unless it is needed as a Python "
+                "number."
+            )
+    return f"because, compared with the nearest trace, {'; '.join(reasons)}.{notes}"
 
 
 def who_needs_what_varies(
     function: Callable[..., Any], key: Key, needed: Mapping[int, tuple[str, Where]]
 ) -> str:
-    """Return in words what needs the numbers of a key that vary themselves."""
+    """Return in words what code needs numbers that vary as Python numbers."""
     names = leaf_names(function, key.structure)
     varying = [i for i, part in enumerate(key.parts) if type(part) is NumberPart]
     return " and ".join([who_needs(names[i], *needed[i]) for i in varying if i in needed])

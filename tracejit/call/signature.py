@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What selects a cached trace: the signature of a call's arguments.
+"""The key of a call, which selects a trace: the signature of its arguments.
 
 An array counts by size, format, dtype and memory layout, never by its values; containers by their structure,
 dicts with the order of their keys; everything else by type and value, NaN equal to NaN.
@@ -28,7 +28,7 @@ _ATOMS = frozenset((int, bool, str, bytes))
 _INEXACT = (float, complex, np.inexact)
 
 
-# What has no value but itself and does not change, or is read anew at each call.
+# Types of objects that compare by identity and do not change, or are read at each call.
 _KNOWN_BY_IDENTITY = (
     types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.EllipsisType, types.NotImplementedType,
     functools.partial, np.ufunc, type, Generator,
@@ -79,10 +79,10 @@ class Key(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call's arguments taken apart."""
+    """The flattened arguments of a call; arrays among the leaves are dlarrays."""
 
     key: Key
-    leaves: list[Any]  # as given, but arrays are dlarrays
+    leaves: list[Any]
     arrays: list[dlarray]
     treedef: tree.TreeDef
 
@@ -94,11 +94,11 @@ def bind_arguments(name: str, signature: inspect.Signature, args: Any, kwargs: A
         TypeError: if they do not fit it, with the function's name as Python has it.
     """
     try:
-        found = signature.bind(*args, **kwargs)
+        arguments = signature.bind(*args, **kwargs)
     except TypeError as error:
         text = str(error)
         raise TypeError(f"{name}() {'got ' if text.startswith('multiple') else ''}{text}") from None
-    return found.args, found.kwargs
+    return arguments.args, arguments.kwargs
 
 
 def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], str]) -> Call:
@@ -159,35 +159,35 @@ def _value_part(
     except (TypeError, ValueError):
         raise ArgumentError(
             f"{function}: {path_of(number, treedef)} is a {type(leaf).__name__}, which is neither an array, a "
-            "container (dict, list, tuple, named tuple, dataclass) nor hashable, so no trace can be found "
-            "by it. Pass its arrays and numbers instead."
+            "container (dict, list, tuple, named tuple, dataclass) nor hashable, so it cannot select a trace. "
+            "Pass its arrays and numbers instead."
         ) from None
     kind = type(leaf)
     hashed_by: Any = kind.__hash__
     if hashed_by is object.__hash__ and not isinstance(leaf, _KNOWN_BY_IDENTITY) and kind is not object:
         raise ArgumentError(
-            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, which is equal to itself only, whatever "
-            "its attributes hold; a trace would keep what they held. Pass its arrays and numbers instead: in a "
-            "dict, a named tuple or a dataclass."
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__}, which is compared by identity: a "
+            "change of its attributes would go unnoticed. Pass its arrays and numbers instead, in a dict, a named "
+            "tuple or a dataclass."
         )
     return ValuePart(kind, leaf)
 
 
 def array_part(data: np.ndarray, format: str | None = None) -> ArrayPart:
-    """Return the part of a key for an array that need not be copied, or as if it had been."""
+    """Return the part of a key for an array, or for the copy that packed() makes of it."""
     contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
     return ArrayPart(data.shape, format, data.dtype, None if contiguous else _strides(data))
 
 
 def packed(data: np.ndarray) -> np.ndarray:
-    """Return an array that can be walked: the data themselves, or a copy."""
+    """Return an array with strides in whole elements: the array itself, or a copy."""
     if data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED or _strides(data) is not None:
         return data
     return _packed(data)
 
 
 def _strides(data: np.ndarray) -> tuple[int, ...] | None:
-    """Return strides in elements, or None if the data has to be copied to be walked."""
+    """Return strides in elements, or None if the data must be copied to have such strides."""
     itemsize = data.itemsize
     if not data.flags.aligned or any(stride % itemsize for stride in data.strides) or data.size == 0:
         return None
@@ -201,18 +201,41 @@ def _packed(data: np.ndarray) -> np.ndarray:
 
 
 def layouts(key: Key) -> list[Layout | None]:
-    """Return where the elements of each array of a key lie, numbers that vary included: None for contiguous ones."""
-    found: list[Layout | None] = []
+    """Return the layout of each array of a key, None if it is contiguous; numbers that vary count as arrays."""
+    inputs: list[Layout | None] = []
     for part in key.parts:
         if isinstance(part, NumberPart):
-            found.append(None)
+            inputs.append(None)
         elif isinstance(part, ArrayPart):
-            found.append(None if part.strides is None else Layout(0, part.shape, part.strides))
-    return found
+            inputs.append(None if part.strides is None else Layout(0, part.shape, part.strides))
+    return inputs
 
 
 def differences(old: Key, new: Key) -> list[int] | None:
-    """Return the numbers of the parts that differ, or None if the containers differ in structure."""
+    """Return the numbers of the parts that differ, or None if the structures differ."""
     if old.structure != new.structure:
         return None
     return [i for i, (before, after) in enumerate(zip(old.parts, new.parts, strict=True)) if before != after]
+
+
+def is_int64(number: int) -> bool:
+    """Return whether an integer can be an input of a trace."""
+    return -(1 << 63) <= number < 1 << 63
+
+
+def part_fits(wanted: Any, given: Any) -> bool:
+    """Return whether a part of a call's key equals that of a trace, or is a number where the trace lets one vary."""
+    if wanted == given:
+        return True
+    if type(wanted) is not NumberPart or type(given) is not ValuePart or given.kind is not wanted.kind:
+        return False
+    return wanted.kind is float or is_int64(given.value)
+
+
+def key_fits(wanted: Key, given: Key) -> bool:
+    """Return whether a trace with the key `wanted` serves a call with the key `given`."""
+    return (
+        wanted.structure == given.structure
+        and wanted.orders == given.orders
+        and all(map(part_fits, wanted.parts, given.parts))
+    )

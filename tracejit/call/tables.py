@@ -9,7 +9,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
-from tracejit.call.signature import ArrayPart, Key, NumberPart
+from tracejit.call.signature import ArrayPart, Key, NumberPart, is_int64
 from tracejit.kernels.executor.state import (
     DICT_KEY_WORDS,
     IS_ARRAY,
@@ -36,8 +36,6 @@ from tracejit.kernels.executor.state import (
     PUT_TUPLE,
     PUT_WORDS,
 )
-
-_LONGEST = 1 << 63
 
 
 class Pattern(NamedTuple):
@@ -176,7 +174,7 @@ class _PatternWriter(_TableWriter):
                 raise _NoEntryError
             bits = struct.unpack("<q", struct.pack("<d", float(value[0])))
             self.add(IS_SAME_WORDS, IS_SAME_FLOAT, at, *bits)
-        elif kind is int and -_LONGEST <= value < _LONGEST:
+        elif kind is int and is_int64(value):
             self.add(IS_SAME_WORDS, IS_SAME_INT, at, value)
         elif kind is str:
             self.add(IS_SAME_WORDS, IS_SAME_TEXT, at, self.address(value))

@@ -12,11 +12,10 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
-from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call
+from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call, key_fits
 from tracejit.codegen.emit import module_source
 from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
 from tracejit.export import files, values
-from tracejit.export.fitting import covers
 from tracejit.export.mismatch import mismatch
 from tracejit.export.traces import LoadedTrace, Signature, choose_target, read_traces
 from tracejit.record import recorder
@@ -268,7 +267,7 @@ def _reloaded(
 
 def _as_arrays(key: Key, call: Call) -> list[dlarray] | None:
     """Return the arrays of a call, numbers that vary among them, or None if the call does not fit a key."""
-    if not covers(key, call.key):
+    if not key_fits(key, call.key):
         return None
     return [
         leaf if type(leaf) is dlarray else dlarray._wrap(np.asarray(leaf), None, None)

@@ -4,8 +4,7 @@
 from collections.abc import Callable, Sequence
 
 from tracejit import tree
-from tracejit.call.signature import Key, NumberPart
-from tracejit.export.fitting import fits
+from tracejit.call.signature import Key, NumberPart, part_fits
 
 _SHOWN = 5  # arguments
 
@@ -27,7 +26,7 @@ def mismatch(call: Key, exported: Sequence[Key], names_of: Callable[[Key], list[
         [
             i
             for i, (part, given) in enumerate(zip(key.parts, call.parts, strict=True))
-            if not fits(part, given)
+            if not part_fits(part, given)
         ]
         for key in candidates
     ]

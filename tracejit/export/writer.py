@@ -23,12 +23,11 @@ import numpy as np
 from tracejit.accelerate.function import AcceleratedFunction
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.result import is_output
-from tracejit.call.signature import ArrayPart, NumberPart
+from tracejit.call.signature import ArrayPart, NumberPart, key_fits
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
 from tracejit.errors import ArgumentError, ExportError
 from tracejit.export import files, values
-from tracejit.export.fitting import covers
 from tracejit.export.machine import HOST, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Kernel, Place, Pointer, Program
@@ -219,7 +218,7 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
 def _is_covered(variants: Variants, keys: Sequence[Variants], confirm: int) -> bool:
     """Return whether a key in which numbers vary also serves the calls of this key, recorded before they varied."""
     return any(
-        other is not variants and other.replayable(confirm) and covers(other.key, variants.key)
+        other is not variants and other.replayable(confirm) and key_fits(other.key, variants.key)
         for other in keys
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How two results differ."""
+"""Comparison of two results, for checks."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What explain() tells: the last call in words, and what is known of each key, in words and as data."""
+"""Reports for explain(): the last call in words, and the traces of each key, in words and as data."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ class Miss:
     """A call that was not replayed.
 
     key         of the call
-    known       the keys that there were
+    known       the keys in the cache
     evicted     whether its own had been evicted
-    outcome     what came of it: that of a Finding, "raised", "forbidden" or "alone"
-    why         for a key that there was: what differed from its traces
+    outcome     the kind of an Outcome, "raised", "forbidden", "needed" or "alone"
+    why         how it differs from the traces of its key, if there were any
     """
 
     key: Key
@@ -34,7 +34,7 @@ class Miss:
 
 
 class GuardReport(NamedTuple):
-    """One guard: what it compares, the user's file and line (or None), and the whole in words."""
+    """One guard: its subject, the user's file and line (or None), and a sentence."""
 
     what: str
     where: Where
@@ -44,10 +44,10 @@ class GuardReport(NamedTuple):
 class VariantReport(NamedTuple):
     """One trace of a key.
 
-    guards          what values of arrays decided, and what was read besides arguments
-    confirmed       recordings that agreed with it
-    replayable      whether that is enough
-    operations      recorded
+    guards          decisions by values of arrays, and values that were read besides the arguments
+    confirmed       number of recordings that agreed with it
+    replayable      whether these are enough
+    operations      number of operations
     """
 
     guards: tuple[GuardReport, ...]
@@ -57,10 +57,10 @@ class VariantReport(NamedTuple):
 
 
 class KeyReport(NamedTuple):
-    """What is known of one key.
+    """The traces of one key.
 
     arguments       in words
-    calls           since the key is known
+    calls           number of calls
     variants        its traces, oldest first
     confirmations, audits, replaced     recordings that confirmed a trace, audited one, replaced one
     refusal         why it is not accelerated, where, and what to do; or None
@@ -76,7 +76,7 @@ class KeyReport(NamedTuple):
 
     @property
     def state(self) -> str:
-        """What becomes of a call with this key, in words."""
+        """The state of the key in words."""
         if self.refusal is not None:
             place = describe_location(self.refusal.where)
             return f"runs uncompiled: {self.refusal.reason} at {place}; {self.refusal.remedy}"
@@ -121,7 +121,7 @@ def report_of(
 
 
 def _lines(key: KeyReport) -> list[str]:
-    """Return what is to be said of a key besides its arguments."""
+    """Return the lines of a key: nothing if its arguments say it all."""
     if key.refusal is None and not key.replaced and not any(variant.guards for variant in key.variants):
         return []
     counts = f"{count(key.calls, 'call')}, {key.confirmations} confirmed, {count(key.audits, 'audit')}"
@@ -143,7 +143,7 @@ def _lines(key: KeyReport) -> list[str]:
 
 
 def explain_hit(name: str, function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
-    """Return in words what a call did that was replayed; the function has the keys `known`."""
+    """Return the explanation of a call that was replayed; the function has the keys `known`."""
     return f"{name}: hit. The call was replayed from the trace for {describe(function, key, known)}."
 
 
@@ -151,7 +151,7 @@ def explain_miss(
     name: str, function: Callable[..., Any], miss: Miss, variants: Variants | None, cache_size: int,
     needed: Mapping[int, tuple[str, Where]],
 ) -> str:  # fmt: skip
-    """Return in words what a call did that was not replayed, and why.
+    """Return the explanation of a call that was not replayed.
 
     Args:
         name: of the function.
@@ -159,7 +159,7 @@ def explain_miss(
         miss: the call.
         variants: of its key, or None.
         cache_size: how many keys are kept.
-        needed: what needs numbers of the key themselves, and where, by the number of the leaf.
+        needed: the code that needs arguments as Python numbers, by the number of the leaf.
     """
     described = describe(function, miss.key, miss.known)
     if miss.outcome == "refused" and variants is not None and variants.refusal is not None:
@@ -168,29 +168,27 @@ def explain_miss(
         return (
             f"{name}: not accelerated for {described}: {refusal.reason} at {place}. The call ran uncompiled."
         )
-    said = {
+    sentence = {
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "
-        "generator, and no trace was kept.",
+        "generator, so no trace was kept.",
         "needed": f"The call was recorded for {described}, but "
-        f"{who_needs_what_varies(function, miss.key, needed)}: its value selects a trace again.",
-        "unsettled": f"The call was recorded for {described}, but the function changed what it reads, and no trace "
-        "was kept.",
-        "confirmed": f"The call was recorded too, and confirmed the trace for {described}.",
-        "audited": f"The call was recorded again, and agreed with the trace for {described}.",
+        f"{who_needs_what_varies(function, miss.key, needed)}, so its value selects the trace again.",
+        "unsettled": f"The call was recorded for {described}, but the function changed something that it reads, so "
+        "no trace was kept.",
+        "confirmed": f"The call was recorded again, and confirmed the trace for {described}.",
+        "audited": f"The call was recorded again by an audit, and agreed with the trace for {described}.",
         "replaced": f"The trace for {described} was replaced: {miss.why}.",
     }.get(miss.outcome)  # fmt: skip
-    if said is not None:
-        return f"{name}: miss. {said}"
+    if sentence is not None:
+        return f"{name}: miss. {sentence}"
     verb = "would be" if miss.outcome == "forbidden" else "was"
     head = f"{name}: miss. A new trace {verb} recorded for {described}"
     if miss.key in miss.known:
-        return (
-            f"{head}, because {miss.why or 'the traces that there are do not apply, or are to be confirmed'}."
-        )
+        return f"{head}, because {miss.why or 'no trace for these arguments both applies and is confirmed'}."
     if miss.evicted:
         return (
-            f"{head}, because the trace that there was had been evicted: more than cache_size "
-            f"({cache_size}) are in use. Increase cache_size, or pass arrays of fewer sizes."
+            f"{head}, because its trace had been evicted: more than cache_size ({cache_size}) "
+            "signatures are in use. Increase cache_size, or pass arrays of fewer sizes."
         )
     return f"{head}, {why_missed(function, miss.key, miss.known, needed)}"

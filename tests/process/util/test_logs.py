@@ -38,7 +38,7 @@ class TestEnvironment:
         label = f"INFO tracejit: <lambda> ({tmp_path}/program.py:4)"
         assert re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", "", told, flags=re.MULTILINE).splitlines() == [
             f"{label}: miss. A new trace was recorded for x: 1 float64, because there was none yet. 1 operation in T.",
-            f"{label}: miss. The call was recorded too, and confirmed the trace for x: 1 float64. 1 operation in T.",
+            f"{label}: miss. The call was recorded again, and confirmed the trace for x: 1 float64. 1 operation in T.",
             f"{label}: built the program for x: 1 float64 in T: 1 launch of 1 kernel, an arena of 0 bytes.",
             f"{label}: hit. The call was replayed from the trace for x: 1 float64.",
         ]  # fmt: skip

@@ -82,7 +82,7 @@ def test_numbers_of_numpy_that_change() -> None:
     scaled = tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4)
     (text,) = turnover(scaled, 30, lambda i: np.float64(0.5 * i + 0.25))
     assert text.endswith(
-        "was np.float64(11.25), is np.float64(11.75). A number of NumPy's that changes from call to call costs a trace "
+        "was np.float64(11.25), is np.float64(11.75). A NumPy number that changes from call to call costs a trace "
         "each time: pass a Python number, such as float(rate). If so many are intended, raise cache_size (4)."
     )
     assert (

@@ -272,7 +272,7 @@ class TestNeeded:
         fun = follow(lambda x, n: x * math.sqrt(n), [2.0, 3.0, 4.0], X)
         where = f"{__file__}:{fun.function.__code__.co_firstlineno}"
         assert (
-            f"but float() at {where} needs n as a Python number: its value selects a trace again."
+            f"but float() at {where} needs n as a Python number, so its value selects the trace again."
             in fun.explain()
         )
 

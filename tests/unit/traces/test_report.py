@@ -72,7 +72,8 @@ class TestExplain:
         line = f"{__file__}:{fun.__code__.co_firstlineno + 1}"
         fun = dlaccelerate(fun)
         becomes = (
-            " A number that takes a third value becomes an input of the trace, if it is only computed with."
+            " A number that takes a third value becomes an input of the trace, unless it is needed as a Python "
+            "number."
         )
         needs = f"Each value has a trace of its own, because float() at {line} needs {{}} as a Python number"
 
@@ -83,8 +84,8 @@ class TestExplain:
         told(0.1, 1.0)
         assert told(0.2, 1.0).endswith(f"p was 0.1, is 0.2.{becomes}")
         assert told(0.3, 1.0).endswith(
-            f"p: a float that varies, k: 1.0, but float() at {line} needs p as a Python number: its value selects a "
-            "trace again."
+            f"p: a float that varies, k: 1.0, but float() at {line} needs p as a Python number, so its value selects "
+            "the trace again."
         )
         assert told(0.4, 1.0).endswith(f"p was 0.2, is 0.4. {needs.format('p')}.")
         assert told(0.5, 2.0).endswith(f"p was 0.4, is 0.5; k was 1.0, is 2.0. {needs.format('p')}.{becomes}")
@@ -165,7 +166,9 @@ class TestPolicies:
                 RetraceError, match=r"x was 1 float64, is 2 float64\. set_policy.*allows recordings"
             ):
                 fun(np.ones(2))
-            with pytest.raises(RetraceError, match=r"would be recorded .*because the traces that there are"):
+            with pytest.raises(
+                RetraceError, match=r"would be recorded .*because no trace for these arguments both applies"
+            ):
                 fun(-np.ones(1))
             with pytest.raises(RetraceError):
                 tj.dlfeval(lambda x: fun(x) + 1, np.ones(2))

@@ -50,7 +50,7 @@ class TestCalls:
         assert lines() == [
             ("INFO", "miss", f"steps ({HERE}): miss. A new trace was recorded for {what}, because there was none "
              "yet. 2 operations in T."),
-            ("INFO", "miss", f"steps ({HERE}): miss. The call was recorded too, and confirmed the trace for {what}. "
+            ("INFO", "miss", f"steps ({HERE}): miss. The call was recorded again, and confirmed the trace for {what}. "
              "2 operations in T."),
             ("INFO", "build", f"steps ({HERE}): built the program for {what} in T: 1 launch of 1 kernel, an arena "
              "of 0 bytes."),
@@ -62,15 +62,15 @@ class TestCalls:
             fun(np.ones(3), 2)
         assert lines()[-1] == (
             "INFO", "miss",
-            f"steps ({HERE}): miss. The call was recorded again, and agreed with the trace for {what}. "
+            f"steps ({HERE}): miss. The call was recorded again by an audit, and agreed with the trace for {what}. "
             "2 operations in T.",
         )  # fmt: skip
         fun(np.ones(4), 2)
         assert lines() == [
-            ("INFO", "evict", f"steps ({HERE}): evicted the traces for {what}: more than cache_size (1) are in "
-             "use."),
+            ("INFO", "evict", f"steps ({HERE}): evicted the traces for {what}: more than cache_size (1) "
+             "signatures are in use."),
             ("INFO", "miss", f"steps ({HERE}): miss. A new trace was recorded for x: 4 float64, p: 2, because, "
-             "compared with the trace that is nearest, x was 3 float64, is 4 float64. 2 operations in T."),
+             "compared with the nearest trace, x was 3 float64, is 4 float64. 2 operations in T."),
         ]  # fmt: skip
 
     def test_a_refusal(self, lines):
@@ -128,8 +128,8 @@ class TestCalls:
             fun(np.ones(1), n)
         assert [line[2].partition("): ")[2] for line in lines()][-1] == (
             "miss. The call was recorded for x: 1 float64, n: an int that varies, but index at "
-            f"{__file__}:{fun.function.__code__.co_firstlineno} needs n as a Python number: its value selects a trace "
-            "again. T."
+            f"{__file__}:{fun.function.__code__.co_firstlineno} needs n as a Python number, so its value selects "
+            "the trace again. T."
         )
 
     def test_what_changes_what_it_reads(self, lines):
@@ -141,8 +141,8 @@ class TestCalls:
 
         tj.dlaccelerate(fun)(np.ones(1))
         assert lines()[0][2].partition("): ")[2] == (
-            "miss. The call was recorded for x: 1 float64, but the function changed what it reads, and no trace was "
-            "kept. 1 operation in T."
+            "miss. The call was recorded for x: 1 float64, but the function changed something that it reads, so no "
+            "trace was kept. 1 operation in T."
         )
 
     def test_differing_outputs(self, lines):
