@@ -20,11 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with `argv` (by default the arguments of the process) and return its exit code."""
     if argv is None:
         argv = sys.argv[1:]
-        # The process is the command's. What was imported stays until it ends, and looking through it then takes 15 ms.
+        # Modules stay alive until the process ends; collecting them at exit would take 15 ms.
         gc.freeze()
     try:
         return _run(argv)
-    except OSError as error:  # what a command finds wrong it tells itself
+    except OSError as error:  # raised by print; errors of a command are caught in output.run
         output.say(f"tracejit: standard output cannot be written ({error.strerror or error})", sys.stderr)
     except KeyboardInterrupt:
         output.say("tracejit: interrupted", sys.stderr)
@@ -37,7 +37,7 @@ def _run(argv: Sequence[str]) -> int:
     except UsageError as error:
         output.say(error.parser.format_usage().removesuffix("\n"), sys.stderr)
         output.say(f"{error.parser.prog}: error: {error}", sys.stderr)
-        if any(is_json(each) for each in argv):
+        if any(is_json(argument) for argument in argv):
             output.fail(error.command, True, "UsageError", str(error))
         sys.exit(output.USAGE)
     return output.run(arguments)
@@ -48,7 +48,7 @@ class _Version(argparse.Action):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
 
     def __call__(self, *_: Any) -> NoReturn:
-        # To import this takes 15 ms, which other commands need not wait for.
+        # This import takes 15 ms, which only --version has to wait for.
         from importlib.metadata import version
 
         output.say(f"tracejit {version('tracejit')}", sys.stdout)
@@ -57,16 +57,16 @@ class _Version(argparse.Action):
 
 def parser() -> Parser:
     """Return the parser of all commands."""
-    made = Parser(
+    parser = Parser(
         prog="tracejit",
         description="Record a NumPy training step once, differentiate it, and replay it as compiled code.",
     )
-    made.add_argument("--version", action=_Version, help="show the version and exit")
-    commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for each in COMMANDS:
-        each.add(commands)
-    made.set_defaults(parser=made)
-    return made
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        command.add(commands)
+    parser.set_defaults(parser=parser)
+    return parser
 
 
 if __name__ == "__main__":

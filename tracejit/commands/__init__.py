@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands: each is a file with ``add(commands)``, and a function from arguments to a Result.
+"""The commands of `tracejit`, a file each, with ``add(commands)`` and a function from arguments to a Result.
 
-What a command needs that is not cheap to import is imported by the function.
+In: parsed arguments. Out: a Result, printed as text or JSON by output. May import everything except cli.
+Packages that are slow to import are imported inside functions.
 """

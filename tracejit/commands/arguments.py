@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the parsers of all commands have in common: --json at each level, and errors that can be told as JSON."""
+"""Parsers of commands: --json at each level, and wrong usage as an exception that can be printed as JSON."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from tracejit.commands.output import Result, say
 
 
 class UsageError(Exception):
-    """Arguments that no command takes."""
+    """Wrong usage: arguments that no command takes."""
 
     def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
         super().__init__(message)
@@ -18,16 +18,16 @@ class UsageError(Exception):
 
     @property
     def command(self) -> str:
-        """The command whose arguments they are; "" if there is none."""
+        """The command that was given; "" if there is none."""
         return command_of(self.parser)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser of a command line that takes --json."""
+    """An argument parser with the option --json."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # Without a default, so that a parser of a command does not undo what the one above it has found.
+        # No default: the parser of a subcommand must not overwrite the value that the parser above it has set.
         self.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object"
         )
@@ -41,19 +41,19 @@ class Parser(argparse.ArgumentParser):
 
 
 def is_json(argument: str) -> bool:
-    """Return whether an argument is --json, or a beginning of it, as parsers take it."""
+    """Return whether an argument is --json or an abbreviation of it that argparse accepts."""
     return len(argument) > len("--") and "--json".startswith(argument)
 
 
 def command_of(parser: argparse.ArgumentParser) -> str:
-    """Return the name of the command that a parser is for, without the program's."""
+    """Return the command of a parser, without the name of the program."""
     return parser.prog.partition(" ")[2]
 
 
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], Result], help: str, **options: Any
 ) -> Parser:
-    """Add a command to the subparsers `commands` and return its parser; `help` is its description too."""
+    """Add a command to the subparsers `commands` and return its parser; `help` is also its default description."""
     parser: Parser = commands.add_parser(
         name, **{"help": help, "description": f"{help[0].upper()}{help[1:]}."} | options
     )
@@ -62,7 +62,7 @@ def add_command(
 
 
 def positive(text: str) -> int:
-    """Return a positive integer, the type of an argument.
+    """Return a positive integer. (To be used as the type of an argument.)
 
     Raises:
         ArgumentTypeError: if the text is something else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit demo`: an example runs, and says what it gained."""
+"""`tracejit demo`: runs an example, and prints what acceleration gains."""
 
 import argparse
 import importlib.util
@@ -20,8 +20,8 @@ def add(commands: Any) -> None:
         "demo",
         _demo,
         "train a network on handwritten digits and compare compiled with uncompiled steps",
-        description="Train a network on handwritten digits by an accelerated step, and print what a step "
-        "takes uncompiled and accelerated, and the accuracy. Writes the loss curve and the emitted source.",
+        description="Train a network on handwritten digits with an accelerated step, and print the time of a step, "
+        "uncompiled and accelerated, and the accuracy. Writes the loss curve and the emitted source.",
         epilog=f"The demo needs an extra: {INSTALL}",
     )
     demo.add_argument(
@@ -36,14 +36,14 @@ def add(commands: Any) -> None:
         type=Path,
         default=Path("tracejit-demo"),
         metavar="DIR",
-        help="folder for the files that are written (%(default)s)",
+        help="folder for the loss curve and the emitted source (%(default)s)",
     )
 
 
 def _demo(arguments: argparse.Namespace) -> Result:
     if any(importlib.util.find_spec(module) is None for module in MODULES):
         raise CommandError("MissingPackage", INSTALL, named=False)
-    # What the example imports takes longer than all other commands.
+    # The example imports scikit-learn and Matplotlib, which takes longer than any other command runs.
     from tracejit.examples.digits import run
 
     out = arguments.out
@@ -51,5 +51,5 @@ def _demo(arguments: argparse.Namespace) -> Result:
         report = run(arguments.epochs, out)
     except OSError as error:
         raise CommandError("OSError", f"cannot write to {out}: {error.strerror}") from error
-    differ = "" if report.agrees else "accelerated and uncompiled steps gave different losses"
-    return Result(report, str(report), FAILED if differ else DONE, differ)
+    difference = "" if report.agrees else "accelerated and uncompiled steps gave different losses"
+    return Result(report, str(report), FAILED if difference else DONE, difference)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit doctor`: what tracejit runs on, whether it works here, and what slows it down."""
+"""`tracejit doctor`: whether tracejit works on this machine, and what slows it down."""
 
 import argparse
 from typing import Any
@@ -14,14 +14,14 @@ def add(commands: Any) -> None:
         commands,
         "doctor",
         _doctor,
-        "say whether tracejit works here, and what slows it down",
-        description="Say what tracejit runs on, try whether it works here, and name what slows it down: what was "
-        "found, what it costs, what to do. Exits with 1 if something is broken.",
+        "check whether tracejit works on this machine, and what slows it down",
+        description="Show what tracejit runs on, run a small training step, and list problems and slowdowns, each with "
+        "its cost and its remedy. Exits with 1 if something is broken.",
     )
 
 
 def _doctor(_: argparse.Namespace) -> Result:
-    # This compiles.
+    # Imports the compiler.
     from tracejit.doctor import examine
 
     report = examine()

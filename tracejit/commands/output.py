@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How commands say what they found: results as text or as JSON, errors, and an exit code.
+"""Output of commands: results and errors as text or as JSON, and the exit code.
 
-Results go to standard output, all else to standard error. With --json there is one object on standard output, whether
-a command succeeds (``{"schema": 1, "command": ..., "result": ...}``) or fails (with ``"error": {"kind": ..., "message":
-...}`` in place of the result).
+Results go to standard output, everything else to standard error. With --json, standard output has one object, whether
+the command succeeds (``{"schema": 1, "command": ..., "result": ...}``) or fails (``"error": {"kind": ..., "message":
+...}`` instead of the result).
 """
 
 import argparse
@@ -24,12 +24,12 @@ DONE, FAILED, USAGE = 0, 1, 2
 
 
 class Result(NamedTuple):
-    """What a command found.
+    """The result of a command.
 
-    data    as data: what JSON holds, dataclasses and paths
-    text    the same for the reader
+    data    for --json: JSON values, dataclasses and paths
+    text    the same as text
     code    the exit code
-    note    what there is to say besides, on standard error, or as "note" of the JSON object
+    note    an additional message, for standard error or as "note" of the JSON object
     """
 
     data: Any
@@ -39,12 +39,12 @@ class Result(NamedTuple):
 
 
 class CommandError(Exception):
-    """A command cannot do what it is for.
+    """A failure of a command.
 
     Args:
-        kind: for programs that read the JSON object.
-        message: for the reader.
-        named: whether the command's name is printed before the message.
+        kind: its name in the JSON object.
+        message: the text of the error.
+        named: whether the name of the command is printed before the message.
     """
 
     def __init__(self, kind: str, message: str, named: bool = True) -> None:
@@ -54,10 +54,10 @@ class CommandError(Exception):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command of parsed arguments, say what it found, and return its exit code."""
+    """Run the command of parsed arguments, print its result, and return the exit code."""
     command, as_json = arguments.command, "json" in arguments
     try:
-        with _warnings_said(command):
+        with _warnings_as_messages(command):
             result = arguments.run(arguments)
     except CommandError as error:
         return fail(command, as_json, error.kind, str(error), error.named)
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def fail(command: str, as_json: bool, kind: str, message: str, named: bool = True) -> int:
-    """Say that a command failed, and return the exit code."""
+    """Print the error of a command, and return the exit code."""
     if as_json:
         _say_json({"schema": SCHEMA, "command": command, "error": {"kind": kind, "message": message}})
     else:
@@ -89,10 +89,10 @@ def fail(command: str, as_json: bool, kind: str, message: str, named: bool = Tru
 
 
 @contextmanager
-def _warnings_said(command: str) -> Iterator[None]:
-    """Print warnings of tracejit as messages, whatever the filters make of them."""
+def _warnings_as_messages(command: str) -> Iterator[None]:
+    """Print warnings of tracejit as messages, whatever the warning filters say."""
 
-    def said(
+    def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
         line: str | None = None,
     ) -> None:  # fmt: skip
@@ -104,24 +104,24 @@ def _warnings_said(command: str) -> Iterator[None]:
     with warnings.catch_warnings():
         usual = warnings.showwarning
         warnings.simplefilter("default", TraceJitWarning)
-        warnings.showwarning = said
+        warnings.showwarning = show
         yield
 
 
 def say(text: str, stream: TextIO | None) -> None:
-    """Print a line, or several; if nobody reads any more, as after `| head`, nothing is printed from then on.
+    """Print text. Once the reader has closed the stream, as after `| head`, nothing more is printed.
 
     Raises:
-        OSError: if standard output cannot be written, as on a full disk. Of standard error there is nobody to tell.
+        OSError: if standard output cannot be written, as on a full disk. A failure of standard error is ignored.
     """
-    if stream is None:  # closed when Python began
+    if stream is None:  # it was closed when Python started
         return
-    # The name of a file need not be text that can be printed.
+    # File names may hold characters that the stream cannot encode.
     encoding = stream.encoding or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
     except OSError as error:
-        # Python flushes once more when it ends.
+        # Python flushes the stream again at exit, so it now leads to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             raise
@@ -136,4 +136,4 @@ def _plain(value: Any) -> Any:
         return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    raise TypeError(f"{type(value).__name__} is no part of a result")
+    raise TypeError(f"{type(value).__name__} cannot be part of a result")

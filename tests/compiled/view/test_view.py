@@ -248,7 +248,7 @@ class TestStored:
         assert cli.main(["view", "step", "--out", str(out)]) == 1
         printed, said = capsys.readouterr()
         first, *lines = said.splitlines()
-        assert first == "tracejit view: 'step' is in several files; choose one with --file, or by its key:"
+        assert first == "tracejit view: 'step' is in several files; choose one with --file, or give a key:"
         assert sorted(lines) == sorted([
             f"  step ({__file__}:{LINE}): {mine.key[:12]}", f"  step (/home/me/train.py:7): {theirs.key[:12]}",
         ])  # fmt: skip
@@ -275,7 +275,7 @@ class TestStored:
                 accelerated(np.ones(size, np.float32))
         assert cli.main(["view", "tanh", "--out", str(tmp_path / "page.html")]) == 0
         assert re.fullmatch(
-            r"tracejit view: tanh \(.*\.py:\d+\), 12 programs; 2 programs more, used longer ago, left out\n",
+            r"tracejit view: tanh \(.*\.py:\d+\), 12 programs; 2 older programs left out\n",
             capsys.readouterr().err,
         )
 

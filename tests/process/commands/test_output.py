@@ -57,7 +57,7 @@ def test_a_result_as_text(capsys) -> None:
 
 
 def test_what_is_no_part_of_a_result() -> None:
-    with pytest.raises(TypeError, match="complex is no part of a result"):
+    with pytest.raises(TypeError, match="complex cannot be part of a result"):
         run(lambda _: Result(1j, ""), "it", "--json")
 
 
