@@ -27,7 +27,7 @@ def gradient(
     Returns:
         For each of `wrt` the cotangent, of its shape and dtype, or None where no output depends on it.
     """
-    nodes = b.graph.nodes[:]  # the adjoint is appended to the list that is walked
+    nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
     active: set[Value] = {v for v in wrt if v.dtype.kind == "f"}
     path: list[Node] = []
     for node in nodes:
@@ -42,12 +42,12 @@ def gradient(
     wanted = set(wrt)
     location = b.location
     for node in reversed(path):
-        have = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
-        if have.count(None) == len(have):
+        received = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
+        if received.count(None) == len(received):
             continue
         b.location = node.where
         assert node.op.vjp is not None
-        contributions = node.op.vjp(b, node, have[0] if len(have) == 1 else tuple(have))
+        contributions = node.op.vjp(b, node, received[0] if len(received) == 1 else tuple(received))
         if len(contributions) != len(node.inputs):
             raise GradientError(
                 f"{node.op.name}: its adjoint gives {len(contributions)} cotangents for {len(node.inputs)} inputs."

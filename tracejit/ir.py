@@ -2,7 +2,7 @@
 """The linear op list: Value, Node, Graph; its builder, verifier, evaluator and printer.
 
 A Graph is positional: its values have shapes and dtypes but no formats. Labels belong to arrays and are
-resolved where an operation enters (trace.apply), so an adjoint never has to keep them up.
+resolved where an operation is recorded (record.recorder.apply), so an adjoint never has to maintain them.
 """
 
 from collections.abc import Callable, Sequence
@@ -153,7 +153,7 @@ class Builder:
         return self.append(op, values, params, op.infer(*[v.aval for v in values], **params))
 
     def append(self, op: Op, values: Sequence[Any], params: dict[str, Any], avals: Any) -> Any:
-        """Append `op` of Values whose result is known to have `avals`, casting inputs as the op asks."""
+        """Append `op` of Values whose results have `avals`, casting inputs as the op requires."""
         if op.promote is not None:
             dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
             if dtypes is not None:
@@ -164,7 +164,7 @@ class Builder:
     def node(
         self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any], avals: Any, result: Any = None
     ) -> Any:
-        """Append `op` of Values that need no casts; `result` is what it computes, if that is known."""
+        """Append `op` of Values that need no casts; `result` is its value, if it has been computed."""
         node = Node(op, inputs, params, self.location)
         self.graph.nodes.append(node)
         if type(avals) is Aval:
@@ -221,14 +221,14 @@ def verify(graph: Graph) -> None:
     Raises:
         ValueError: naming the first offending node.
     """
-    known: set[Value] = set(graph.inputs) | set(graph.constants)
+    defined: set[Value] = set(graph.inputs) | set(graph.constants)
     for value in graph.constants:
         if value.data is None or value.data.shape != value.shape or value.data.dtype != value.dtype:
             raise ValueError(f"a constant of {value.aval} holds data of another type or size")
     for number, node in enumerate(graph.nodes):
         where = f"node {number} ({node.op.name})"
         for value in node.inputs:
-            if value not in known:
+            if value not in defined:
                 raise ValueError(f"{where} uses a value that is not defined before it")
         avals = node.op.infer(*[v.aval for v in node.inputs], **node.params)
         expected: Any = (avals,) if type(avals) is Aval else avals
@@ -239,11 +239,11 @@ def verify(graph: Graph) -> None:
             if node.op.promote(*dtypes) != dtypes:
                 raise ValueError(f"{where} has operands of {dtypes} without the casts that it needs")
         for value in node.outputs:
-            if value in known or value.node is not node:
+            if value in defined or value.node is not node:
                 raise ValueError(f"{where} assigns a value twice")
-            known.add(value)
+            defined.add(value)
     for value in graph.outputs:
-        if value not in known:
+        if value not in defined:
             raise ValueError("a graph output is not defined in the graph")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""build(): the stages of the compiler, one after the other."""
+"""build: the stages of the compiler, one after the other."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,8 +25,8 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
     """Return the program of a graph.
 
     Args:
-        graph: what was recorded, forward and adjoint together.
-        layouts: where the elements of each input lie, None or absent for contiguous ones.
+        graph: the recording, forward and adjoint together.
+        layouts: of the inputs; None, or no entry, for contiguous ones.
     """
     return stages(graph, layouts).program
 

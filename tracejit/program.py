@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Program: what the code generator hands to a backend, and what the executor runs.
+"""Program: the result of the compiler, which executors run.
 
 A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
 """
@@ -59,7 +59,8 @@ Argument = int | Pointer | ScalarArgument | Symbol
 class Row(NamedTuple):
     """One launch: the kernel, its arguments, and the user's lines that it comes from.
 
-    Of work in several parts, which may run at the same time, each part is `length` rows, one after the other.
+    A launch in several parts, which may run at the same time, has `length` rows for each part, one part after the
+    other.
     """
 
     kernel: Kernel
@@ -72,7 +73,7 @@ class Row(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What had to be done until kernels were at hand: the names of those compiled and of those loaded, and times."""
+    """The preparation of a program: the names of kernels that were compiled and of those loaded, and times."""
 
     compiled: tuple[str, ...]
     loaded: tuple[str, ...]
@@ -83,8 +84,8 @@ class Prepared(NamedTuple):
 class Program(NamedTuple):
     """Rows in order, and the memory that they work on.
 
-    If `checked` names operations, the program has one more output, an int64 that starts as 0 and is set if an index
-    of theirs was out of range.
+    If `checked` names operations, the program has one more output, an int64 that starts as 0 and is set if one of
+    their indices was out of range.
     """
 
     rows: list[Row]
@@ -93,32 +94,32 @@ class Program(NamedTuple):
     constants: list[np.ndarray]
     arena_bytes: int
     checked: tuple[str, ...] = ()
-    guard: int | None = None  # the output, a bool scalar, that says whether the others count
+    guard: int | None = None  # the number of the bool output that says whether the other outputs are valid
 
     @property
     def launches(self) -> int:
-        """The number of launches; parts of one launch count as one."""
+        """The number of launches; the parts of a launch count as one."""
         return sum(row.part == 0 for row in self.rows)
 
     @property
     def places(self) -> list[int]:
         """For each row, its number in the part that it belongs to."""
-        found: list[int] = []
-        while len(found) < len(self.rows):
-            row = self.rows[len(found)]
-            found += [*range(row.length)] * row.parts
-        return found
+        places: list[int] = []
+        while len(places) < len(self.rows):
+            row = self.rows[len(places)]
+            places += [*range(row.length)] * row.parts
+        return places
 
     @property
     def launch_of_row(self) -> list[int]:
-        """For each row, the number of its launch; parts of one launch count as one."""
-        found: list[int] = []
+        """For each row, the number of its launch; the parts of a launch count as one."""
+        numbers: list[int] = []
         launches = 0
-        while len(found) < len(self.rows):
-            row = self.rows[len(found)]
-            found += [*range(launches, launches + row.length)] * row.parts
+        while len(numbers) < len(self.rows):
+            row = self.rows[len(numbers)]
+            numbers += [*range(launches, launches + row.length)] * row.parts
             launches += row.length
-        return found
+        return numbers
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -130,8 +131,12 @@ class Program(NamedTuple):
         return tuple([np.empty(aval.shape, aval.dtype) for aval in self.outputs])
 
     def check(self, fault: np.ndarray, outputs: Sequence[np.ndarray]) -> None:
-        """Raise GuardFailed if the program does not apply, or a BoundsError if the further output says that an index
-        was out of range."""
+        """Check the outputs of a run.
+
+        Raises:
+            GuardFailed: if the guard says that the program does not apply.
+            BoundsError: if `fault`, the further output, says that an index was out of range.
+        """
         if self.guard is not None and not outputs[self.guard]:
             raise GuardFailed
         if fault:

@@ -24,15 +24,15 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
 
     Args:
         plan: what to launch, on which memory.
-        inputs: what the program takes.
-        origins: takes up, for each kernel by name, which node a name in its text comes from where it is first used.
+        inputs: of the program.
+        origins: filled with the nodes that names in the text come from, by kernel, in its first launch.
     """
     rows = _Emission(plan, {} if origins is None else origins).run()
-    checked = tuple(dict.fromkeys(map(_named, plan.checked)))
+    checked = tuple(dict.fromkeys(map(_op_at, plan.checked)))
     return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
 
 
-def _named(node: Node) -> str:
+def _op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
@@ -49,7 +49,9 @@ class _Emission:
             if isinstance(launch, Section):
                 count, length = len(launch.tasks), len(launch.tasks[0])
                 rows += [
-                    self.row(each, i, count, length) for i, task in enumerate(launch.tasks) for each in task
+                    self.row(single, i, count, length)
+                    for i, task in enumerate(launch.tasks)
+                    for single in task
                 ]
             else:
                 rows.append(self.row(launch))
@@ -73,11 +75,11 @@ class _Emission:
 
     def note(self, nodes: tuple[Node, ...]) -> tuple[str, tuple[Where, ...]]:
         """Return the names of operations, and the user's lines that they come from."""
-        found = self.notes.get(nodes)
-        if found is None:
+        note = self.notes.get(nodes)
+        if note is None:
             where = tuple(dict.fromkeys(node.where for node in nodes if node.where))
-            found = self.notes[nodes] = ", ".join([node.op.name for node in nodes]), where
-        return found
+            note = self.notes[nodes] = ", ".join([node.op.name for node in nodes]), where
+        return note
 
     def pointer(self, access: Access) -> Pointer:
         root, offset, _, dtype = access
@@ -122,8 +124,8 @@ def module_source(
 ) -> str:
     """Return a program as the text of a Python module: its kernels, then `function`, which launches them.
 
-    The text runs as it is in a namespace that defines the functions it names (tracejit.runtime.python does so). `texts`
-    replaces those of kernels, by their names.
+    The text runs unchanged in a namespace that defines the functions that it calls, as tracejit.runtime.python does.
+    `texts` replaces the text of kernels, by name.
     """
     parts = [
         f'"""{_in_docstring(title)}\n\n'
@@ -140,7 +142,7 @@ def module_source(
 
 
 def _in_docstring(text: str) -> str:
-    """Return the user's text so that it ends no docstring: a function may have any name."""
+    """Return the user's text, which may be any name, escaped so that it does not end the docstring."""
     return printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 

@@ -3,7 +3,7 @@
 
 Note [register tile]
 With 512-bit vectors a tile is 8 rows by 2 vectors. Each step along k then takes 2 loads of y and 8 numbers of x for 16
-multiplications of vectors, which keep the CPU busy. x is read number by number and so may lie in any way; y and the
+multiplications of vectors, which keep the CPU busy. x is read number by number, so it may have any strides; y and the
 result lie by rows. Nothing is packed. The kernel for float32 is, without its arguments,
 
     for b in range(batch):
@@ -23,26 +23,26 @@ result lie by rows. Nothing is packed. The kernel for float32 is, without its ar
                     tile = add_tiles_f32x32(tile, load_tile_f32x32(out, at, rows, out_row, j_next - j, 32))
                 store_tile_f32x32(out, at, rows, out_row, tile, j_next - j, 32)
 
-What the tile does not divide is computed twice: the last tile of rows repeats the last row, and stores it alike several
-times; the last tile of columns begins early, and stores what is new. If n is less than two vectors, a tile of one or
-two vectors stands for all columns, and only their lanes are loaded and stored. That is another kernel, because to load
-so takes the place of a multiplication. For few rows, of which a tile of 8 would compute the last again and again, there
-is a kernel with tiles of 4 rows by 4 vectors.
+Rows and columns beyond the last whole tile are computed twice: the last tile of rows repeats the last row, and
+stores it several times; the last tile of columns begins early, and stores only the new columns. If n is less than two
+vectors, a tile of one or two vectors stands for all columns, and only their lanes are loaded and stored. That is a
+kernel of its own, because such a load takes the time of a multiplication. For few rows, where a tile of 8 would compute
+the last row again and again, there is a kernel with tiles of 4 rows by 4 vectors.
 
 Note [panels]
-Where y does not stay in the nearest cache, each tile of rows would read it from afar, and in steps that a cache holds
-few of. So for larger matrices another kernel copies a panel of y, as wide as a tile and some hundred rows deep, to
-where it lies by rows without gaps, and multiplies it by all rows of x. A panel of a y that lies by columns is turned
+Where y does not stay in the nearest cache, each tile of rows would read it from afar, at distances of which a cache
+holds few. So for larger matrices another kernel copies a panel of y, as wide as a tile and some hundred rows deep, into
+memory without gaps, and multiplies it by all rows of x. A panel of a y that lies by columns is turned
 on the way. An x that lies by columns is copied in blocks, for the same reason; one that lies by rows is read in place.
 The sums along k are then added up panel by panel, in the result.
 
 Note [narrow results]
-A result of 10 columns leaves 6 of 16 lanes unused, and the more so the fewer columns. If x lies by columns, as in the
+A result of 10 columns leaves 6 of 16 lanes unused; fewer columns leave more. If x lies by columns, as in the
 gradient of a weight, its rows may as well be the lanes: a tile is then 32 rows, each of its vectors 16 rows of one
 column, and y is read number by number. Only when it is stored the tile is turned. If x lies by rows, and there are very
 few columns, the lanes are neighbours along k: each vector sums up one number of the result, and its lanes are added at
-the end. For that y has to lie by columns, so it is turned first, into scratch memory. GFLOP/s on one core with AVX-512,
-float32, by tiles of the other kernel and by these:
+the end. This needs a y by columns, so any other y is turned first, into scratch memory. GFLOP/s on one core with
+AVX-512, float32, by the kernel with tiles and by these:
 
     (m, k) (k, n)          x by rows: tiles  dots    x by columns: tiles  columns
     (128, 128) (128, 1)                  11    42                     10       30
@@ -55,7 +55,7 @@ float32, by tiles of the other kernel and by these:
     (512, 128) (128, 10)                110    81                     87      177
     (128, 128) (128, 14)                153    83                    129      158
 
-With 10 columns and x by rows, tiles are bound by loads, 9 or 10 for 8 multiplications. Tried for it, at 110 GFLOP/s:
+With 10 columns and x by rows, tiles are bound by loads, 9 or 10 for 8 multiplications, at 110 GFLOP/s. Tried:
 squares of x turned in registers (99) or through memory (88), taller tiles (107), rows of y copied to where no vector
 crosses a cache line (122 at best, 107 where k is 512).
 """
@@ -71,8 +71,8 @@ from tracejit.program import Kernel
 
 _TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
 _PANEL_BYTES = 1024  # of a column of a panel
-_BLOCK_TILES = 32  # of rows, that are multiplied by a panel one after the other
-_TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # of a tile of columns, at most, by bytes of a vector
+_BLOCK_TILES = 32  # tiles of rows in a block of x, which are multiplied by a panel one after the other
+_TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile of columns, at most, by bytes of a vector
 
 PRODUCT_ARGUMENTS = (
     "batch", "m", "n", "k", "x_row", "x_column", "x_batch", "y_row", "y_batch", "out_row", "out_batch", "add",
@@ -104,7 +104,7 @@ def tile_rows() -> int:
 
 
 def rows_to_block(dtype: np.dtype) -> list[str]:
-    """Return lines that write some rows of a product x y (n0, n1) to `block`: those from i on, as many as a tile has.
+    """Return lines that write the rows of one tile of a product x y (n0, n1) to `block`, from row i on.
 
     They take n0, n1, k, x, x_row, x_column, y and y_row from the text. There are at least two vectors of columns.
     """
@@ -152,7 +152,7 @@ def dots(dtype: np.dtype, n: int) -> Kernel:
     """Return the kernel that multiplies as `product` does, with lanes along k (Note [narrow results]).
 
     Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Columns of x are neighbours, and so are rows of
-    y, or else its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
+    y, or its columns if k is at most DOTS_DEEPEST. Columns of out are neighbours, and its rows lie without gaps.
     """
     return _dots(SUFFIXES[dtype], n, max(vector_bytes() // dtype.itemsize, 1 << (n - 1).bit_length()))
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which nests run with rows side by side, in the lanes of vectors.
+"""Nests that run with rows side by side, in the lanes of vectors.
 
 Note [short rows]
 A row of 10 numbers is too short for a loop of vectors: most of it would run one number at a time, and every
 reduction of a row would combine the lanes of a vector, step by step. So if rows are short the lanes of a vector are
 neighbouring rows: a number of a row becomes a vector, the loops over a row stay, and reductions go from vector to
-vector. What is read from memory that lies by rows is gathered lane by lane, once: what a later pass needs again is
-kept in scratch memory by columns. The loop over rows in lanes is the outermost one, so that what does not depend on
-further axes of rows is read before their loops.
+vector. Memory that lies by rows is gathered lane by lane, once: values that a later pass needs again are kept in
+scratch memory by columns. The loop over rows in lanes is the outermost one, so that reads that do not depend on further
+axes of rows come before their loops.
 
-Gathering costs time too, so rows without dear functions have to be shorter. Least times in ns for each element,
-float32, AVX-512, 16000 elements, row after row and side by side:
+Gathering takes time too, so rows without dear functions have to be shorter. Least times in ns for each element,
+float32, AVX-512, 16000 elements, row by row and side by side:
 
     columns                        2          4         10         16         32         64
     softmax, cross-entropy    11.9  1.4   9.2  1.2   4.6  1.0   2.6  1.0   1.8  1.1   1.1  1.0
@@ -27,8 +27,8 @@ from tracejit.passes import cost
 from tracejit.passes.loops.nest import Accumulate, Compute, Line, Nest, Reload
 
 SHORT = 64  # elements: the longest row that runs in lanes
-SHORT_IF_CHEAP = 8  # the same if nothing but arithmetic is done to its elements
-_LARGEST_STRIDE = 2**26  # elements: places of lanes count with 32 bits
+SHORT_IF_CHEAP = 8  # the same if its elements go through arithmetic only
+_LARGEST_STRIDE = 2**26  # elements: the places of lanes have 32 bits
 _MOST_SCRATCH = 16  # values of a row in scratch memory
 _CALLS = frozenset({"floordiv", "mod"})  # of floats they call the C library, number by number
 _FOLDS = frozenset({"sum", "sum_add", "max", "min"})
@@ -45,7 +45,7 @@ def lane_axis(extents: tuple[int, ...], split: int) -> int:
 
 
 def kept(nest: Nest) -> set[int]:
-    """Return the writes that hold one row at a time: nothing outside of the nest reads them."""
+    """Return the writes that hold one row at a time, which nothing outside of the nest reads."""
     accumulated = {line.write for line in nest.lines if isinstance(line, Accumulate)}
     return {
         k
@@ -68,11 +68,11 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
         moving = [stride for stride in access.strides[: nest.split] if stride]
         if moving and (access.dtype.itemsize < 4 or max(map(abs, moving)) >= _LARGEST_STRIDE):
             return False
-    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_known, nest.lines))
+    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_has_vector_form, nest.lines))
 
 
 def _is_by_columns(nest: Nest) -> bool:
-    """Return whether lanes are neighbours in memory everywhere, and nothing has to be kept for another pass."""
+    """Return whether lanes are neighbours in all memory, and there is only one pass."""
     moving = [access for access in (*nest.reads, *nest.writes) if any(access.strides)]
     return nest.split == 1 and len(nest.full) == 1 and all(access.strides[0] == 1 for access in moving)
 
@@ -82,15 +82,15 @@ def _is_dear(nest: Nest) -> bool:
     return any(cost.is_dear(line.node) for lines in nest.full for line in lines if isinstance(line, Compute))
 
 
-def _known(line: Line) -> bool:
+def _has_vector_form(line: Line) -> bool:
     """Return whether a line can be written for vectors."""
     if isinstance(line, Accumulate):
         source, result = line.node.inputs[0].dtype, line.node.output.dtype
         return line.node.op.name in _FOLDS and result.kind == "f" and source == result
-    return not isinstance(line, Compute) or _expressible(line.node)
+    return not isinstance(line, Compute) or _op_has_vector_form(line.node)
 
 
-def _expressible(node: Node) -> bool:
+def _op_has_vector_form(node: Node) -> bool:
     emit, source, target = node.op.emit, node.inputs[0].dtype, node.output.dtype
     assert isinstance(emit, Scalar)
     if node.op.name == "cast":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nests that become the same text, such as equal steps of a loop and bands of one launch: emitted once."""
+"""Emissions: nests with the same text, such as equal steps of a loop and bands of one launch, are emitted once."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -12,14 +12,16 @@ from tracejit.passes.loops.nest import Access, Literal, Nest
 
 
 class Emissions:
-    """Emits nests, and products with one, each text once: what has equal sizes and lines differs in addresses only."""
+    """Emits nests, and products with an epilogue. Launches of equal sizes and lines share their text."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[int, int], tuple[Nest, Hashable]] = {}  # of bands, which share their lines
-        self._known: dict[Hashable, tuple[Emitted, list[int | None]]] = {}
+        # By the ids of a nest's lists of lines, which bands share; the nest keeps them alive.
+        self._keys_of_lines: dict[tuple[int, int], tuple[Nest, Hashable]] = {}
+        # With the number of the access behind each argument, None for other arguments.
+        self._emitted: dict[Hashable, tuple[Emitted, list[int | None]]] = {}
 
     def emit(self, launch: NestLaunch | KernelLaunch) -> Emitted:
-        """Return what the launch is emitted as, or one that differs from it in nothing but addresses.
+        """Return the kernel and the arguments of a launch.
 
         Args:
             launch: of a nest, or of a product with an epilogue.
@@ -28,45 +30,45 @@ class Emissions:
             nest, product, accesses = launch.nest, None, []
         else:
             assert launch.epilogue is not None
-            nest, made = launch.epilogue
-            product, accesses = (launch.numbers, made), [*launch.pointers]
+            nest, product_read = launch.epilogue
+            product, accesses = (launch.numbers, product_read), [*launch.pointers]
         key = (
             product,
             nest.extents,
             nest.split,
             tuple([(access.dtype, access.strides) for access in nest.reads]),
             tuple([(access.dtype, access.strides) for access in nest.writes]),
-            self._lines_of(nest),
+            self._key_of_lines(nest),
         )
         accesses += [*nest.reads, *nest.writes]
-        known = self._known.get(key)
-        if known is None:
+        memo = self._emitted.get(key)
+        if memo is None:
             emitted = emit_nest(nest) if isinstance(launch, NestLaunch) else emit_product(launch)
-            known_as = {id(access): number for number, access in enumerate(accesses)}
-            places = [known_as[id(a)] if isinstance(a, Access) else None for a in emitted.arguments]
-            self._known[key] = emitted, places
+            numbers = {id(access): number for number, access in enumerate(accesses)}
+            places = [numbers[id(a)] if isinstance(a, Access) else None for a in emitted.arguments]
+            self._emitted[key] = emitted, places
             return emitted
-        emitted, places = known
+        emitted, places = memo
         arguments = [
             argument if place is None else accesses[place]
             for argument, place in zip(emitted.arguments, places, strict=True)
         ]
         return Emitted(emitted.kernel, arguments, emitted.origins)
 
-    def _lines_of(self, nest: Nest) -> Hashable:
-        known = self._lines.get((id(nest.row), id(nest.full)))
-        if known is None:
+    def _key_of_lines(self, nest: Nest) -> Hashable:
+        ids = id(nest.row), id(nest.full)
+        if ids not in self._keys_of_lines:
             numbers: dict[Value, int] = {}
             lines = tuple(
                 [tuple([_likeness(line, numbers) for line in group]) for group in (*nest.row, *nest.full)]
             )
             ops = tuple([node.op.name for node in nest.nodes])  # the name of the kernel comes from them
-            known = self._lines[id(nest.row), id(nest.full)] = nest, (len(nest.row), lines, ops)
-        return known[1]
+            self._keys_of_lines[ids] = nest, (len(nest.row), lines, ops)
+        return self._keys_of_lines[ids][1]
 
 
 def _likeness(part: Any, numbers: dict[Value, int]) -> Hashable:
-    """Return a line, or a part of one, with values as numbers in the order in which they appear."""
+    """Return a line, or a part of one, with values numbered in the order in which they appear."""
     if isinstance(part, Value):
         return "value", numbers.setdefault(part, len(numbers))
     if isinstance(part, Node):

@@ -26,8 +26,8 @@ _LITERALS = (0.0, 1.0, -1.0, 0.5)
 def literal(number: Any, dtype: np.dtype) -> str | None:
     """Return a number as source text, or None if it should be an argument of the kernel.
 
-    Only the few numbers that adjoints are full of are written out, for the reader and for LLVM; any other
-    (1 over the batch size) would make a kernel of its own for each value.
+    Only the few numbers that adjoints are full of are written out, for the reader and for LLVM. Any other number, such
+    as 1 over the batch size, would need a kernel for each value.
     """
     value = np.asarray(number).item()
     if dtype.kind == "b":

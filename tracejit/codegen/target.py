@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the code generator knows of the CPU."""
+"""The CPU that kernels are written for: the size of its vectors."""
 
 import threading
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _thread = _ThreadTarget()
 
 
 def vector_bytes() -> int:
-    """Return the size of the vectors that kernels are written with: 64, 32 or 16 bytes."""
+    """Return the size of the vectors in kernels: 64, 32 or 16 bytes."""
     return _thread.written_for or of_this_machine()
 
 
@@ -25,8 +25,8 @@ def vector_bytes() -> int:
 def of_this_machine() -> int:
     """Return the size of the vectors of this machine."""
     # NumPy knows, and unlike Numba it is loaded already. Its names for groups of features changed with 2.4.
-    known = np.show_config(mode="dicts")["SIMD Extensions"]
-    features = {*known["baseline"], *known["found"]}
+    extensions = np.show_config(mode="dicts")["SIMD Extensions"]
+    features = {*extensions["baseline"], *extensions["found"]}
     if features & {"X86_V4", "AVX512_SKX"}:
         return 64
     return 32 if "X86_V3" in features or {"AVX2", "FMA3"} <= features else 16
@@ -34,7 +34,7 @@ def of_this_machine() -> int:
 
 @contextmanager
 def written_for(vector_bytes: int) -> Iterator[None]:
-    """Let this thread write kernels for vectors of another size while the block runs."""
+    """Write kernels for vectors of `vector_bytes` in this thread while the block runs."""
     before, _thread.written_for = _thread.written_for, vector_bytes
     try:
         yield

@@ -158,7 +158,7 @@ def bands_of_product(launch: KernelLaunch, cut: RowCut, ranges: list[tuple[int, 
     product = cut.source
     assert isinstance(product, Product)
     if cut.axis != "rows":
-        take = product.columns if cut.axis == "columns" else product.some
+        take = product.columns if cut.axis == "columns" else product.slice
         pieces = [take(start, stop) if start < stop else product.rows(0, 0) for start, stop in ranges]
         return [product_launch(piece, launch.name, launch.node) for piece in pieces]
     # Most products are cut this way, and a long loop has thousands of bands: only what differs is computed.

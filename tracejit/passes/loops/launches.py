@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a plan launches: loop nests, other kernels, and sections of tasks that may run at the same time."""
+"""Launches: of loop nests, of other kernels, and sections of tasks that may run at the same time."""
 
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ class NestLaunch(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """A loop nest over the rows of a product, whose result is the nest's read number `made`."""
+    """A loop nest over the rows of a product, whose result is the nest's read number `product_read`."""
 
     nest: Nest
-    made: int
+    product_read: int
 
 
 class KernelLaunch(NamedTuple):
-    """A kernel that is not made of a loop nest, name(*numbers, *pointers), or a product that a nest goes on with."""
+    """A kernel that is not a loop nest, name(*numbers, *pointers), or a product with an epilogue."""
 
     name: str
     numbers: tuple[int, ...]
@@ -47,16 +47,16 @@ class KernelLaunch(NamedTuple):
     written: int  # how many of the pointers, the last ones, are written
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
-    whole: Product | Cut | None = None  # what it can be cut into parts by
-    epilogue: Epilogue | None = None  # its result is then not in memory
+    whole: Product | Cut | None = None  # how it can be cut into parts
+    epilogue: Epilogue | None = None  # with one, the result of the product is not in memory
 
     @property
     def reads(self) -> list[Value]:
         factors = [access.root for access in self.pointers[: len(self.pointers) - self.written]]
         if self.epilogue is None:
             return factors
-        nest, made = self.epilogue
-        return factors + [access.root for k, access in enumerate(nest.reads) if k != made]
+        nest, product_read = self.epilogue
+        return factors + [access.root for k, access in enumerate(nest.reads) if k != product_read]
 
     @property
     def writes(self) -> list[Value]:
@@ -82,7 +82,7 @@ Single = NestLaunch | KernelLaunch
 
 
 class Section(NamedTuple):
-    """Tasks that may run at the same time, each of equally many launches, one after the other."""
+    """Tasks that may run at the same time; each has the same number of launches, one after the other."""
 
     tasks: list[list[Single]]
 
@@ -94,9 +94,9 @@ class Section(NamedTuple):
 Launch = Single | Section
 
 
-def product_launch(product: Product, who: str, node: Node | None) -> KernelLaunch:
-    """Return the launch of the kernel of ours, such as "panels", that multiplies matrices."""
+def product_launch(product: Product, kernel: str, node: Node | None) -> KernelLaunch:
+    """Return the launch of a product by one of our kernels, such as "panels"."""
     count, m, n, k, x, y, out, add = product
-    y_strides = (y.row, y.batch) if who == "product" else (y.row, y.column, y.batch)
+    y_strides = (y.row, y.batch) if kernel == "product" else (y.row, y.column, y.batch)
     numbers = (count, m, n, k, x.row, x.column, x.batch, *y_strides, out.row, out.batch, add)
-    return KernelLaunch(who, numbers, (x.access, y.access, out.access), 1, node, whole=product)
+    return KernelLaunch(kernel, numbers, (x.access, y.access, out.access), 1, node, whole=product)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""lower: a fused Loop becomes a Nest, which says what is computed at which level and pass of the loops.
+"""lower: a fused Loop becomes a Nest, in which each value has a level of the loops and a pass over the row.
 
 Note [passes]
 Full-level values that depend on a row-level reduction can be computed only after that reduction has
 seen the whole row: they belong to the next pass over the row. A value of an earlier pass that a later one needs is
 computed again when that is cheap, and stored and loaded again when it is not (the exp of a softmax). Unless it is
-needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache. What is
-cheap is decided for all that would be computed again together: the gradient of a layer normalisation, 20 operations and
-loads that two passes need, takes half of its time else.
+needed outside of the loop, the memory holds one row, which all rows use: it stays in the CPU's nearest cache. The
+decision is made for all operations and loads together that would be computed again: the gradient of a layer
+normalisation, where two passes need 20 of them, takes twice as long otherwise.
 """
 
 from collections.abc import Iterable
@@ -43,9 +43,8 @@ class _Lowering:
         self.fused = fused
         self.rank = len(loop.domain)
         self.is_row: dict[Value, bool] = {}
-        self.ready: dict[
-            Value, int
-        ] = {}  # the pass of a full value; the pass before which a row value is known
+        # The pass in which a full value is computed, or before which a row value is complete.
+        self.ready: dict[Value, int] = {}
         self.reads: list[Access] = []
         self.read_numbers: dict[Access, int] = {}
         self.writes: list[Access] = []
@@ -73,7 +72,7 @@ class _Lowering:
         return Nest(loop.domain, loop.split, self.reads, self.writes, row, full, loop.nodes)
 
     def register(self, value: Value) -> Value | None:
-        """Return the value of this loop that `value` is a rearrangement of, or None: it is read from memory."""
+        """Return the value of this loop that `value` rearranges, or None if `value` is read from memory."""
         base = self.fused.sources[value][0]
         return base if base in self.loop.maps and base not in self.loop.accumulates else None
 
@@ -131,7 +130,7 @@ class _Lowering:
         return number
 
     def keep_in_row(self, value: Value) -> int:
-        """Return the number of a write to memory of one row: the next row has no use for what is there."""
+        """Return the number of a write to memory of one row, which the next row overwrites."""
         split = self.loop.split or 0
         axes = sorted(d for d in self.loop.maps[value] if d >= split)
         shape = tuple([self.loop.domain[d] for d in axes])
@@ -165,7 +164,7 @@ class _Lowering:
         return self.access(value, axes)
 
     def start(self, node: Node) -> int | None:
-        """Return the number of the read of what a reduction adds to, or None."""
+        """Return the number of the read that a reduction adds to, or None."""
         if len(node.inputs) == 1:
             return None
         total, own = node.inputs[1], self.loop.maps[node.output]
@@ -173,28 +172,28 @@ class _Lowering:
         return self.read(self.access(total, axes))
 
     def fill_pass(self, number: int, full: list[list[Line]], reductions: list[Node]) -> None:
-        known: set[Operand] = set()
+        defined: set[Operand] = set()
         lines = full[number]
         for node in self.loop.nodes:
             out = node.output
             if out in self.loop.reduced_from or self.is_row[out] or self.ready[out] != number:
                 continue
             if out in self.write_numbers:
-                self.need(out, number, full, known)
+                self.need(out, number, full, defined)
                 lines.append(Store(self.write_numbers[out], out))
         for node in reductions:
             value = self.operand(node, 0)
-            self.need(value, number, full, known)
+            self.need(value, number, full, defined)
             if self.partial(node):
                 lines.append(RowFold(node.output, node, value))
             else:
                 lines.append(Accumulate(self.write(node.output), node, value, self.start(node)))
 
-    def need(self, operand: Operand, number: int, full: list[list[Line]], known: set[Operand]) -> None:
-        """Add what gives an operand to the lines of a pass, in which some are known."""
-        if isinstance(operand, Literal) or operand in known:
+    def need(self, operand: Operand, number: int, full: list[list[Line]], defined: set[Operand]) -> None:
+        """Append the lines that define an operand to a pass, unless it is among those `defined` there."""
+        if isinstance(operand, Literal) or operand in defined:
             return
-        known.add(operand)
+        defined.add(operand)
         lines = full[number]
         if isinstance(operand, int):
             lines.append(Load(operand, operand))
@@ -203,12 +202,12 @@ class _Lowering:
         if self.is_row[value]:
             return
         assert value.node is not None
-        if self.ready[value] < number and self.keep(value, number, full, known):
+        if self.ready[value] < number and self.keep(value, number, full, defined):
             lines.append(Reload(value, self.write_numbers[value]))
             return
         operands = tuple([self.operand(value.node, i) for i in range(len(value.node.inputs))])
         for part in operands:
-            self.need(part, number, full, known)
+            self.need(part, number, full, defined)
         lines.append(Compute(value, value.node, operands))
 
     def partial(self, node: Node) -> bool:
@@ -220,13 +219,13 @@ class _Lowering:
         axes = {d for d in self.loop.reduced_from[node.output] if d >= 0}
         return all(d in axes and d not in kept for d in range(split, self.rank))
 
-    def keep(self, value: Value, number: int, full: list[list[Line]], known: set[Operand]) -> bool:
-        """Return whether a value of an earlier pass is in memory, putting it there if it is dear."""
+    def keep(self, value: Value, number: int, full: list[list[Line]], defined: set[Operand]) -> bool:
+        """Return whether a value of an earlier pass is in memory; store it there if it is dear."""
         if value in self.write_numbers:
             return True
-        if not self.is_dear(value, number, known):
+        if not self.is_dear(value, number, defined):
             return False
-        # It is computed in the pass where it becomes ready: by a line there already, or by its needs.
+        # A line may compute it in the pass where it becomes ready.
         lines = full[self.ready[value]]
         for i, line in enumerate(lines):
             if isinstance(line, Compute) and line.result is value:
@@ -234,27 +233,27 @@ class _Lowering:
                 return True
         return False
 
-    def is_dear(self, value: Value, number: int, known: set[Operand]) -> bool:
-        """Return whether to compute a value again takes longer than to store it and to load it again."""
+    def is_dear(self, value: Value, number: int, defined: set[Operand]) -> bool:
+        """Return whether it takes longer to compute a value again than to store and load it."""
         seen: set[Value | Access] = set()
         waiting, total = [value], 0
         while waiting:
-            each = waiting.pop()
-            assert each.node is not None
-            own = cost.op_cost(each.node)
+            node = waiting.pop().node
+            assert node is not None
+            own = cost.op_cost(node)
             if own is None or own > cost.CHEAP or total + own > cost.CHEAP_TOGETHER:
                 return True
             total += own
-            for place in range(len(each.node.inputs)):
-                source = self.source(each.node, place)
+            for position in range(len(node.inputs)):
+                source = self.source(node, position)
                 if isinstance(source, Literal) or source in seen:
                     continue
                 seen.add(source)
                 if isinstance(source, Access):
-                    total += self.read_numbers.get(source) not in known
+                    total += self.read_numbers.get(source) not in defined
                 elif source in self.write_numbers and self.ready[source] < number:
                     total += 1
-                elif not self.is_row[source] and source not in known:
+                elif not self.is_row[source] and source not in defined:
                     waiting.append(source)
         return total > cost.CHEAP_TOGETHER
 

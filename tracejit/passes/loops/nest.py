@@ -13,7 +13,7 @@ from tracejit.passes import cost
 
 
 class Access(NamedTuple):
-    """A strided walk through the memory of `root` along the domain's axes; strides in elements."""
+    """A strided walk through the memory of `root` along the axes of a nest; strides in elements."""
 
     root: Value
     offset: int
@@ -22,7 +22,7 @@ class Access(NamedTuple):
 
     def moved(self, elements: int) -> "Access":
         """Return the access that begins `elements` further on."""
-        # To make a tuple takes a third of what _replace takes, and bands are many.
+        # A new tuple takes a third of the time of _replace, and there are many bands.
         return Access(self.root, self.offset + elements, self.strides, self.dtype) if elements else self
 
 
@@ -33,8 +33,8 @@ class Literal(NamedTuple):
     dtype: np.dtype
 
 
-IN_PLACE = -1  # of an accumulation's start
-Operand = Any  # a key of a line's result (Value, or an int: the number of a read), or a Literal
+IN_PLACE = -1  # the start of an accumulation that adds to the contents of the memory
+Operand = Any  # a Value, the number of a read (an int), or a Literal
 
 
 def _same(number: int) -> int:
@@ -81,7 +81,8 @@ class RowFold(NamedTuple):
 class Accumulate(NamedTuple):
     """writes[write] <- writes[write] combined with value.
 
-    The memory starts with reads[start], or the fold's init, or IN_PLACE with what it holds.
+    The memory starts with reads[start], with the fold's initial number if start is None, or with its own contents if
+    start is IN_PLACE.
     """
 
     write: int
@@ -99,9 +100,15 @@ Line = Load | Reload | Compute | Store | RowFold | Accumulate
 
 
 class Nest(NamedTuple):
-    """A loop nest over `extents`; row[p] runs in each row before the loops of full[p] (one more at the end).
+    """A loop nest.
 
-    Without a split there are no rows: only full[0].
+    extents     of its axes
+    split       the number of axes that run over rows; None if there are no rows, but only full[0]
+    reads       the accesses to memory that lines load, by number
+    writes      the accesses to memory that lines store, by number
+    row         the lines of each row: row[p] runs before the loops of full[p], the last ones after all loops
+    full        the lines of each pass over the elements of a row
+    nodes       the nodes that the nest computes
     """
 
     extents: tuple[int, ...]

@@ -3,10 +3,10 @@
 
 Note [parts]
 A kernel is a function of sizes and addresses, so a part of a launch is a launch of the same kernel with fewer rows
-and addresses further on: nothing is compiled for it. Into how many parts a launch is cut depends on its sizes only,
-never on the machine or its threads, because a sum of partial sums is rounded otherwise than one sum; so a result is
-the same on one thread and on many. Every part that accumulates does so in memory of its own, and one more launch
-combines these; memory that holds one row at a time is also each part's own.
+and addresses further on: nothing is compiled for it. The number of parts depends on sizes only, never on the machine or
+its threads, because a sum of partial sums is rounded differently from one sum; so a result is the same on one thread
+and on many. Every part that accumulates does so in memory of its own, and one more launch combines these sums; memory
+that holds one row at a time is also each part's own.
 
 How long a launch takes is estimated from its loads, its stores and the costs of its ops (passes/cost.py).
 """
@@ -49,7 +49,7 @@ class NestParts(NamedTuple):
 
 
 class PartialSum(NamedTuple):
-    """What parts have accumulated so far, each in memory of its own, and what it is to be added to in the end."""
+    """A sum that parts accumulate, each in memory of its own, and the access that it is added to in the end."""
 
     memory: Value
     start: Access | None
@@ -65,11 +65,11 @@ def bounds(extent: int, count: int, unit: int = 1) -> list[tuple[int, int]]:
 class Divisible(NamedTuple):
     """A nest that can be cut along its first axis.
 
-    nest            the nest, without what its last row does with sums over everything
-    tail            the nests that do that
-    shared          the writes that all rows have in common: to be accumulated in, or of memory that holds one row
-    sums            of these, those that parts accumulate in memory of their own, with their reduction
-    starts          of these, by write, the read of what is added to
+    nest            the nest, without the last row's lines that compute with sums over all elements
+    tail            the nests that do this
+    shared          the writes that all rows have in common: sums, and memory that holds one row
+    sums            the reductions of those writes that parts accumulate in memory of their own, by write
+    starts          the reads that these sums are added to, by write
     """
 
     nest: Nest
@@ -85,24 +85,24 @@ class Divisible(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Into how many parts it can be cut so that each has enough to accumulate."""
+        """The most parts of which each has enough to accumulate."""
         sizes = sum([self.nest.writes[k].root.aval.size for k in self.sums])
         if not sizes:
             return self.extent
         return min(self.extent, math.prod(self.nest.extents) // (cost.LEAST_FOLDED * sizes))
 
     def pieces(
-        self, ranges: Sequence[tuple[int, int]], running: Mapping[Value, PartialSum] = MappingProxyType({})
+        self, ranges: Sequence[tuple[int, int]], begun: Mapping[Value, PartialSum] = MappingProxyType({})
     ) -> NestParts:
-        """Return the parts that do these ranges of rows, and the nests that are to follow when all are done.
+        """Return the parts for these ranges of rows, and the nests that follow when all parts are done.
 
         Args:
             ranges: start and stop of the rows of each part.
-            running: sums that the same parts have begun: if the nest adds to one, its parts go on with that.
+            begun: sums that the same parts have begun. If the nest adds to one, its parts go on with it.
         """
         nest, starts, count = self.nest, self.starts, len(ranges)
-        memory: dict[int, Value] = {}  # by write: what the parts accumulate in
-        begun: dict[int, Value] = {}  # by read: what parts go on with
+        memory: dict[int, Value] = {}  # by write: where the parts accumulate
+        starting: dict[int, Value] = {}  # by read: the sums that parts go on with
         combining = []
         for k, node in self.sums.items():
             root = nest.writes[k].root
@@ -110,22 +110,22 @@ class Divisible(NamedTuple):
             start = None
             if k in starts:
                 start = nest.reads[starts[k]]
-                known = running.get(start.root)
-                if known is None:
+                partial = begun.get(start.root)
+                if partial is None:
                     # The same kernel for parts that begin and for parts that go on.
-                    begun[starts[k]] = _zeros(start.root, count)
+                    starting[starts[k]] = _zeros(start.root, count)
                 else:
-                    begun[starts[k]] = known.memory
-                    start = known.start
-            made = combine(node, memory[k], root, start)
-            # What sums up what bands have summed stands for the product, which is in the graph.
-            combining.append(made if node in nest.nodes else made._replace(nodes=nest.nodes))
+                    starting[starts[k]] = partial.memory
+                    start = partial.start
+            total = combine(node, memory[k], root, start)
+            # The nest that adds up the sums of bands stands for the product, which is in the graph.
+            combining.append(total if node in nest.nodes else total._replace(nodes=nest.nodes))
         nests = []
         for number, (start_row, stop_row) in enumerate(ranges):
             first_row = start_row if start_row < stop_row else 0  # behind the last row there may be no memory
             reads = [access.moved(first_row * access.strides[0]) for access in nest.reads]
             writes = [access.moved(first_row * access.strides[0]) for access in nest.writes]
-            for k, root in begun.items():
+            for k, root in starting.items():
                 reads[k] = _of_part(nest.reads[k], root, number)
             for k in self.shared:
                 access = nest.writes[k]
@@ -150,14 +150,14 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
     Args:
         nest: the nest.
         is_scratch: roots of memory that holds one row at a time.
-        wanted: how many rows are enough; outer axes are joined until there are so many.
+        wanted: a sufficient number of rows; outer axes are joined until there are that many.
     """
     if IN_PLACE in _starts(nest).values():
-        return None  # parts would each begin with what is there
+        return None  # each part would begin with the contents of the memory
     tail: list[Nest] = []
     if nest.split == 0:
         if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
-            return None  # later passes wait for what earlier ones folded over all elements
+            return None  # later passes wait for folds over all elements
         nest, tail = _without_tail(nest)
     nest = outer_joined(nest, wanted)
     if not nest.extents:
@@ -172,7 +172,7 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
 
 
 def _starts(nest: Nest) -> dict[int, int]:
-    """Return, by write, the read of what is added to, or IN_PLACE."""
+    """Return, by write, the read that its sum is added to, or IN_PLACE."""
     return {
         line.write: line.start
         for line in nest.lines
@@ -190,13 +190,13 @@ def split_nest(nest: Nest, is_scratch: set[Value]) -> NestParts | None:
     ns = nest.ns
     if ns < cost.LEAST_SPLIT_NS:
         return None
-    found = divisible(nest, is_scratch, cost.count_of_parts(ns, cost.MOST_PARTS))
-    if found is None:
+    source = divisible(nest, is_scratch, cost.count_of_parts(ns, cost.MOST_PARTS))
+    if source is None:
         return None
-    extent = found.extent
-    unit = _LINE if len(found.nest.extents) == 1 and extent >= _LINE * cost.MOST_PARTS else 1
-    count = cost.count_of_parts(ns, found.most)
-    return None if count < 2 else found.pieces(bounds(extent, count, unit))
+    extent = source.extent
+    unit = _LINE if len(source.nest.extents) == 1 and extent >= _LINE * cost.MOST_PARTS else 1
+    count = cost.count_of_parts(ns, source.most)
+    return None if count < 2 else source.pieces(bounds(extent, count, unit))
 
 
 def outer_joined(nest: Nest, wanted: int) -> Nest:
@@ -269,12 +269,12 @@ def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
 
 def combines(node: Node) -> bool:
     """Return whether results of a reduction are combined as its elements are."""
-    # One that adds to something would begin with that each time.
+    # A reduction that adds to an array would begin with that array each time.
     return len(node.inputs) == 1 and _folds_alike(node)
 
 
 def _is_alike(nest: Nest, line: Accumulate) -> bool:
-    """Return whether what is added to lies as the result does, as who combines parts takes it to."""
+    """Return whether the array that is added to lies as the result does, which `combine` assumes."""
     return line.start is None or nest.reads[line.start].strides == nest.writes[line.write].strides
 
 
@@ -283,19 +283,19 @@ def _folds_alike(node: Node) -> bool:
 
 
 def _zeros(like: Value, count: int) -> Value:
-    """Return a constant that `count` parts can go on with as if it were what they have summed so far."""
+    """Return a constant of zeros that `count` parts can go on with as if it were their sums so far."""
     shape = (count, *like.shape)
     return Value(Aval(shape, None, like.dtype), None, data=np.zeros(shape, like.dtype))
 
 
 def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
-    """Return the nest that folds the accumulations of all parts, and what they are added to, into `root`.
+    """Return the nest that folds the accumulations of all parts, and the access that they are added to, into `root`.
 
     Args:
         node: the reduction.
-        memory: what parts have accumulated, one after the other.
+        memory: the accumulations of the parts, one after the other.
         root: where the result goes.
-        start: what it is added to: nothing, other memory, or `root` itself.
+        start: the access that it is added to, in other memory or in `root`; None if there is none.
     """
     count, size = memory.shape[0], root.aval.size
     reads = [Access(memory, 0, (size, 1), root.dtype)]

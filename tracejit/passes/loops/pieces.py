@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pieces: loops and products write straight into the array that is put together of what they make.
+"""pieces: loops and products write straight into arrays that are assembled from their results.
 
 Note [pieces]
-A concatenation is put together in memory, piece by piece, and so is the gradient of an array of which slices are used
-(the gates of a recurrent unit). A piece that a loop makes need not be copied there: the loop stores the value
-where it belongs, once for each piece that it is, and in memory of its own only if somebody else reads it. Nothing
-changes for those who read.
+A concatenation is assembled in memory, piece by piece, and so is the gradient of an array that is read through slices
+(the gates of a recurrent unit). A piece that a loop computes need not be copied: the loop stores the value where it
+belongs, once for each piece, and in memory of its own only if something else reads it. Nothing changes for the readers.
 
-A loop keeps memory of its own, and a copy is made, where to store elsewhere would cost it more than that: where
-elements would no longer be neighbours; where outer axes could no longer be joined to give rows enough for all threads;
-where bands could not tell whose rows are whose (Note [sections]); and where rows, which else are taken as one, or
-several at a time, would run by themselves and leave over some numbers for functions such as exp. A sum that is complete
-only after its loop is copied too, because parts and bands add it up in memory of their own. So is a small product that
-bands would sum up, and any that BLAS multiplies or that is read elsewhere too.
+The loop keeps memory of its own, and the piece is copied, where storing elsewhere would cost more than the copy: where
+elements would no longer be neighbours; where outer axes could no longer be joined to give enough rows for all threads;
+where the rows of bands would overlap in memory (Note [sections]); and where rows that run as one, or several at a time,
+would run by themselves and leave elements over from vectors for functions such as exp. Three kinds of pieces are copied
+always: a sum that is complete only after its loop, because parts and bands accumulate it in memory of their own; a
+small product that bands would sum up; and a product that BLAS multiplies or that has other readers.
 
 Times in us of two pieces of 1000 rows, float32, AVX-512, with copies and without:
 
@@ -41,7 +40,7 @@ MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/in
 
 
 class Destination(NamedTuple):
-    """Where a loop may write a value: it is piece `number` of what `node` puts together, and has this layout there."""
+    """Where a loop may write a value: it is piece `number` of the array of `node`, with this layout there."""
 
     node: Node
     number: int
@@ -50,10 +49,10 @@ class Destination(NamedTuple):
 
 
 class Assemblies:
-    """The nodes that are put together of pieces, and where loops and products may write pieces themselves.
+    """The nodes that assemble arrays from pieces, and the pieces that loops and products may write themselves.
 
     pieces          of each node, in order, and where they lie in its memory
-    of_loops        destinations of what a loop makes
+    of_loops        destinations of the values of a loop
     of_products     destinations of products that are nothing but a piece
     direct_inputs   for each node, the numbers of the inputs that have a destination
     in_place        the pieces, as (node, number), that launches so far have written where they belong
@@ -94,30 +93,30 @@ class Assemblies:
 
 
 def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
-    """Return the pieces of which a node is put together, in order, and where they lie in its memory."""
+    """Return the pieces of a node, in order, and where they lie in its memory."""
     emit, out = node.op.emit, node.output
     assert isinstance(emit, Pieces)
     strides = contiguous(out.shape).strides
-    found = []
+    pieces = []
     for piece in emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params):
         offset = sum(start * stride for start, stride in zip(piece.start, strides, strict=True))
         steps = tuple([step * stride for step, stride in zip(piece.step, strides, strict=True)])
-        found.append((piece, Layout(offset, piece.shape, steps)))
-    return found
+        pieces.append((piece, Layout(offset, piece.shape, steps)))
+    return pieces
 
 
 def destinations_of(node: Node, pieces: Sequence[tuple[Piece, Layout]], fused: Fused) -> list[Destination]:
-    """Return where loops and matrix products may write what they make, to put together a node."""
-    # Pieces cover the whole. If there is more of them than that, one is written over another.
+    """Return where loops and matrix products may write the pieces of a node."""
+    # Pieces cover the whole array. If they have more elements than the array, they overlap.
     if sum(math.prod(piece.shape) for piece, _ in pieces) != node.output.aval.size:
         return []
-    found = []
+    destinations = []
     for number, (piece, target) in enumerate(pieces):
         if not piece.fill:
             value, layout = _in_place(node.inputs[int(piece.source)], target, fused)
             if layout is not None and value.dtype == node.output.dtype:
-                found.append(Destination(node, number, value, layout))
-    return found
+                destinations.append(Destination(node, number, value, layout))
+    return destinations
 
 
 def _in_place(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layout | None]:
@@ -146,22 +145,23 @@ def nest_in_place(
 
     Args:
         nest: the nest of `loop`, which has memory for the values.
-        loop: what the nest was made of.
-        destinations: where values are to go; a value may go to several.
-        kept: values that are read in memory of their own as well.
+        loop: the loop that the nest was lowered from.
+        destinations: where values go; a value may go to several.
+        kept: values that are also read in memory of their own.
     """
     writes = list(nest.writes)
     number_of = {access.root: k for k, access in enumerate(writes)}
     further: dict[int, list[int]] = {}
-    moved: dict[int, int] = {}  # by the number of a write, which one of `nest` it stands for or beside
-    for each in destinations:
+    moved: dict[int, int] = {}  # by the number of a new write, the write of `nest` that stores the same value
+    for destination in destinations:
+        value, layout = destination.value, destination.layout
         strides = [0] * len(nest.extents)
-        for axis, stride in zip(loop.maps[each.value], each.layout.strides, strict=True):
+        for axis, stride in zip(loop.maps[value], layout.strides, strict=True):
             if axis >= 0:
                 strides[axis] = stride
-        access = Access(each.node.output, each.layout.offset, tuple(strides), each.value.dtype)
-        own = number_of[each.value]
-        if each.value not in kept and writes[own].root is each.value:
+        access = Access(destination.node.output, layout.offset, tuple(strides), value.dtype)
+        own = number_of[value]
+        if value not in kept and writes[own].root is value:
             writes[own] = access
             moved[own] = own
         else:
@@ -182,7 +182,7 @@ def result_in_place(product: Product, destination: Destination, kernel: str) -> 
 
     Args:
         product: the product, with a result in memory of its own.
-        destination: where the result is to go.
+        destination: where the result goes.
         kernel: the one that multiplies.
     """
     count, m, n, k, *_ = product
@@ -209,13 +209,13 @@ def result_in_place(product: Product, destination: Destination, kernel: str) -> 
 
 
 def _stored(lines: Iterable[Line], further: dict[int, list[int]]) -> list[Line]:
-    """Return lines that store by further writes, too, what they store."""
-    found: list[Line] = []
+    """Return lines that also store their values by further writes."""
+    stored: list[Line] = []
     for line in lines:
-        found.append(line)
+        stored.append(line)
         if isinstance(line, Store):
-            found += [Store(number, line.value) for number in further.get(line.write, ())]
-    return found
+            stored += [Store(number, line.value) for number in further.get(line.write, ())]
+    return stored
 
 
 def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:
@@ -237,7 +237,7 @@ def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:
 
 
 def _run(nest: Nest) -> int:
-    """Return how many elements the innermost loop runs over, together with the axes that can be joined to it."""
+    """Return how many elements the innermost loop has, together with the axes that can be joined to it."""
     accesses = [*nest.reads, *nest.writes]
     run = 1
     for axis in reversed(range(nest.split or 0, len(nest.extents))):

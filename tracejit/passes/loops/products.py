@@ -34,7 +34,7 @@ class Matrices(NamedTuple):
         return Matrices(self.access, self.column, self.row, self.batch)
 
     def leading(self, rows: int, columns: int) -> tuple[int, int] | None:
-        """Return (transposed, leading stride) of matrices that BLAS can read, else None."""
+        """Return (transposed, leading stride) of matrices if BLAS can read them, otherwise None."""
         if (self.column == 1 or columns == 1) and (self.row >= columns or rows == 1):
             return 0, self.row if rows > 1 else columns
         if (self.row == 1 or rows == 1) and (self.column >= rows or columns == 1):
@@ -71,18 +71,18 @@ class Product(NamedTuple):
     out: Matrices
     add: int
 
-    def some(self, start: int, stop: int) -> "Product":
-        """Return the products number `start` to before `stop`."""
+    def slice(self, start: int, stop: int) -> "Product":
+        """Return the products of the batch from number `start` to before `stop`."""
         x, y, out = (side.moved(start * side.batch) for side in (self.x, self.y, self.out))
         return self._replace(batch=stop - start, x=x, y=y, out=out)
 
     def rows(self, start: int, stop: int) -> "Product":
-        """Return what makes the rows `start` to before `stop` of the results."""
+        """Return the product for the rows `start` to before `stop` of the results."""
         x, out = self.x.moved(start * self.x.row), self.out.moved(start * self.out.row)
         return Product(self.batch, stop - start, self.n, self.k, x, self.y, out, self.add)
 
     def columns(self, start: int, stop: int) -> "Product":
-        """Return what makes the columns `start` to before `stop` of the results."""
+        """Return the product for the columns `start` to before `stop` of the results."""
         y, out = (side.moved(start * side.column) for side in (self.y, self.out))
         return self._replace(n=stop - start, y=y, out=out)
 
@@ -102,18 +102,17 @@ class Product(NamedTuple):
 
 
 def parts_of(product: Product, panels: bool) -> list[Product]:
-    """Return the parts of a product of ours, several if it takes long: some products, or some of the rows or columns.
+    """Return a product in parts, one if it does not take long: ranges of its batch, or of its rows or columns.
 
-    Every part copies its panels by itself, so it has many rows or many columns.
+    Every part copies its panels itself, so it has many rows or many columns.
     """
     batch, m, n, itemsize = product.batch, product.m, product.n, product.itemsize
     take, extent, unit, most = product.rows, m, ROWS, m // (2 * ROWS)
     if batch > 1:
-        take, extent, unit, most = product.some, batch, 1, batch // 2
+        take, extent, unit, most = product.slice, batch, 1, batch // 2
     elif panels:
-        unit_bytes = WIDE_BYTES * (
-            4 if product.x.row == 1 else 1
-        )  # blocks of x are copied once for each part
+        # Blocks of x are copied once for each part.
+        unit_bytes = WIDE_BYTES * (4 if product.x.row == 1 else 1)
         most = m // PANELS_PART_ROWS
         if n * itemsize // unit_bytes > most:
             take, extent, unit, most = product.columns, n, unit_bytes // itemsize, n * itemsize // unit_bytes

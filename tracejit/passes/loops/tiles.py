@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tiles: a loop over short rows becomes one over several rows at a time.
+"""tiles: a loop over short rows becomes a loop over several rows at a time.
 
 Note [tiles]
-A bias is added to rows of 20: the loop over a row is too short for vectors, and what is left over from them runs one
-number at a time. But the rows lie one after the other, so 16 of them are a row of 320, if the bias is written 16 times
-in a row too. That is the same nest with other extents and strides, so nothing is compiled for it but the copy.
-What the rows accumulate in (the gradient of the bias) becomes 16 rows as well, which another nest adds up.
+A bias is added to rows of 20: the loop over a row is too short for vectors, and the elements left over run one at a
+time. But the rows lie one after the other, so 16 of them are a row of 320, if the bias is repeated 16 times in a row
+too. That is the same nest with other extents and strides, so only the copy is compiled in addition. The memory that
+rows accumulate in (the gradient of the bias) becomes 16 rows as well, which another nest adds up.
 
 Times in us of tanh(x + bias), of its value and gradient, and of a sum over rows, row by row and in tiles; 20000
 elements, float32, AVX-512:
@@ -23,13 +23,13 @@ from tracejit.passes import cost
 from tracejit.passes.loops.nest import Access, Accumulate, Line, Load, Nest, RowFold, Store, copy_nest
 from tracejit.passes.loops.parts import combines
 
-LEAST = 1024  # elements of all rows for which copies pay
-_TILE = 512  # elements: what a tile has at most
-_SMALLEST = 96
+LEAST = 1024  # elements of all rows together, for which copies pay
+_TILE = 512  # elements of a tile, at most
+_SMALLEST = 96  # elements of a tile, at least
 
 
 def tile(nest: Nest) -> list[Nest] | None:
-    """Return the nests that do what a nest over short rows does (Note [tiles]), or None if they are not short."""
+    """Return the nests that replace a nest over short rows (Note [tiles]), or None if its rows are not short."""
     if nest.split not in (None, 0) or len(nest.extents) != 2:
         return None
     rows, row = nest.extents
@@ -83,7 +83,7 @@ def _longer(access: Access, size: int) -> Access:
 
 
 def _together(rows: int, row: int) -> int | None:
-    """Return how many rows to take at a time: all tiles are equally long, best a multiple of vectors."""
+    """Return how many rows a tile has: all tiles have equal lengths, multiples of vectors if possible."""
     fit = [n for n in range(2, min(rows // 2, _TILE // row) + 1) if rows % n == 0 and n * row >= _SMALLEST]
     return max(
         fit,
@@ -93,7 +93,7 @@ def _together(rows: int, row: int) -> int | None:
 
 
 def _added(node: Node, memory: Value, target: Access) -> Nest:
-    """Return the nest that combines the rows of `memory` into what they stand for."""
+    """Return the nest that combines the rows of `memory` into the accumulation that they replace."""
     together, row = memory.shape
     read = Access(memory, 0, (1, row), memory.dtype)
     write = Access(target.root, target.offset, (target.strides[1], 0), target.dtype)

@@ -2,10 +2,10 @@
 """epilogues: a product and the loop that reads its result become one launch.
 
 Note [epilogues]
-A bias and an activation, or the mask of an adjoint and the sum of the bias's gradient, are a loop over what a product
-has just written. If nobody else reads that, it need not be written: the kernel multiplies some rows, which stay in the
-nearest cache, runs the loop over these, and goes on with the next. It saves the result's way to memory and back.
-Us on one core with AVX-512, float32, apart and as one:
+A bias and an activation, or the mask of an adjoint and the sum of the bias's gradient, are a loop over the result of
+a product. If nothing else reads the result, it need not be written: the kernel multiplies some rows, which stay in the
+nearest cache, runs the loop over them, and goes on with the next rows. This saves the way to memory and back. Times in
+us on one core with AVX-512, float32, apart and as one:
 
     relu((128, 64) (64, 128) + bias)                          10.6    9.9
     mask and sum over rows of (128, 10) (10, 128)              5.4    4.1
@@ -14,8 +14,8 @@ Us on one core with AVX-512, float32, apart and as one:
 Rows of less than 64 elements, over which loops run several at a time or as if all were one, stay apart: Adam on
 (32, 32) takes 0.3 us by itself, and 0.4 us row by row.
 
-This comes last: launches were cut into parts and bands before, and a pair becomes one where both were cut alike, in all
-tasks of a section. So nothing has to know how to cut it.
+This pass comes last: launches are cut into parts and bands before, and a pair becomes one where both were cut alike, in
+all tasks of a section. So no pass has to know how to cut a product with an epilogue.
 """
 
 from collections import Counter
@@ -27,53 +27,53 @@ from tracejit.passes.loops import products
 from tracejit.passes.loops.launches import Epilogue, KernelLaunch, Launch, NestLaunch, Section, Single
 from tracejit.passes.loops.nest import IN_PLACE, Accumulate, Nest
 
-LONGEST_BYTES = 2048  # of a row of the result: as many rows as a tile has are to stay in the nearest cache
-_PENDING = 8  # products whose reader is still looked for
+LONGEST_BYTES = 2048  # of a row of the result, so that the rows of a tile stay in the nearest cache
+_PENDING = 8  # products that wait for their reader, at most
 
 
-def join_epilogues(launches: Sequence[Launch], placed: Container[Value]) -> list[Launch]:
-    """Return launches in which products and the loops that alone read their results are one (Note [epilogues]).
+def join_epilogues(launches: Sequence[Launch], external: Container[Value]) -> list[Launch]:
+    """Return launches in which products and the only readers of their results are one (Note [epilogues]).
 
     Args:
-        launches: in the order of the program, and cut.
-        placed: roots that are inputs or outputs, which are not only memory in between.
+        launches: in the order of the program, cut into parts and bands.
+        external: roots that are inputs or outputs of the program.
     """
-    return _Joiner(launches, placed).run()
+    return _Joiner(launches, external).run()
 
 
 class _Joiner:
-    def __init__(self, launches: Sequence[Launch], placed: Container[Value]) -> None:
+    def __init__(self, launches: Sequence[Launch], external: Container[Value]) -> None:
         self.launches = launches
         # Tasks of a section touch the same roots.
         firsts = [
-            each
+            single
             for launch in launches
-            for each in (launch.tasks[0] if isinstance(launch, Section) else [launch])
+            for single in (launch.tasks[0] if isinstance(launch, Section) else [launch])
         ]
-        plain = [each.writes[0] for each in firsts if _is_plain(each)]
-        self.candidates = {root for root in plain if root not in placed}
+        plain = [launch.writes[0] for launch in firsts if _is_plain(launch)]
+        self.candidates = {root for root in plain if root not in external}
         if self.candidates:
-            read = Counter(root for each in firsts for root in set(each.reads))
-            written = Counter(root for each in firsts for root in each.writes)
+            read = Counter(root for launch in firsts for root in set(launch.reads))
+            written = Counter(root for launch in firsts for root in launch.writes)
             self.candidates = {root for root in self.candidates if read[root] == written[root] == 1}
 
     def run(self) -> list[Launch]:
         if not self.candidates:
             return [*self.launches]
-        found: list[Launch] = []
+        result: list[Launch] = []
         between: list[Single] = []  # launches that follow each other without a section
         for launch in self.launches:
             if isinstance(launch, Section):
-                found += self.joined([between])[0]
+                result += self.joined([between])[0]
                 between = []
-                found.append(Section(self.joined(launch.tasks)))
+                result.append(Section(self.joined(launch.tasks)))
             else:
                 between.append(launch)
-        found += self.joined([between])[0]
-        return found
+        result += self.joined([between])[0]
+        return result
 
     def joined(self, tasks: list[list[Single]]) -> list[list[Single]]:
-        """Return tasks in which pairs became one, the same ones in all of them."""
+        """Return tasks in which the same pairs of launches have become one."""
         pairs = self.pairs(tasks)
         if not pairs:
             return tasks
@@ -88,7 +88,7 @@ class _Joiner:
         ]
 
     def pairs(self, tasks: list[list[Single]]) -> dict[int, int]:
-        """Return, by the number of a loop within its task, that of the product to do with it."""
+        """Return pairs by number within a task: the loop -> the product that it is the epilogue of."""
         pairs: dict[int, int] = {}
         pending: dict[Value, int] = {}  # products by their results
         for i, launch in enumerate(tasks[0]):
@@ -99,7 +99,7 @@ class _Joiner:
                     if i not in pairs and all(_fits(task[product], task[i]) for task in tasks):
                         pairs[i] = product
                 for root, product in list(pending.items()):
-                    # It would run later, and read what is no longer there.
+                    # The product would run later, and read memory that has been overwritten.
                     if not set(tasks[0][product].touched).isdisjoint(written):
                         del pending[root]
             if self.is_candidate(launch):
@@ -121,7 +121,7 @@ def _is_plain(launch: Single) -> bool:
     return count == 1 and not add and fits and m > products.ROWS // 2
 
 
-def _made(product: KernelLaunch, nest: Nest) -> int | None:
+def _product_read(product: KernelLaunch, nest: Nest) -> int | None:
     """Return the number of the read of a nest that is the product's result, row by row, or None."""
     _, m, n, *_, out_row, _, _ = product.numbers
     out = product.pointers[-1]
@@ -133,7 +133,7 @@ def _made(product: KernelLaunch, nest: Nest) -> int | None:
 
 
 def _fits(product: Single, reader: Single) -> bool:
-    """Return whether a loop can run over a product's rows as they are made."""
+    """Return whether a loop can run over a product's rows as they are computed."""
     if not isinstance(product, KernelLaunch) or not isinstance(reader, NestLaunch):
         return False
     nest = reader.nest
@@ -141,16 +141,16 @@ def _fits(product: Single, reader: Single) -> bool:
         return False
     if any(isinstance(line, Accumulate) and line.start == IN_PLACE for line in nest.full[0]):
         return False
-    # Elsewhere its rows are not what the loop walks along.
+    # Otherwise the loop walks along columns.
     units = [
         sum(access.strides[axis : axis + 1] == (1,) for access in (*nest.reads, *nest.writes))
         for axis in (0, 1)
     ]
-    return units[0] <= units[1] and _made(product, nest) is not None
+    return units[0] <= units[1] and _product_read(product, nest) is not None
 
 
 def _pair(product: Single, reader: Single) -> KernelLaunch:
     assert isinstance(product, KernelLaunch) and isinstance(reader, NestLaunch)
-    made = _made(product, reader.nest)
-    assert made is not None
-    return product._replace(epilogue=Epilogue(reader.nest, made))
+    product_read = _product_read(product, reader.nest)
+    assert product_read is not None
+    return product._replace(epilogue=Epilogue(reader.nest, product_read))

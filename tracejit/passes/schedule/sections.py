@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""sections: launches that work on the same rows are cut alike, so that a thread goes through many without waiting.
+"""sections: launches over the same rows are cut alike, so that a thread runs many of them without waiting.
 
 Note [sections]
-A step works on a batch, and most of what it launches takes each row by itself: a layer forward, its activation, the
-loss of a row, the adjoint by the inputs. If all these are cut at the same rows, one thread can take the first rows
-through all of them while another takes the others: they share nothing that is written, and each finds in its cache
-what it wrote itself. Such a run of launches is a section, a thread's share of it a band. What sums over rows
-(the gradients of weights and biases) waits until the section is done; those launches form the next one.
+A step works on a batch, and most of its launches take each row by itself: a layer forward, its activation, the loss of
+a row, the adjoint by the inputs. If all these are cut at the same rows, one thread can take the first rows through all
+of them while another thread takes the other rows: they share no memory that is written, and each finds in its cache
+what it wrote itself. Such a run of launches is a section, a thread's share of it a band. Sums over rows (the gradients
+of weights and biases) wait until the section is done; their launches form the next section.
 
-A launch can join a section if all that it reads or writes of what the section writes lies, for each band, in the memory
-that belongs to that band: if it walks the memory with the same period, and bands meet in the same places. A launch that
-cannot join is put off until after the section, with all that depends on it, or runs before it if it depends on nothing
-in it.
+A launch can join a section if each band of it touches, of the memory that the section writes, only the part that
+belongs to this band: its rows have the same period in memory, and bands meet in the same places. A launch that cannot
+join is deferred until after the section, with all launches that depend on it, or runs before the section if it depends
+on nothing in it.
 
-A sum over rows is accumulated by each band in memory of its own, and combined afterwards; one that is added to such a
-sum, as in a loop over time, goes on in the same memory, and only the last one is combined. So are products whose
-results are small beside their factors, or are added to many times. Other products that sum over rows run as a whole
-in one band or the other: if they were cut, each band would read what all others have written, and that comes from
+A sum over rows is accumulated by each band in memory of its own, and combined afterwards; a sum that is added to such a
+sum, as in a loop over time, goes on in the same memory, and only the last one is combined. The same holds for products
+whose results are small compared with their factors, or are added to many times. Other products that sum over rows run
+as a whole in one of the bands: if they were cut, each band would read what all others have written, which comes from
 the caches of other CPUs.
 
-The bands depend on sizes alone, as all parts do (Note [parts]). On one thread they cost: there are more launches, and
+Bands depend on sizes only, as all parts do (Note [parts]). On one thread they cost: there are more launches, and
 each reads the weights again.
 """
 
