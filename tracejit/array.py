@@ -187,7 +187,7 @@ class dlarray:
     # Values that leave the array
 
     def _single(self, what: str, decides: Decides = Decides.VALUE) -> np.ndarray:
-        """Return the data of an array of one element for `what`, with no axes."""
+        """Return the data of an array of one element, which `what` needs, without axes."""
         if self._data.size != 1:
             hint = "use any() or all()" if what == "bool()" else "reduce it or select an element first"
             raise DimsError(

@@ -17,7 +17,7 @@ from tracejit.errors import DimsError, DTypeError
 LABELS = "SCBTU"
 UNIQUE_LABELS = "CBT"
 
-# By itself: NumPy may hold several equal dtype objects, and the one made by name is compared the fastest.
+# Each maps to itself: NumPy may hold several equal dtype objects, and the one made by name compares fastest.
 SUPPORTED_DTYPES = {
     dtype: dtype
     for dtype in map(np.dtype, (

@@ -85,7 +85,7 @@ def _threads(environment: Mapping[str, str]) -> int:
     own = _number(environment, "TRACEJIT_THREADS")
     if own is not None:
         return own
-    # Other libraries' variable may hold what they understand, such as a list for nested regions.
+    # OMP_NUM_THREADS may hold values that only other libraries understand, such as a list for nested regions.
     value = environment.get("OMP_NUM_THREADS", "")
     if value.isdecimal() and int(value) >= 1:
         return int(value)
@@ -105,7 +105,7 @@ def _is_command() -> bool:
     The package is imported before anything of the command runs, so that the command cannot catch its errors.
     """
     program = next(iter(sys.argv), "")
-    if program == "-m":  # while the module is looked for
+    if program == "-m":  # while Python looks for the module
         return sys.orig_argv[sys.orig_argv.index("-m") + 1 :][:1] == ["tracejit"]
     return os.path.basename(program) == "tracejit"
 

@@ -12,7 +12,7 @@ from tracejit.functions.movement import relabel
 
 
 def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, bool]:
-    """Return `x` with the labels of `data_format`, and whether it was formatted by itself.
+    """Return `x` with the labels of `data_format`, and whether it was formatted before.
 
     A function that was given `data_format` returns unformatted arrays, as it was given them.
 

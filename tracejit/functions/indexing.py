@@ -27,7 +27,7 @@ _INT64 = np.dtype(np.int64)
 
 
 class _Key:
-    """A key taken apart for an array: see Note [what a key becomes]."""
+    """A key parsed for an array: see Note [what a key becomes]."""
 
     __slots__ = (
         "front", "index", "merged_shape", "order", "result", "result_format", "sliced_shape", "starts",
@@ -151,7 +151,7 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:
-    """Take a key apart; keys of integers, slices, None and ... only are remembered."""
+    """Parse a key; keys that are made only of integers, slices, None and ... are cached."""
     shape, format = array._data.shape, array._format
     parts: list[Any] = []
     for entry in key if isinstance(key, tuple) else (key,):
@@ -175,7 +175,7 @@ def _parse_basic(function: str, shape: tuple[int, ...], format: str | None, part
 
 
 def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) -> _Key:
-    """Take a key apart."""
+    """Parse a key."""
     entries = _entries(function, shape, format, key)
     parsed = _Key()
     starts, stops, steps = [], [], []
@@ -371,7 +371,7 @@ def _check_mask(function: str, shape: tuple[int, ...], format: str | None, mask:
 
 
 def _only_mask(key: Any) -> Any:
-    """Return the mask of a key that is one mask, with or without an ellipsis after it; else None."""
+    """Return the mask of a key that is one mask, with or without an ellipsis after it, or None."""
     if isinstance(key, tuple):
         if not (len(key) == 1 or (len(key) == 2 and key[1] is Ellipsis)):
             return None

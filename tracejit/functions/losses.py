@@ -21,7 +21,7 @@ _NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
 
 
 class _Compared(NamedTuple):
-    """Operands of a loss, of equal sizes and without labels, and what is known of their axes."""
+    """Operands of a loss, of equal sizes and without labels, and the labels of their axes."""
 
     function: str
     y: dlarray

@@ -263,7 +263,7 @@ class Draws(State):
         return self._drawing(self.reads.fetch())
 
     def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
-        """Return what fetch() does, or None also if an array has another size, dtype or layout."""
+        """Return the arrays of fetch(), or None if the size, dtype or layout of one differs."""
         return self._drawing(self.reads.fetch_checked())
 
     def fetch_within(self) -> tuple[Any, ...] | None:
@@ -302,7 +302,7 @@ class Draws(State):
         return {generator: before for (generator, _), before in zip(*accepted, strict=True)}
 
     def guards(self) -> list[Any]:
-        """Return what is compared at each call."""
+        """Return the guards that each call compares."""
         return self.reads.guards()
 
 
@@ -316,7 +316,7 @@ def _take_back() -> None:
 
 
 def joined(reads: State, recorder: trace.Recorder) -> State:
-    """Return what a trace reads, with what the recording drew; the inputs for that become the last of its graph."""
+    """Return the captured state of a trace with the draws of its recording, whose inputs become the graph's last."""
     draws = {generator: draw for generator, draw in recorder.draws.items() if draw is not None}
     if not draws:
         return reads

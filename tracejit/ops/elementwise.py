@@ -75,7 +75,7 @@ def _elementwise(
 
 
 def format_of(avals: Any) -> str | None:
-    """Return the common format of operands that the array door has aligned (equal or None)."""
+    """Return the common format of operands that the door has aligned (equal or None)."""
     formats: Iterator[str] = (aval.format for aval in avals if aval.format is not None)
     return next(formats, None)
 
@@ -340,8 +340,8 @@ SELECTION = (
        emit=Scalar("erf_{T}({0})", 20), samples=_ONE),
 )  # fmt: skip
 
-# Records of their own because their adjoints need nothing but their result, or one function of x, where
-# the adjoint of a composition would keep or compute again its parts.
+# These are ops because their adjoints need only the result, or one function of x; the adjoint of a composition
+# would keep its parts or compute them again.
 ACTIVATIONS = (
     Op(name="relu", doc="x where x > 0, NaN for NaN, else 0; ct where y > 0, so relu'(0) = 0",
        kind=Kind.ELEMENTWISE, infer=lambda x: x, numpy=_relu,

@@ -56,7 +56,7 @@ def _sizes(x: Aval, y: Aval) -> str:
 
 
 def _suggest(x: Aval, y: Aval) -> str:
-    """Return what to do about inner sizes that differ: the transpose that would fit, if there is one."""
+    """Return advice on inner sizes that differ: the transpose that would fit, if there is one."""
     plain = x.ndim == 2 and y.ndim == 2
     if x.shape[-1] == y.shape[-1]:
         return "Transpose y" + (" (x @ y.T)?" if plain else " (x @ y.swapaxes(-1, -2))?")

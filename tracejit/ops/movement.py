@@ -62,7 +62,7 @@ def _layout_reshape(layout: Layout, *, shape: Shape) -> Layout | None:
 
 
 def _axes_reshape(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | None, ...] | None:
-    """Return the output axis of each input axis if only axes of size 1 come and go, else None."""
+    """Return the output axis of each input axis if only axes of size 1 come and go, or None."""
     axes: list[int | None] = []
     at = 0
     for extent in shape_in:
@@ -241,7 +241,7 @@ def _promote_concatenate(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def _edges(xs: Sequence[Any], axis: int) -> list[int]:
-    """Return where each part of a concatenation begins, and where the last one ends."""
+    """Return the starts of the parts of a concatenation, and the end of the last."""
     return list(accumulate((x.shape[axis] for x in xs), initial=0))
 
 

@@ -2,8 +2,8 @@
 """Random numbers as functions of the state of a generator: uniform numbers, and the permutation that such give.
 
 A state is an int64 array (key, position). A draw takes whole blocks of four words of 32 bits from
-position + offset on; whoever draws moves the position on. Draws of different `stream` have nothing to do with each
-other. Everything else that is random is made of these numbers by other ops.
+position + offset on; whoever draws moves the position on. Draws of different `stream` are independent.
+All other random numbers are computed from these by other ops.
 """
 
 from collections.abc import Sequence
