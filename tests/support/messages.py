@@ -1461,8 +1461,8 @@ ROWS: tuple[Row, ...] = (
         RetraceWarning,
         "turnover.<locals>.<lambda> is recorded in most calls: traces for 20 different signatures were "
         "evicted, and 0 % of 24 calls were replayed. turnover.<locals>.<lambda>: miss. A new trace was "
-        "recorded for x: 24 float64, because, compared with the trace that is nearest, x was 23 float64, "
-        "is 24 float64. If so many are intended, raise cache_size (4).",
+        "recorded for x: 24 float64, because, compared with the nearest trace, x was 23 float64, is 24 "
+        "float64. If so many are intended, raise cache_size (4).",
     ),
     Row(
         lambda: constant_that_changes(check_mode="sample", check_every=5, audit=False),
@@ -1550,9 +1550,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: square(X, Slotted()),
         ArgumentError,
-        "square: y is a Slotted, which is compared by identity: a trace would keep the old values of its "
-        "attributes after these change. Pass its arrays and numbers instead: in a dict, a named tuple or "
-        "a dataclass.",
+        "square: y is a Slotted, which is compared by identity: a change of its attributes would go "
+        "unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass.",
     ),
     Row(
         lambda: square(X, z=3),
