@@ -37,7 +37,7 @@ from tracejit.errors import (
 )
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS, linear
-from tracejit.ops.op import table
+from tracejit.ops.op import Scalar, table
 from tracejit.record.recorder import Recorder
 
 M = np.ones((2, 3))
@@ -611,6 +611,12 @@ ROWS: tuple[Row, ...] = (
         lambda: dataclasses.replace(OPS["exp"], doc=""),
         TypeError,
         "op 'exp' lacks its doc or its samples",
+    ),
+    Row(
+        lambda: dataclasses.replace(OPS["exp"], emit=Scalar("{0} if {0} else 0")),
+        TypeError,
+        "op 'exp': its template chooses with if, and, or or; choose with where(condition, a, b), because "
+        "operands may be vectors",
     ),
     Row(
         lambda: table([OPS["exp"]], [OPS["exp"]]),

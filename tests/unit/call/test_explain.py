@@ -96,8 +96,9 @@ class TestExplain:
 
     def test_evicted(self):
         fun = self.fun(cache_size=1)
-        assert "because its trace had been evicted: more than cache_size (1) are in use" in explained(
-            fun, (vector(1),), (vector(1, 2),), (vector(1),)
+        assert (
+            "because its trace had been evicted: more than cache_size (1) signatures are in use"
+            in explained(fun, (vector(1),), (vector(1, 2),), (vector(1),))
         )
         fun.clear_cache()
         assert explained(fun, (vector(1, 2),)).endswith("because there was none yet.")
