@@ -257,7 +257,7 @@ def test_equal_products_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> Non
         got, want = emissions.emit(launch), emit_product(launch)
         assert got.kernel == want.kernel
         assert got.arguments == want.arguments
-    assert len(emissions._known) == 2  # the last layer is summed too
+    assert len(emissions._emitted) == 2  # the last layer is summed too
 
 
 def test_the_operations_of_a_launch() -> None:

@@ -219,7 +219,7 @@ def test_nests_that_become_the_same_text_are_emitted_once(monkeypatch: pytest.Mo
         assert got.kernel == want.kernel
         # The nests here have strides and sizes, which are numbers, and addresses.
         assert all(a is b or a == b for a, b in zip(got.arguments, want.arguments, strict=True))
-    assert len(emissions._known) == 2
+    assert len(emissions._emitted) == 2
 
 
 def test_a_section_keeps_its_bands_small(monkeypatch: pytest.MonkeyPatch) -> None:
