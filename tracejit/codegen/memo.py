@@ -76,5 +76,5 @@ def _likeness(part: Any, numbers: dict[Value, int]) -> Hashable:
     if isinstance(part, Literal):
         return part.dtype, part.number.tobytes()
     if isinstance(part, tuple):
-        return (type(part), *[_likeness(each, numbers) for each in part])
+        return (type(part), *[_likeness(field, numbers) for field in part])
     return part  # type: ignore[no-any-return]  # the number of a read or a write

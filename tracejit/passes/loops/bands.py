@@ -24,7 +24,7 @@ Inner = tuple[int, int]  # extent and stride of an axis within a row
 
 
 class RowSpan(NamedTuple):
-    """How rows lie in the memory of `root`: `stride` elements apart, all within `period` elements, which may repeat.
+    """The memory of rows in `root`: they lie `stride` elements apart, all within `period` elements, which may repeat.
 
     The period is None if rows overlap.
     """

@@ -85,7 +85,7 @@ class Divisible(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The most parts of which each has enough to accumulate."""
+        """The greatest number of parts that each have enough to accumulate."""
         sizes = sum([self.nest.writes[k].root.aval.size for k in self.sums])
         if not sizes:
             return self.extent

@@ -40,7 +40,7 @@ MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/in
 
 
 class Destination(NamedTuple):
-    """Where a loop may write a value: it is piece `number` of the array of `node`, with this layout there."""
+    """A place where a loop may write a value: it is piece `number` of the array of `node`, with this layout there."""
 
     node: Node
     number: int
@@ -75,13 +75,16 @@ class Assemblies:
     def _add(self, node: Node, fused: Fused) -> None:
         pieces = self.pieces[node] = pieces_of(node)
         destinations = destinations_of(node, pieces, fused)
-        self.direct_inputs[node] = {int(pieces[each.number][0].source) for each in destinations}
-        for each in destinations:
-            home = fused.home[each.value]
+        self.direct_inputs[node] = set()
+        for destination in destinations:
+            source = int(pieces[destination.number][0].source)
+            self.direct_inputs[node].add(source)
+            value = destination.value
+            home = fused.home[value]
             if isinstance(home, Loop):
-                self.of_loops.setdefault(home, []).append(each)
-            elif self._is_only_use(node.inputs[int(pieces[each.number][0].source)], each.value):
-                self.of_products[each.value] = each
+                self.of_loops.setdefault(home, []).append(destination)
+            elif self._is_only_use(node.inputs[source], value):
+                self.of_products[value] = destination
 
     def _is_only_use(self, piece: Value, value: Value) -> bool:
         """Return whether a value is read as this piece only, itself or a view of it."""

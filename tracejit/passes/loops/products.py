@@ -97,7 +97,7 @@ class Product(NamedTuple):
 
     @property
     def by_rows(self) -> bool:
-        """Whether y lies by rows."""
+        """True if y lies by rows."""
         return self.y.column == 1 or self.n == 1 or self.k == 0
 
 

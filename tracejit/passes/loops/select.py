@@ -93,7 +93,7 @@ class _Selector:
             placed = nest_in_place(nest, loop, destinations, read)
             if placed is not None:
                 nest = placed
-                self.assemblies.in_place.update((each.node, each.number) for each in destinations)
+                self.assemblies.in_place.update((piece.node, piece.number) for piece in destinations)
         self.builder.add_nest(nest)
 
     def call(self, node: Node) -> None:

@@ -20,7 +20,7 @@ from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.parts import Divisible, PartialSum
 from tracejit.passes.loops.products import Product
 
-_WINDOW = 64  # launches that are deferred, at most, beside four for each one that joins
+_WINDOW = 64  # deferred launches, at most, in addition to four for each launch that joins
 
 Partition = tuple[int, ...]  # how bands share memory: its period, and the elements where bands meet
 Bounds = tuple[int, ...]  # the rows where the bands of a launch begin, and the end of the last one
@@ -69,7 +69,7 @@ class Surroundings:
 
 
 class BandGrid(NamedTuple):
-    """How a section is cut: into at most `most` bands, whose edges are multiples of one of `granules` equal parts.
+    """The cut of a section: into at most `most` bands, whose edges are multiples of one of `granules` equal parts.
 
     The first launch that joins decides granules of 0.
     """
@@ -188,7 +188,7 @@ class SectionBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more is to join."""
+        """True if no further launch should join."""
         return (
             self.better_grid is not None
             or self.memory.arena_bytes > cost.MOST_SECTION_BYTES
@@ -197,7 +197,7 @@ class SectionBuilder:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether the section takes long enough to be shared among threads."""
+        """True if the section takes long enough to be shared among threads."""
         return self.ns >= cost.LEAST_SECTION_NS and len(self.launches) > 1
 
     def section(self) -> Section:
@@ -206,7 +206,7 @@ class SectionBuilder:
     def remaining(self) -> list[Candidate]:
         """Return the launches that come after the section."""
         readers, external = self.surroundings.readers, self.surroundings.external
-        candidates = [Candidate.of_nest(_total(*each)) for each in self.sums.of_products.values()]
+        candidates = [Candidate.of_nest(_total(*pair)) for pair in self.sums.of_products.values()]
         for candidate, combines in self.deferred.launches:
             # A sum that was only added to is part of the sum that came of it.
             if (
