@@ -187,7 +187,8 @@ class Builder:
             return value
         if value.is_constant and value.aval.shape == ():
             return self.constant(value.data.astype(dtype))
-        return self.apply(OPS["cast"], (value,), {"dtype": dtype})  # type: ignore[no-any-return]
+        cast: Value = self.apply(OPS["cast"], (value,), {"dtype": dtype})
+        return cast
 
 
 @lru_cache(maxsize=4096)

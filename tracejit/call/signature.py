@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
-from tracejit.array import dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
-from tracejit.record import recorder
 from tracejit.util.text import shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
@@ -139,9 +138,9 @@ def _array(
     function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
 ) -> dlarray:
     try:
-        return recorder.as_array(leaf, function)  # type: ignore[no-any-return]
+        return as_array(leaf, function)
     except TraceJitError:  # once more, with the argument's name
-        return recorder.as_array(leaf, f"{function}: {path_of(number, treedef)}")  # type: ignore[no-any-return]
+        return as_array(leaf, f"{function}: {path_of(number, treedef)}")
 
 
 def _float_key(number: float) -> tuple[str, float]:

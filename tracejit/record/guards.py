@@ -68,12 +68,12 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
 
 def conjunction(b: Builder, guards: Sequence[Guard]) -> Value | None:
     """Append to a graph the bool scalar "all guards hold", and return it; None if there are none."""
-    total: Any = None
+    total: Value | None = None
     for guard in guards:
         b.location = guard.where
         holds = _holds(b, guard)
         total = holds if total is None else b.logical_and(total, holds)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 def _holds(b: Any, guard: Guard) -> Value:
@@ -87,7 +87,7 @@ def _holds(b: Any, guard: Guard) -> Value:
     if guard.decides is Decides.WHOLE:
         value = b.trunc(value)
     expected = guard.outcome
-    equal = b.equal(value, b.constant(expected))
+    equal: Value = b.equal(value, b.constant(expected))
     if expected.dtype.kind == "f":
         zero = expected == 0
         if (
@@ -101,4 +101,4 @@ def _holds(b: Any, guard: Guard) -> Value:
             equal = b.logical_or(equal, b.logical_and(b.constant(nan), b.isnan(value)))
     if value.ndim:
         equal = b.all(equal, axes=tuple(range(value.ndim)), keepdims=False)
-    return equal  # type: ignore[no-any-return]
+    return equal

@@ -172,9 +172,9 @@ class Recorder:
 
     def value(self, array: Any) -> Value:
         """Return the Value of an array; one that is not traced becomes a constant."""
-        value = array._value
+        value: Value | None = array._value
         if value is not None and value.owner is self:
-            return value  # type: ignore[no-any-return]
+            return value
         if value is not None:
             check_open(array)
             found = self.state.outer(self.builder, array)
@@ -296,7 +296,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None:
         thread.recorder.state.taken(array._data)
-    return array._data  # type: ignore[no-any-return]
+    data: np.ndarray = array._data
+    return data
 
 
 def describe(array: Any) -> str:
