@@ -149,7 +149,7 @@ class TestLinks:
             browser.hover(x + width * 0.01, y + height * 0.7)
             assert browser.run("document.getElementById('tip').innerText") != ""
 
-    def test_another_program_of_the_page(self, show: Any) -> None:
+    def test_choosing_a_different_program(self, show: Any) -> None:
         browser = show(view_pages.page(view_pages.program(2), view_pages.program(5, title="the other")))
         assert browser.run("tracejit.model.ops.length") == 8
         select(browser, "program", 1)
@@ -236,7 +236,7 @@ class TestKeyboard:
         ]  # fmt: skip
         assert [name for name in order if name in wanted][: len(wanted)] == wanted
 
-    def test_what_has_the_focus_is_seen(self, show: Any) -> None:
+    def test_the_focus_is_visible(self, show: Any) -> None:
         browser = show(view_pages.page(view_pages.program(2)))
         for _ in range(12):
             browser.press("Tab")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command: what it prints where, its exit codes, what it imports, and the demo."""
+"""The command: its streams, its exit codes, its imports, and the demo."""
 
 import importlib.metadata
 import importlib.util
@@ -37,7 +37,7 @@ def test_arguments(capsys, arguments, code, where, text):
 
 
 @pytest.mark.parametrize("missing", demo.MODULES)
-def test_demo_names_the_extra_that_it_lacks(capsys, monkeypatch, missing):
+def test_demo_names_the_missing_extra(capsys, monkeypatch, missing):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name)
@@ -119,5 +119,5 @@ def test_the_command_loads_no_compiler():
     assert not loaded & {"numba", "llvmlite", "scipy", *demo.MODULES}
 
 
-def test_loading_a_compiler_would_be_seen():
+def test_the_check_of_loaded_packages_can_fail():
     assert "llvmlite" in loaded_by("import llvmlite")

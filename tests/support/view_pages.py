@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pages to look at that need no compiler: a program with layers that repeat, of any length."""
+"""Pages that need no compiler: a program of repeated layers, of any length."""
 
 from typing import Any
 

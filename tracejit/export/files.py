@@ -285,7 +285,8 @@ def _read(path: str, name: str, shared: bool, most: int) -> bytes:
         raise ExportError(f"load: {path} is not loaded, because {refused}. {_TRUST}") from None
     except CacheError as error:
         if "too large" in str(error):
-            raise ExportError(f"load: {path}: {name} is larger than {MANIFEST} says. {_AGAIN}") from None
+            limit = f"{most} bytes" if name in (MANIFEST, HASH) else f"{MANIFEST} says"
+            raise ExportError(f"load: {path}: {name} is larger than {limit}. {_AGAIN}") from None
         raise ExportError(f"load: {path} is not loaded, because {error}. {_TRUST}") from None
     except OSError as error:
         raise ExportError(f"load: {path}: {name} cannot be read ({error.strerror or error}).") from error

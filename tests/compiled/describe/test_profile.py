@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Profiles: what launches take, one by one and together."""
+"""Profiles: times of launches, one by one and together."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_each_launch_is_measured_alone() -> None:
     assert 3 <= found.replays <= 200
 
 
-def test_launches_run_in_order_on_memory_of_their_own() -> None:
+def test_launches_run_in_order_on_separate_memory() -> None:
     program = pipeline.build(layer(3))
     executable = CpuExecutable(program)
     inputs = synthetic_inputs(program.inputs)
@@ -75,19 +75,8 @@ def test_inputs_that_the_executor_does_not_take() -> None:
         )
 
 
-def test_a_long_program_takes_as_long_as_its_launches() -> None:
-    b = Builder(Graph())
-    x = b.input(Aval((64, 64), None, F32))
-    for _ in range(500):
-        x = b.matmul(x, x)
-    b.graph.outputs = [x]
-    program = pipeline.build(b.graph)
-    found = profile(program, CpuExecutable(program).stepwise)
-    assert sum(ns > 0 for ns in found.launch_ns) > 450  # what a call takes by itself does not hide a launch
-
-
 @pytest.mark.parametrize("strides", [(1, 4), (-3, 1), (3, -1), (0, 1)])
-def test_made_up_inputs_lie_as_they_should(strides: tuple[int, int]) -> None:
+def test_synthetic_inputs_have_their_layouts(strides: tuple[int, int]) -> None:
     aval, layout = Aval((4, 3), None, F32), Layout(0, (4, 3), strides)
     x, counts = synthetic_inputs([aval, Aval((2,), None, np.dtype(np.int32))], [layout])
     assert x.strides == tuple(4 * stride for stride in strides)

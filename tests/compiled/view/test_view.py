@@ -138,7 +138,7 @@ class TestRunning:
 
 
 class TestStored:
-    def test_it_shows_what_the_running_function_does(self) -> None:
+    def test_it_agrees_with_the_page_of_the_running_function(self) -> None:
         accelerated = stepped()
         (running,) = page_of(accelerated)["programs"]
         page = stored.page([inspect.show("step")])
@@ -165,7 +165,7 @@ class TestStored:
             "x: 6(B) x 3(C) float32, w: 3x2 float32", "x: 5(B) x 3(C) float32, w: 3x2 float32",
         ]  # fmt: skip
 
-    def test_what_is_left_out_is_said(self) -> None:
+    def test_a_note_says_what_is_left_out(self) -> None:
         accelerated = dlaccelerate(long)
         for _ in range(3):
             accelerated(np.ones((3, 3), np.float32))
@@ -178,7 +178,7 @@ class TestStored:
         assert made["kept"] == f"the first {len(made['launches'])} of {whole} launches"
         assert live.page(accelerated._running())["programs"][0]["kept"] == ""
 
-    def test_descriptions_that_tracejit_did_not_write(self) -> None:
+    def test_invalid_descriptions(self) -> None:
         stepped()
         shown = inspect.show("step")
         changes: list[tuple[str, Any]] = [
@@ -196,7 +196,7 @@ class TestStored:
             assert page["notes"] == [f"T{text}; it is left out."]
             assert len(page["programs"]) == 1
 
-    def test_rows_of_which_some_are_left_out(self) -> None:
+    def test_incomplete_rows(self) -> None:
         def row(number: int, part: int, place: int) -> dict[str, Any]:
             return {"number": number, "kernel": 0, "operations": "add", "part": [part, 2, place]}
 
@@ -207,7 +207,7 @@ class TestStored:
             (0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (0, 0), (0, 0), (0, 0),
         ]  # fmt: skip
 
-    def test_kernels_that_are_gone(self) -> None:
+    def test_kernels_that_were_removed(self) -> None:
         stepped()
         shown = inspect.show("step")
         page = stored.page([inspect.Shown(shown.key, shown.program, {})])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all commands have in common: results and errors as text and as JSON, warnings, and output that nobody reads."""
+"""Output of commands: results and errors as text and as JSON, warnings, and streams that cannot be written."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ def test_a_result_as_text(capsys) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_is_no_part_of_a_result() -> None:
+def test_values_that_cannot_be_part_of_a_result() -> None:
     with pytest.raises(TypeError, match="complex cannot be part of a result"):
         run(lambda _: Result(1j, ""), "it", "--json")
 
@@ -123,7 +123,7 @@ def test_a_warning_is_a_message_even_if_warnings_are_errors(capsys) -> None:
     assert capsys.readouterr() == ("done\n", "tracejit try it: kernels are not kept\n")
 
 
-def test_a_warning_of_another_package_stays_a_warning() -> None:
+def test_warnings_of_other_packages_stay_warnings() -> None:
     def warning(_: argparse.Namespace) -> Result:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         return Result({}, "")
@@ -132,7 +132,7 @@ def test_a_warning_of_another_package_stays_a_warning() -> None:
         run(warning, "it")
 
 
-def test_a_warning_of_another_package_is_shown_as_ever() -> None:
+def test_warnings_of_other_packages_are_shown_unchanged() -> None:
     def warning(_: argparse.Namespace) -> Result:
         warnings.simplefilter("always", DeprecationWarning)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
@@ -143,7 +143,7 @@ def test_a_warning_of_another_package_is_shown_as_ever() -> None:
 
 
 @pytest.mark.parametrize("given", [["cache", "dir"], ["cache", "info", "--json"], ["--help"]])
-def test_nobody_reads_the_output(given) -> None:
+def test_a_reader_that_has_ended(given) -> None:
     """The reader ends before anything is printed."""
     code = f"import sys; sys.stdin.read(); from tracejit.cli import main; sys.exit(main({given}))"
     with subprocess.Popen(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""export() and load(): what is loaded gives what the accelerated function gave, and what cannot be is refused."""
+"""export() and load(): a loaded function returns what the accelerated function returned; other traces are refused."""
 
 import copy
 import gc
@@ -113,7 +113,7 @@ CALLS: list[tuple[Any, tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("function", "args"), CALLS)
-def test_a_loaded_function_gives_the_same(function: Any, args: Any, path: str) -> None:
+def test_a_loaded_function_returns_the_same(function: Any, args: Any, path: str) -> None:
     step = tj.dlaccelerate(function)
     kwargs = {"scale": 3.0} if "options" in inspect.signature(function).parameters else {}
     made = tj.export(step, path, args=args, kwargs=kwargs)
@@ -192,7 +192,7 @@ def test_guards_choose_among_traces(path: str) -> None:
     assert str(loaded.signature[0]).startswith("(x: 2 float64) -> 2 float64, if bool() at ")
 
 
-def test_what_no_trace_decided_is_refused(path: str) -> None:
+def test_a_branch_without_a_trace_is_an_error(path: str) -> None:
     tj.clear_cache(magnitude)
     loaded = exported(magnitude, path, (np.ones(2),))
     assert loaded(np.ones(2)).tolist() == [1.0, 1.0]
@@ -240,7 +240,7 @@ class Model:
         return x @ self.weights[:, ::2] * self.rate + self.weights[1:, 0]
 
 
-def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
+def test_captured_arrays_are_constants_on_request(path: str) -> None:
     model, x = Model(), np.ones(4)
     model.forward(x)
     with pytest.raises(
@@ -265,7 +265,7 @@ def test_captured_arrays_are_constants_if_that_is_asked_for(path: str) -> None:
     assert str(inspect.signature(loaded)) == "(x)"
 
 
-def test_what_numpy_reads_of_an_array_is_captured_too(path: str) -> None:
+def test_arrays_that_numpy_reads_are_captured_too(path: str) -> None:
     weights = np.ones(3)
     scaled = tj.dlaccelerate(lambda x: x * float(np.sum(weights)))
     with pytest.raises(ExportError, match="it captures arrays: closure weights"):
@@ -286,7 +286,7 @@ def test_captured_arrays_beside_random_numbers(path: str) -> None:
         assert [loaded(np.ones(3)).tolist() for _ in range(3)] == expected
 
 
-def test_what_changes_while_it_is_exported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_captured_state_that_changes_during_the_export(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     double = tj.dlaccelerate(lambda x: 2 * x)
     monkeypatch.setattr(CapturedState, "applies", lambda self: True)
     for _ in range(3):
@@ -313,7 +313,7 @@ def test_a_function_without_a_signature(path: str) -> None:
         loaded(x=np.ones(2))
 
 
-def test_levels_that_other_machines_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_that_this_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "host", lambda: ("x86_64-linux", "old", "+sse2,+sse3,-avx"))
     assert [level for level in LEVELS if runs_here(level)] == ["x86-64"]
     monkeypatch.setattr(ahead, "host", lambda: ("x86_64-linux", "unknown", ""))
@@ -322,7 +322,7 @@ def test_levels_that_other_machines_have(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(map(runs_here, LEVELS))
 
 
-def test_the_sources_of_the_executor_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_depends_on_the_sources_of_the_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     before = machine.executor_hash()
     assert before is not None
     read = Path.read_bytes
@@ -333,7 +333,9 @@ def test_the_sources_of_the_executor_decide(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("fails", [1, 2])
-def test_a_folder_that_cannot_be_put_in_place(fails: int, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_moved_into_place(
+    fails: int, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     double = tj.dlaccelerate(lambda x: 2 * x)
     sha256 = tj.export(double, path, args=(np.ones(3),)).sha256
     rename, calls = os.rename, []
@@ -382,7 +384,7 @@ def test_code_for_a_level_of_cpus(cpu: str, path: str) -> None:
         ("x86-64-v3", ["zmm"]),
     ],
 )
-def test_code_for_a_level_has_no_more_than_that(level: str, without: list[str]) -> None:
+def test_code_for_a_level_uses_its_features_only(level: str, without: list[str]) -> None:
     """Here it would run all the same."""
     vector_bytes = LEVELS[level].vector_bytes
     with target.written_for(vector_bytes):
@@ -408,7 +410,7 @@ def test_the_best_code_is_used(path: str) -> None:
         tj.load(path, cpu="x86-64-v2")
 
 
-def test_what_a_loaded_function_says_of_itself(path: str) -> None:
+def test_attributes_of_a_loaded_function(path: str) -> None:
     def doubled(x: Any) -> Any:
         """Twice x."""
         return 2 * x
@@ -416,7 +418,7 @@ def test_what_a_loaded_function_says_of_itself(path: str) -> None:
     loaded = exported(tj.dlaccelerate(doubled), path, (np.ones((2, 3), np.float32),))
     assert repr(loaded) == (
         "LoadedFunction with properties:\n\n"
-        f"   function: {__name__}.test_what_a_loaded_function_says_of_itself.<locals>.doubled\n"
+        f"   function: {__name__}.test_attributes_of_a_loaded_function.<locals>.doubled\n"
         f"       path: {path}\n"
         "        cpu: host\n"
         "  signature: (x: 2x3 float32) -> 2x3 float32\n"
@@ -484,13 +486,13 @@ def test_copies_and_pickles(path: str) -> None:
         ),
     ],
 )
-def test_other_arguments_are_refused(args: Any, text: str, path: str) -> None:
+def test_arguments_without_a_trace_are_refused(args: Any, text: str, path: str) -> None:
     @tj.dlaccelerate
     def step(x: Any, params: Any, kind: str, *rest: Any) -> Any:
         return x * params["w"]
 
     loaded = exported(step, path, (np.ones((4, 3)), {"w": np.ones(3)}, "a"))
-    name = "test_other_arguments_are_refused.<locals>.step"
+    name = "test_arguments_without_a_trace_are_refused.<locals>.step"
     for _ in range(2):
         with pytest.raises(ArgumentError) as caught:
             loaded(*args)
@@ -510,7 +512,7 @@ def test_the_order_of_keys_counts(path: str) -> None:
         loaded({"a": np.ones(2), "b": np.ones(2)})
 
 
-def test_a_loaded_function_is_no_part_of_an_evaluation(path: str) -> None:
+def test_a_loaded_function_cannot_be_traced(path: str) -> None:
     loaded = exported(tj.dlaccelerate(lambda x: x * 2), path, (np.ones(2),))
     with pytest.raises(
         TraceError, match=r"is a loaded function, which has no derivative, and x is traced by dlfeval"
@@ -566,7 +568,7 @@ def test_many_threads_and_many_signatures(path: str) -> None:
     assert not wrong
 
 
-def test_what_is_loaded_goes_with_the_function(path: str) -> None:
+def test_memory_is_freed_with_the_function(path: str) -> None:
     step = tj.dlaccelerate(lambda x: (x * 2, x.sum()))
     tj.export(step, path, args=(np.ones(3),))
     for _ in range(2):
@@ -676,14 +678,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("function", "args", "text"), REFUSED)
-def test_what_is_known_by_identity_is_refused(function: Any, args: Any, text: str, path: str) -> None:
+def test_objects_known_by_identity_are_refused(function: Any, args: Any, text: str, path: str) -> None:
     step = tj.dlaccelerate(function, confirm=0)
     with pytest.raises(ExportError, match=text):
         tj.export(step, path, args=args)
     assert not os.path.exists(path)
 
 
-def test_what_has_no_trace_is_refused(path: str) -> None:
+def test_functions_without_traces_are_refused(path: str) -> None:
     double = tj.dlaccelerate(lambda x: 2 * x)
     none = (
         r"<lambda> has no traces\. Call it 2 times with the arguments to export it for, or give "
@@ -706,7 +708,7 @@ def test_what_has_no_trace_is_refused(path: str) -> None:
     assert [each.inputs for each in tj.load(path).signature] == ["x: 3 float64", "x: 4 float64"]
 
 
-def test_what_runs_uncompiled_is_refused(path: str) -> None:
+def test_functions_that_run_uncompiled_are_refused(path: str) -> None:
     draw = np.random.default_rng(0)
     noisy = tj.dlaccelerate(lambda x: x + draw.normal())
     text = (
@@ -717,7 +719,7 @@ def test_what_runs_uncompiled_is_refused(path: str) -> None:
         tj.export(noisy, path, args=(np.ones(1),))
 
 
-def test_a_trace_that_does_not_apply_any_more_is_refused(path: str) -> None:
+def test_a_trace_that_no_longer_applies_is_refused(path: str) -> None:
     rate = 0.5
     scaled = tj.dlaccelerate(lambda x: x * rate)
     for _ in range(2):
@@ -773,7 +775,7 @@ def test_wrong_options(options: Any, text: str, path: str) -> None:
         tj.export(magnitude, path, **options)
 
 
-def test_wrong_places(path: str, tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written(path: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"^export: expected an accelerated function, not function\.$"):
         tj.export(generator, path)  # type: ignore[arg-type]
     double = tj.dlaccelerate(lambda x: 2 * x)
@@ -811,7 +813,7 @@ def test_the_same_export_has_the_same_bytes(tmp_path: Path) -> None:
     assert one.sha256 == two.sha256
 
 
-def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_of_a_different_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tracejit.export import writer
 
     monkeypatch.setattr(writer, "system", lambda: "aarch64 linux")
@@ -822,7 +824,7 @@ def test_levels_of_another_architecture(path: str, monkeypatch: pytest.MonkeyPat
         tj.export(magnitude, path, cpus="x86-64-v3")
 
 
-def test_without_sources_nothing_is_exported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_needs_the_sources_of_the_kernels(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tracejit.export import writer
 
     monkeypatch.setattr(writer, "executor_hash", lambda: None)
@@ -890,7 +892,7 @@ def test_a_process_without_numba(threads: int, path: str, tmp_path: Path) -> Non
     assert not (tmp_path / "cache").exists()
 
 
-def test_denormals_are_as_the_process_has_it(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_denormals_follow_the_setting_of_the_process(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = exported(tj.dlaccelerate(lambda x: x * 0.5), path, (np.ones(8),))
     tiny = np.full(8, np.finfo(np.float64).smallest_normal)
     assert loaded(tiny).tolist() == [0.0] * 8
@@ -923,7 +925,7 @@ def test_classes_are_imported_or_given(path: str) -> None:
         tj.load(path, classes={"Pair": int})
 
 
-def test_a_class_that_is_not_there(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_that_cannot_be_imported(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pair, "__module__", "no_such_module")
     step = tj.dlaccelerate(lambda pair: pair.first * 2)
     tj.export(step, path, args=(Pair(np.ones(2), None),))

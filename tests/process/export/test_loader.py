@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An exported folder that is damaged, planted or of something else is an error, and nothing of it runs."""
+"""Folders that are damaged, forged or not exported at all are errors, and none of their code runs."""
 
 import contextlib
 import hashlib
@@ -98,7 +98,7 @@ def test_a_folder_that_is_replaced_while_it_is_read(
     assert found(np.ones(3)).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_folder_that_is_out_of_the_way(
+def test_a_folder_that_is_moved_aside(
     made: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another process renames the old and the new one there is none for a moment."""
@@ -121,7 +121,7 @@ def test_a_folder_that_is_out_of_the_way(
         tj.load(path)
 
 
-def test_a_folder_that_is_replaced_all_the_time(
+def test_a_folder_that_is_replaced_continuously(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tj.export(tj.dlaccelerate(lambda x: x + 1), tmp_path / "other.tj", args=(np.ones(3),))
@@ -144,7 +144,7 @@ def renaming(monkeypatch: pytest.MonkeyPatch, before: Callable[[str, str], None]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_what_ends_replacing_leaves_what_was_there(
+def test_an_interrupted_replacement_leaves_the_old_folder(
     error: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = tj.load(path).sha256
@@ -200,7 +200,7 @@ def test_sha256sum_agrees(made: Path) -> None:
         assert (len(content), hashlib.sha256(content).hexdigest()) == (size, digest)
 
 
-def test_files_are_as_the_note_says(made: Path) -> None:
+def test_files_of_a_folder(made: Path) -> None:
     names = sorted(str(each.relative_to(made)) for each in made.rglob("*") if each.is_file())
     vectors = json.loads((made / "manifest.json").read_text())["cpus"][0]["vector_bytes"]
     assert [name for name in names if not name.startswith(("code", "constants"))] == [
@@ -214,7 +214,7 @@ def test_files_are_as_the_note_says(made: Path) -> None:
     np.testing.assert_array_equal(np.load(made / constant, allow_pickle=False), TABLE)
 
 
-def test_the_folder_is_readable_by_others_and_writable_by_nobody_else(tmp_path: Path) -> None:
+def test_others_may_read_the_folder_but_not_write_to_it(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         tj.export(tj.dlaccelerate(lambda x: 2 * x), tmp_path / "f.tj", args=(np.ones(2),))
@@ -240,7 +240,7 @@ def every(path: Path) -> list[Path]:
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="gives files to other users")
 @pytest.mark.parametrize("number", range(5))
-def test_what_belongs_to_another_user_is_refused(number: int, path: Path) -> None:
+def test_files_of_a_different_user_are_refused(number: int, path: Path) -> None:
     target = every(path)[number]
     os.chown(target, 4321, -1)
     refused(
@@ -253,7 +253,7 @@ def test_what_belongs_to_another_user_is_refused(number: int, path: Path) -> Non
 
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("mode", [0o002, 0o020])
-def test_what_others_may_write_to_is_refused(number: int, mode: int, path: Path) -> None:
+def test_files_that_others_may_write_to_are_refused(number: int, mode: int, path: Path) -> None:
     target = every(path)[number]
     target.chmod(target.stat().st_mode | mode)
     refused(
@@ -274,14 +274,14 @@ def test_links_are_refused(number: int, path: Path) -> None:
         refused(path, r"(is a link|Too many levels of symbolic links)", shared=shared)
 
 
-def test_things_that_are_no_files_are_refused(path: Path) -> None:
+def test_special_files_are_refused(path: Path) -> None:
     (path / "manifest.json").unlink()
     os.mkfifo(path / "manifest.json")
     refused(path, r"is not loaded, because the file manifest.json is not an ordinary file\.")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="has files of the administrator")
-def test_what_the_administrator_owns_may_be_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_the_administrator_is_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
     tj.load(path)
     for owner in (1234, 4321):
@@ -323,7 +323,7 @@ def test_changed_bytes_are_noticed(made: Path, path: Path) -> None:
     assert tj.load(path).sha256 == tj.load(made).sha256
 
 
-def test_a_file_that_is_missing(path: Path) -> None:
+def test_a_missing_file(path: Path) -> None:
     next(path.glob("code/host/run.o")).unlink()
     refused(path, r"step.tj: code/host/run.o is missing\. Export the function again\.$")
 
@@ -393,7 +393,7 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
         ),
     ],
 )
-def test_manifests_of_something_else(change: Any, text: str, path: Path) -> None:
+def test_invalid_manifests(change: Any, text: str, path: Path) -> None:
     rehashed(path, change)
     refused(path, text)
 
@@ -424,7 +424,7 @@ def results(change: Callable[[Any], None]) -> Callable[[Any], None]:
         ),
     ],
 )
-def test_results_that_are_not_the_program_s(change: Any, text: str, path: Path) -> None:
+def test_results_that_do_not_fit_the_program(change: Any, text: str, path: Path) -> None:
     rehashed(path, results(change))
     refused(path, text)
 
@@ -438,7 +438,7 @@ def test_results_that_are_not_the_program_s(change: Any, text: str, path: Path) 
         "code\\x.o", "",
     ],
 )  # fmt: skip
-def test_names_outside_of_the_folder_are_refused(name: str, path: Path) -> None:
+def test_names_outside_the_folder_are_refused(name: str, path: Path) -> None:
     rehashed(path, lambda m: m["files"].update({name: [0, "0" * 64]}))
     refused(
         path,
@@ -459,7 +459,7 @@ def test_names_outside_of_the_folder_are_refused(name: str, path: Path) -> None:
         [1, "0" * 63],
     ],
 )
-def test_sizes_and_hashes_that_are_none(told: Any, path: Path) -> None:
+def test_invalid_sizes_and_hashes(told: Any, path: Path) -> None:
     rehashed(path, lambda m: m["files"].update({"code/host/run.o": told}))
     refused(path, r"manifest.json has no size and hash of code/host/run.o\.")
 
@@ -478,7 +478,7 @@ def test_sizes_and_hashes_that_are_none(told: Any, path: Path) -> None:
         (b'{"kind": "tracejit export", "format": 1e400, "files": {}}', "has format inf, this version"),
     ],
 )
-def test_bombs_of_json(content: bytes, text: str, path: Path) -> None:
+def test_hostile_json(content: bytes, text: str, path: Path) -> None:
     (path / "manifest.json").write_bytes(content)
     refused(path, r"manifest.json does not agree with manifest.sha256")
     seal(path)
@@ -487,10 +487,10 @@ def test_bombs_of_json(content: bytes, text: str, path: Path) -> None:
 
 def test_a_manifest_that_is_too_large(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_MOST_MANIFEST_BYTES", 100)
-    refused(path, "step.tj: manifest.json is larger than manifest.json says")
+    refused(path, "step.tj: manifest.json is larger than 100 bytes")
 
 
-def test_a_folder_of_something_else(tmp_path: Path) -> None:
+def test_a_folder_that_was_not_exported(tmp_path: Path) -> None:
     refused(tmp_path / "nowhere", r"nowhere is no exported folder: there is no manifest.sha256\.$")
     refused(tmp_path, r"is no exported folder: there is no manifest.sha256\.$")
     (tmp_path / "file").write_text("")
@@ -528,14 +528,14 @@ def test_pickles_in_arrays_are_refused(path: Path) -> None:
         ),
     ],
 )
-def test_arrays_that_are_none(content: bytes, text: str) -> None:
+def test_invalid_arrays(content: bytes, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         files.decode_array(content)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bool", "int8", "uint64", "complex128"])
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3)])
-def test_arrays_come_back(shape: tuple[int, ...], dtype: str) -> None:
+def test_arrays_round_trip(shape: tuple[int, ...], dtype: str) -> None:
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     found = files.decode_array(files.encode_array(array))
     assert (found.shape, found.dtype, found.tobytes()) == (shape, array.dtype, array.tobytes())
@@ -617,7 +617,7 @@ def edit(place: str, index: int, value: Any) -> Callable[[Any], None]:
         (lambda d: d.pop("rows"), r"not what was written \(KeyError: 'rows'\)"),
     ],
 )  # fmt: skip
-def test_tables_that_lead_out_of_memory_are_refused(change: Any, text: str, path: Path) -> None:
+def test_addresses_outside_their_memory_are_refused(change: Any, text: str, path: Path) -> None:
     data, file = data_of(path)
     change(data)
     file.write_text(json.dumps(data))
@@ -697,7 +697,7 @@ def test_places_of_strided_inputs() -> None:
                 decoded(data, {}, [layout(x)])
 
 
-def test_code_that_nobody_has() -> None:
+def test_missing_object_code() -> None:
     with pytest.raises(
         ExportError,
         match=r"^load: the folder has no object code of run\. Export the function on the machine that is to",
@@ -718,7 +718,7 @@ def test_names_in_object_code(code: bytes) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
-def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
+def test_missing_symbols_are_found_before_llvm_aborts(code: bytes) -> None:
     assert code.count(b"\0sched_yield\0") == 1
     other = code.replace(b"\0sched_yield\0", b"\0sched_YIELD\0")
     with pytest.raises(
@@ -740,7 +740,7 @@ def test_what_the_process_lacks_is_found_before_llvm_does(code: bytes) -> None:
         (lambda code: code[:40] + b"\xff" * 7 + code[47:], "."),
     ],
 )
-def test_object_code_that_is_none(change: Any, text: str, code: bytes) -> None:
+def test_invalid_object_code(change: Any, text: str, code: bytes) -> None:
     with pytest.raises(CodegenError, match=rf"^not an object file that can be loaded here \(.*{text}"):
         elf.symbols(change(code))
 
@@ -758,7 +758,7 @@ def test_object_code_of_random_bytes(code: bytes) -> None:
             elf.symbols(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
 
 
-def test_a_python_that_lays_out_arrays_otherwise(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_with_a_different_array_layout(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def check() -> None:
         raise CodegenError("this build of Python lays out its objects in another way")
 
@@ -766,7 +766,7 @@ def test_a_python_that_lays_out_arrays_otherwise(path: Path, monkeypatch: pytest
     refused(path, "^load: this build of Python lays out its objects in another way$")
 
 
-def test_a_package_that_is_not_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'scipy'")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs on disk: what was built for which function, and how often a process came to use it."""
+"""Programs on disk: their descriptions, and how many processes used them."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def stepped(rows: int) -> None:
     assert step.stats.hits > 0
 
 
-def test_a_program_is_written_down_when_it_is_built(root: Path) -> None:
+def test_a_program_is_described_when_it_is_built(root: Path) -> None:
     stepped(5)
     (found,) = Programs(str(root)).all()
     program = found.program
@@ -56,7 +56,7 @@ def test_a_program_is_written_down_when_it_is_built(root: Path) -> None:
     assert use["build_ns"] > 0
 
 
-def test_what_is_written_down_of_a_program(root: Path) -> None:
+def test_the_description_of_a_program(root: Path) -> None:
     stepped(5)
     (found,) = Programs(str(root)).all()
     program = found.program
@@ -85,7 +85,7 @@ def test_what_is_written_down_of_a_program(root: Path) -> None:
     assert {names[op] for _, op in program["kernels"][1]["lines"]} >= {"tanh", "square", "sum"}
 
 
-def test_of_a_long_loop_the_beginning_is_written_down_and_each_kernel(root: Path) -> None:
+def test_a_long_loop_is_described_by_its_beginning_and_each_kernel(root: Path) -> None:
     @dlaccelerate
     def long(w, x):
         for _ in range(200):
@@ -102,7 +102,7 @@ def test_of_a_long_loop_the_beginning_is_written_down_and_each_kernel(root: Path
     assert program["left_out"]["rows"] == 400 - len(program["rows"])
 
 
-def test_values_of_arguments_are_short_and_alike_in_each_process(root: Path) -> None:
+def test_values_of_arguments_are_short_and_the_same_in_each_process(root: Path) -> None:
     @dlaccelerate
     def scaled(x, function, text):
         return function(x)
@@ -142,7 +142,7 @@ def test_files_are_private(root: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_is_damaged_is_left_out(root: Path) -> None:
+def test_damaged_files_are_left_out(root: Path) -> None:
     kept = Programs(str(root))
     kept.keep({"function": "f"}, use_of(1.0))
     kept.keep({"function": "g"}, use_of(2.0))
@@ -157,7 +157,7 @@ def test_what_is_damaged_is_left_out(root: Path) -> None:
     assert kept.all() == [whole]
 
 
-def test_what_is_damaged_is_written_again(root: Path) -> None:
+def test_damaged_files_are_written_again(root: Path) -> None:
     kept = Programs(str(root))
     kept.keep({"function": "f"}, use_of(1.0))
     (found,) = kept.all()
@@ -180,7 +180,7 @@ def test_a_program_that_cannot_be_read(root: Path, monkeypatch: pytest.MonkeyPat
     assert kept.all() == kept.heads() == []
 
 
-def test_another_schema_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_different_schema_is_left_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "SCHEMA", 99)
     Programs(str(root)).keep({"function": "f"}, use_of(1.0))
     monkeypatch.undo()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What launches take and what they need at least: profiles, costs, and the machine's rates."""
+"""Times and least costs of launches: profiles, costs, and the rates of the machine."""
+
+import time
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.describe import roofline
+from tracejit.describe.profile import profile
 from tracejit.describe.program import describe
 from tracejit.describe.roofline import Cost, Rates, costs
 from tracejit.ir import Builder, Graph
@@ -28,6 +31,26 @@ def layer(products: int = 1) -> Graph:
 def test_a_replay_that_has_not_run_has_no_profile() -> None:
     replay = Replay(layer(), "layer")
     assert replay.profile() is None
+
+
+def test_a_launch_takes_the_time_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0
+
+    class Rows:
+        """Rows that take 100 ns each, and 5 ns for each call."""
+
+        status = 0
+
+        def __call__(self, first: int, count: int, together: bool = True, /) -> int:
+            nonlocal now
+            now += 5 + 100 * count
+            return 0
+
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now)
+    program = pipeline.build(layer(3))
+    measured = profile(program, lambda inputs, outputs: Rows())
+    assert measured.launch_ns == [100.0] * program.launches
+    assert measured.replay_ns == 100.0 * program.launches
 
 
 def test_costs_of_launches() -> None:
@@ -54,7 +77,7 @@ def test_costs_of_copies_and_gathers() -> None:
     assert costs(describe(pipeline.stages(Graph())), []) == []
 
 
-def test_the_larger_of_moving_and_computing_counts() -> None:
+def test_the_longer_of_moving_and_computing_counts() -> None:
     machine = Rates({"float32": 1e9, "float64": 5e8}, ((100, 1e9), (10000, 1e8)))
     assert Cost(100, 50, "float32").least_ns(machine) == (pytest.approx(100), "memory")
     assert Cost(100, 400, "float32").least_ns(machine) == (pytest.approx(400), "arithmetic")
@@ -67,7 +90,7 @@ def test_the_larger_of_moving_and_computing_counts() -> None:
     ]
 
 
-def test_the_machine_can_do_what_a_launch_did() -> None:
+def test_rates_are_at_least_those_of_launches() -> None:
     machine = Rates({"float32": 1e9}, ((1, 1e9),))
     costs = [Cost(1, 400_000, "float32"), Cost(1, 100, "float32"), Cost(1, 1_000_000, "int64")]
     assert machine.raised(costs, [1e5, 1e-3, 1e-3]).flops_per_s == {"float32": pytest.approx(4e9)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program says of itself: operations, rows, why steps are apart, memory, and the lines of kernels."""
+"""Descriptions: operations, rows, reasons between steps, memory, and the lines of kernels."""
 
 import random
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_a_description() -> None:
     )  # fmt: skip
 
 
-def test_lines_of_a_kernel_say_which_operation_they_come_from() -> None:
+def test_operations_of_the_lines_of_a_kernel() -> None:
     def make(b: Any) -> tuple[Value, Value]:
         (x,) = inputs(b, (8, 20))
         y = b.tanh(b.mul(x, x))
@@ -238,7 +238,7 @@ def output(b: Any) -> Any:
     ],
     ids=lambda value: value.name if isinstance(value, Apart) else "",
 )
-def test_why_two_rows_are_not_one(make: Callable[[Any], Any], reason: Apart, words: dict[str, Any]) -> None:
+def test_reasons_between_rows(make: Callable[[Any], Any], reason: Apart, words: dict[str, Any]) -> None:
     found = describe(staged(make))
     assert reason.value.format(**words) in [pair.why for pair in found.pairs]
 
@@ -273,7 +273,7 @@ def test_descriptions_agree_with_programs(seed: int) -> None:
         assert buffer.place.kind != "arena" or buffer.place.offset + buffer.bytes <= program.arena_bytes
 
 
-def test_what_loops_write_piece_by_piece_is_computed_by_their_rows() -> None:
+def test_loops_that_write_pieces_compute_the_whole() -> None:
     def make(b: Any) -> Any:
         x, y = inputs(b, (4, 64), (4, 32))
         return b.matmul(x, b.transpose(b.concatenate(b.tanh(y), b.exp(y), axis=1), axes=(1, 0)))
@@ -289,7 +289,7 @@ def test_what_loops_write_piece_by_piece_is_computed_by_their_rows() -> None:
     assert [op.rows for op in found.ops if op.name in ("tanh", "exp")] == [(loop.number,)] * 2
 
 
-def test_a_bounded_description_has_each_kernel_and_says_what_is_left_out() -> None:
+def test_a_bounded_description_has_each_kernel_and_counts_what_is_left_out() -> None:
     def make(b: Any) -> Any:
         x, w = inputs(b, (4, 4), (4, 4))
         for _ in range(30):
@@ -325,7 +325,7 @@ def test_a_replay_describes_its_program() -> None:
     assert not replay.is_built
 
 
-def test_lines_of_the_user_are_those_of_the_function() -> None:
+def test_lines_lie_in_the_function() -> None:
     @dlaccelerate
     def loss(x: Any) -> Any:
         return (x * 3.0).sum()
@@ -339,7 +339,7 @@ def test_lines_of_the_user_are_those_of_the_function() -> None:
     assert [(op.name, op.where[1] - first) for op in found.ops if op.where] == [("mul", 2), ("sum", 2)]
 
 
-def test_memory_of_inputs_that_lie_backwards_begins_before_them() -> None:
+def test_memory_of_inputs_with_negative_strides() -> None:
     b: Any = Builder(Graph())
     x, y = inputs(b, (4, 3), (3,))
     b.graph.outputs = [b.add(x, y)]
@@ -367,7 +367,7 @@ def test_emitted_source_has_the_lines_of_the_user() -> None:
     assert "#" not in kernel.text
 
 
-def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_sums_that_the_next_loop_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a bias in a loop over time: each band adds to memory of its own, in one loop after the other."""
     for name, value in (
         ("cost.LEAST_FOLDED", 0.01), ("cost.LEAST_SECTION_NS", 0.0), ("loops.bands.BAND_ROWS", 1),
@@ -389,7 +389,7 @@ def test_a_sum_whose_parts_another_loop_goes_on_with(monkeypatch: pytest.MonkeyP
     }
 
 
-def test_a_sum_of_what_bands_summed_that_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_of_band_sums_that_is_cut_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stands for the product: what adds it up is no operation of the graph."""
     monkeypatch.setattr("tracejit.passes.cost.LEAST_SPLIT_NS", 100.0)
     monkeypatch.setattr("tracejit.passes.cost.PART_NS", 50.0)

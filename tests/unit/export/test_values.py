@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keys, containers and constants as data: they come back as they were, and other data are refused."""
+"""Keys, containers and constants as data: they round-trip, and invalid data are refused."""
 
 import inspect
 import json
@@ -38,7 +38,7 @@ ATOMS = [
 
 
 @pytest.mark.parametrize("value", ATOMS, ids=repr)
-def test_atoms_come_back(value: Any) -> None:
+def test_atoms_round_trip(value: Any) -> None:
     found = values.decode_atom(through_json(values.encode_atom(value)))
     assert type(found) is type(value)
     assert repr(found) == repr(value)
@@ -47,7 +47,7 @@ def test_atoms_come_back(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [object(), print, [1], {1}, np.ones(2), type, tree, lambda: 0, np.str_("a")]
 )
-def test_what_is_no_atom(value: Any) -> None:
+def test_values_that_are_no_atoms(value: Any) -> None:
     with pytest.raises(values.UnwritableError, match="which is known by its identity only"):
         values.encode_atom(value)
 
@@ -61,7 +61,7 @@ def test_what_is_no_atom(value: Any) -> None:
         ((OrderedDict([(3, 1), ("a", float("nan"))]), Pair(np.float32(1), Pair(-0.0, 1j))), {}),
     ],
 )
-def test_keys_come_back(args: Any) -> None:
+def test_keys_round_trip(args: Any) -> None:
     key = key_call("f", args, lambda *_: "x").key
     found = values.decode_key(through_json(values.encode_key(key, str)), class_of)
     assert found == key
@@ -70,7 +70,7 @@ def test_keys_come_back(args: Any) -> None:
     assert values.decode_key(through_json(values.encode_key(varied, str)), class_of) == varied
 
 
-def test_results_come_back() -> None:
+def test_results_round_trip() -> None:
     kept: dict[str, np.ndarray] = {}
 
     def keep(array: np.ndarray) -> str:
@@ -107,7 +107,7 @@ ARGS = ["tuple", [["tuple", ["leaf"]], ["dict", [], []]]]
         (values.decode_part, ["inexact", "float", 1.5], "1.5 is no text"),
     ],
 )
-def test_data_of_something_else(decode: Any, data: Any, text: str) -> None:
+def test_invalid_data(decode: Any, data: Any, text: str) -> None:
     with pytest.raises(Exception, match=text) as caught:
         decode(data)
     assert isinstance(caught.value, (ValueError, TypeError, KeyError, RuntimeError))
@@ -122,7 +122,7 @@ def test_data_of_something_else(decode: Any, data: Any, text: str) -> None:
         (["set", ["leaf"]], "set"),
     ],
 )
-def test_structures_of_something_else(data: Any, text: str) -> None:
+def test_invalid_structures(data: Any, text: str) -> None:
     with pytest.raises((ValueError, KeyError), match=text):
         values.decode_structure(data, class_of)
 
@@ -141,7 +141,7 @@ PART = ["value", ["int", "1"]]
         ({"orders": [[["str", "a"]]]}, "the order of the keys of a dict does not have its keys"),
     ],
 )
-def test_keys_of_something_else(changes: Any, text: str) -> None:
+def test_invalid_keys(changes: Any, text: str) -> None:
     whole = {"structure": ARGS, "parts": [PART], "orders": [None]}
     assert values.decode_key(whole, class_of) == Key(
         (tuple, None, ((tuple, None, ("leaf",)), (dict, (), ()))), (ValuePart(int, 1),), (None,)
@@ -160,12 +160,12 @@ def test_keys_of_something_else(changes: Any, text: str) -> None:
         ([["ndarray", "nowhere"]], "nowhere"),
     ],
 )
-def test_results_of_something_else(leaves: Any, text: str) -> None:
+def test_invalid_results(leaves: Any, text: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError), match=text):
         values.decode_results({"structure": "leaf", "orders": [], "leaves": leaves}, {}, class_of)
 
 
-def test_signatures_come_back() -> None:
+def test_signatures_round_trip() -> None:
     def function(a: Any, /, b: Any = np.ones(2), *c: Any, d: Any, e: Any = 3, **f: Any) -> Any: ...  # noqa: B008
 
     signature = inspect.signature(function)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page that shows compiled steps: its data, what it is made of, and that nothing breaks out of it."""
+"""The page that shows compiled steps: its data, its parts, and that no text escapes from its element."""
 
 import base64
 import hashlib
@@ -143,7 +143,7 @@ class TestRunning:
         assert any(line.startswith("def product_") for line in emitted[by_name["matmul"]])
         assert any(line.startswith("    product_") for line in emitted[by_name["matmul"]])
 
-    def test_results_and_why_launches_are_apart(self) -> None:
+    def test_results_and_reasons_between_launches(self) -> None:
         (made,) = page_of(stepped())["programs"]
         assert [op["output"] for op in made["ops"] if op["output"]] == [
             "result 1", "result 2", "whether the guards hold",
@@ -214,7 +214,7 @@ class TestRunning:
             ", adjoint",
         ]
 
-    def test_what_was_captured_is_an_input(self) -> None:
+    def test_captured_arrays_are_inputs(self) -> None:
         captured = dlarray(np.ones(4, np.float32))
 
         def scaled(x: dlarray) -> dlarray:
@@ -255,7 +255,7 @@ class TestRunning:
 
 
 @pytest.mark.parametrize("seed", range(sweep(6, 20)))
-def test_pages_of_random_programs_hold_together(seed: int) -> None:
+def test_pages_of_random_programs_are_consistent(seed: int) -> None:
     case = random_case(random.Random(seed))
     made = stages(case.graph)
     found = made.program
@@ -307,7 +307,7 @@ class TestRepeats:
 
 
 class TestSources:
-    def test_lines_around_those_that_are_meant(self, tmp_path: Path) -> None:
+    def test_lines_around_those_of_ops(self, tmp_path: Path) -> None:
         file = tmp_path / "long.py"
         file.write_text("".join(f"line {i}\n" for i in range(1, 101)))
         sources = Sources()
@@ -330,7 +330,7 @@ class TestSources:
             ([], "the file is shorter now"),
         ]
 
-    def test_code_that_this_process_runs_is_shown_wherever_it_is_from(self) -> None:
+    def test_code_of_this_process_is_shown_from_any_file(self) -> None:
         sources = Sources()
         sources.place(("<stdin of nobody>", 1))
         assert [file["missing"] for file in sources.files()] == ["the file cannot be read here"]
@@ -345,7 +345,7 @@ class TestPage:
         made["files"][0].update(name=f"{NASTY}.py", chunks=[(1, [NASTY])])
         return made
 
-    def test_no_text_ends_the_element_that_it_is_in(self, nasty: data.Page) -> None:
+    def test_no_text_ends_its_element(self, nasty: data.Page) -> None:
         parts = Parts(render(nasty))
         scripts = [(of, text) for tag, of, text in parts.texts if tag == "script"]
         assert [of for of, _ in scripts] == [{"type": "application/json", "id": "data"}, {}]
@@ -354,7 +354,7 @@ class TestPage:
         titles = "".join(text for tag, _, text in parts.texts if tag == "title")
         assert titles == f"{NASTY} - tracejit"
 
-    def test_the_policy_allows_what_is_in_the_page_only(self, nasty: data.Page) -> None:
+    def test_the_policy_allows_only_the_scripts_and_styles_of_the_page(self, nasty: data.Page) -> None:
         parts = Parts(render(nasty))
         (policy,) = [
             of["content"] for _, of in parts.elements if of.get("http-equiv") == "Content-Security-Policy"
@@ -405,11 +405,13 @@ class TestPage:
         assert file_name("<>") == file_name("\ud800") == "function"
         assert file_name("é" * 300) == "é" * 100
 
-    def test_a_name_that_cannot_be_written(self) -> None:
+    def test_a_name_that_cannot_be_encoded(self) -> None:
         text = render(view_pages.page(title="caf\udce9")).encode().decode()
         assert "<title>caf\\udce9 - tracejit</title>" in text
 
-    def test_functions_whose_names_no_file_has(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_functions_whose_names_are_no_file_names(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.chdir(tmp_path)
         for name, file in (("caf\udce9", "tracejit-caf.html"), ("x" * 300, f"tracejit-{'x' * 200}.html")):
 
