@@ -76,9 +76,9 @@ def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> S
     if names is not None:
         children = [getattr(tree, name) for name in names]
     elif kind in _DICTS:
-        given = tuple(tree)
-        names = _sorted(given)
-        orders.append(None if names == given else given)
+        order = tuple(tree)
+        names = _sorted(order)
+        orders.append(None if names == order else order)
         children = [tree[key] for key in names]
     elif tree is None:
         return _NONE

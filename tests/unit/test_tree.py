@@ -143,3 +143,50 @@ def test_number_of_leaves():
 
 def test_repr():
     assert repr(tree.flatten({"a": [1, None]})[1]) == "TreeDef({'a': ['*', None]})"
+
+
+@dataclasses.dataclass
+class Scaled:
+    factor: object
+    shift: object
+
+
+NESTED = {"b": [1, (2, None)], "a": Scaled(3, {2: 4, 1: 5})}
+
+
+def test_fold_goes_from_the_leaves_to_the_root_with_keys_in_the_users_order():
+    leaves, treedef = tree.flatten(NESTED)
+    seen = []
+
+    def container(kind, names, children):
+        seen.append((kind.__name__, names, children))
+        return f"<{kind.__name__}>"
+
+    assert tree.fold(treedef.structure, treedef.orders, iter(leaves).__next__, container) == "<dict>"
+    assert seen == [
+        ("dict", (2, 1), [4, 5]),
+        ("Scaled", ("factor", "shift"), [3, "<dict>"]),
+        ("NoneType", None, []),
+        ("tuple", None, [2, "<NoneType>"]),
+        ("list", None, [1, "<tuple>"]),
+        ("dict", ("b", "a"), ["<list>", "<Scaled>"]),
+    ]
+
+
+def test_walk_goes_from_the_root_to_the_leaves_and_gives_each_child_its_place():
+    leaves, treedef = tree.flatten(NESTED)
+    places = []
+
+    def container(place, kind, names, length):
+        return [f"{place}.{name}" for name in (range(length) if names is None else names)]
+
+    tree.walk(treedef.structure, treedef.orders, "root", places.append, container)
+    assert dict(zip(places, leaves, strict=True)) == {
+        "root.a.factor": 3, "root.a.shift.1": 5, "root.a.shift.2": 4, "root.b.0": 1, "root.b.1.0": 2,
+    }  # fmt: skip
+
+
+def test_without_orders_keys_are_sorted():
+    _, treedef = tree.flatten({"b": 1, "a": 2})
+    names = tree.fold(treedef.structure, None, lambda: (), lambda kind, names, children: names)
+    assert names == ("a", "b") and treedef.orders == [("b", "a")]

@@ -120,8 +120,9 @@ class CallDispatcher:
             self._apply_policy(miss)
         started = time.perf_counter_ns()
         try:
-            given = call if recorder is None else call._replace(leaves=untraced(call.leaves))
-            recording = record(self._name, self._function, given, recorder)
+            if recorder is not None:
+                call = call._replace(leaves=untraced(call.leaves))
+            recording = record(self._name, self._function, call, recorder)
         except BaseException as error:
             self._log_miss(miss, f" ({type(error).__name__})")
             raise

@@ -58,13 +58,13 @@ def running(accelerated: "AcceleratedFunction", name: str, dispatcher: CallDispa
     cache = dispatcher.cache
     explanation = accelerated.explain()
     with cache.lock:
-        variants = sorted(cache.variants.values(), key=lambda known: known.used, reverse=True)
+        variants = sorted(cache.variants.values(), key=lambda variants: variants.used, reverse=True)
         history = list(cache.history)
     stats = accelerated.stats
     kernels = f"{stats.kernels}; {stats.compiled} compiled in {ms(stats.compile_ns)}, {stats.loaded} loaded"
     facts = [
         ("function", dispatcher.counters.label),
-        ("calls", f"{stats.calls}, of which {stats.hits} were replayed"),
+        ("calls", f"{stats.calls}, {stats.hits} of them replayed"),
         ("traces", f"{stats.traces} recorded in {ms(stats.record_ns)}"),
         ("programs", f"{stats.programs} built in {ms(stats.build_ns)}"),
         ("kernels", kernels),

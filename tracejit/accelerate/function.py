@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class AcceleratedFunction(OptionProperties):
     """A function whose operations are recorded at its first calls and replayed, compiled, at later ones.
 
-    A trace is found by the arguments: arrays by size, format, dtype and memory layout, containers by
+    The arguments select a trace: arrays by size, format, dtype and memory layout, containers by
     structure, everything else by value. Made by dlaccelerate. Setting any attribute besides the options is an
     AttributeError.
 
@@ -205,15 +205,15 @@ class AcceleratedFunction(OptionProperties):
         """Return in words what the last call did and why; its attribute `keys` has the state of each key."""
         cache = self._cache
         with cache.lock:
-            known = list(cache.variants)
+            cached = list(cache.variants)
             keys = [
-                report_of(self._function, each, self._options.confirm, known)
-                for each in cache.variants.values()
+                report_of(self._function, variants, self._options.confirm, cached)
+                for variants in cache.variants.values()
             ]
             if cache.last_miss is not None:
                 last = self._dispatcher.explain(cache.last_miss)
             elif cache.last_trace is not None:
-                last = explain_hit(self._name, self._function, cache.last_trace.key, known)
+                last = explain_hit(self._name, self._function, cache.last_trace.key, cached)
             else:
                 last = f"{self._name} has not been called {'since its cache was cleared' if cache.cleared else 'yet'}."
         return Explanation(last, keys)

@@ -110,7 +110,7 @@ def unknown_attribute(name: str, options: Sequence[str], read_only: Sequence[str
     >>> unknown_attribute("CheckMode", ["check_mode"], ["hit_rate"])
     "an accelerated function has no attribute 'CheckMode'; the option is check_mode."
     """
-    plain = {known.replace("_", ""): known for known in (*options, *read_only)}
+    plain = {attribute.replace("_", ""): attribute for attribute in (*options, *read_only)}
     written = name.replace("_", "").lower()
     nearest = difflib.get_close_matches(written, plain, 1, 0.75)
     head = f"an accelerated function has no attribute {name!r}"

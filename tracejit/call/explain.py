@@ -37,12 +37,12 @@ def leaf_names(function: Callable[..., Any], structure: Any) -> list[str]:
     return names
 
 
-def describe(function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
-    """Return the arguments of a key in words; if there are many, those in which it differs from `known` keys first."""
+def describe(function: Callable[..., Any], key: Key, cached: Iterable[Key] = ()) -> str:
+    """Return the arguments of a key in words; if there are many, those in which it differs from `cached` keys first."""
     names = leaf_names(function, key.structure)
     parts = [f"{name}: {part}" for name, part in zip(names, key.parts, strict=True)]
     if len(parts) > _MOST_ARGUMENTS:
-        order = differing_first([key.parts, *[k.parts for k in known if k.structure == key.structure]])
+        order = differing_first([key.parts, *[k.parts for k in cached if k.structure == key.structure]])
         more = len(parts) - _MOST_ARGUMENTS + 1
         parts = [*[parts[i] for i in order[: _MOST_ARGUMENTS - 1]], f"and {more} more"]
     return ", ".join(parts) or "no arguments"
@@ -54,25 +54,25 @@ def who_needs(name: str, what: str, where: Where) -> str:
 
 
 def why_missed(
-    function: Callable[..., Any], key: Key, known: Sequence[Key], needed: Mapping[int, tuple[str, Where]]
+    function: Callable[..., Any], key: Key, cached: Sequence[Key], needed: Mapping[int, tuple[str, Where]]
 ) -> str:
     """Return why no trace was found for a key.
 
     Args:
         function: what was called.
         key: of the call.
-        known: the keys of the traces that there were, oldest first.
+        cached: the keys of the traces in the cache, oldest first.
         needed: the code that needs arguments as Python numbers, by the number of the leaf.
     """
-    if not known:
+    if not cached:
         return "because there was none yet."
-    compared = [(old, differences(old, key)) for old in reversed(known)]
+    compared = [(old, differences(old, key)) for old in reversed(cached)]
     alike = [(old, places) for old, places in compared if places]
     if any(places == [] for _, places in compared):
         return "because the keys of a dict have a different order, which a function that iterates over it would see."
     if not alike:
-        mine, latest = (tree.TreeDef(k.structure, [], 0) for k in (key, known[-1]))
-        place = tree.difference(latest, mine, "(args, kwargs)")
+        latest, treedef = (tree.TreeDef(k.structure, [], 0) for k in (cached[-1], key))
+        place = tree.difference(latest, treedef, "(args, kwargs)")
         return f"because the arguments have a different structure: compared with the latest trace, {place}."
     old, places = min(alike, key=lambda pair: len(pair[1]))
     names = leaf_names(function, key.structure)

@@ -14,14 +14,14 @@ The function is
             frame = frames.pop()
         except IndexError:
             frame = new_frame()
-        found = enter(args, frame)
-        if found is frame:
-            found = again(frame, args)
-            if found is frame:
+        result = enter(args, frame)
+        if result is frame:
+            result = again(frame, args)
+            if result is frame:
                 frames.append(frame)
                 return MISS
         frames.append(frame)
-        return found
+        return result
 
 where a frame has the results of earlier calls (Note [recycling]), and `enter` is compiled: it flattens the arguments,
 runs the program and assembles the result by tables (Note [patterns]). These know tuples, lists and dicts with
@@ -43,7 +43,7 @@ params = Parameters(w) and a result (loss, Parameters(w)) it is
         ...
         args = (a2, a1)
         ...
-        r0, r1 = found
+        r0, r1 = result
         frames.append(frame)
         return (r0, k1((r1,)))
 
@@ -105,7 +105,7 @@ def generate(
         outputs: shape, dtype and format of the outputs of the program among its leaves.
         launch: runs the program on tuples of input and output arrays; returns 0 if it has.
         state: what the trace reads besides arguments.
-        guarded: whether the program has one more output, which says whether the others count.
+        guarded: whether the program has one more output, which says whether all guards hold.
         recycler: keeps results of earlier calls to fill them again.
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
     """
@@ -160,11 +160,11 @@ class _Generator:
     def read(self) -> list[str]:
         """Emit code that checks all that is read besides arguments; return the arrays among it."""
         if self.state.inlined is not None:
-            lines, names, found = self.state.inlined
+            lines, names, arrays = self.state.inlined
             self.names |= names
             for line in lines:
                 self.line(line)
-            return found
+            return arrays
         if self.state.fetches:
             self.line("read = fetch()")
             self.miss_if("read is None")
@@ -184,21 +184,21 @@ class _Generator:
             f"{_INDENT}frame = frames.pop()",
             "except IndexError:",
             f"{_INDENT}frame = new_frame()",
-            f"found = enter(args, frame{more})",
-            "if found is frame:",
-            f"{_INDENT}found = again(frame, args{more})",
-            f"{_INDENT}if found is frame:",
+            f"result = enter(args, frame{more})",
+            "if result is frame:",
+            f"{_INDENT}result = again(frame, args{more})",
+            f"{_INDENT}if result is frame:",
             f"{_INDENT * 2}frames.append(frame)",
             f"{_INDENT * 2}return MISS",
         ):
             self.line(line)
         if outputs and not is_result:
-            self.line("".join(f"r{i}, " for i in range(outputs)) + "= found")
+            self.line("".join(f"r{i}, " for i in range(outputs)) + "= result")
         self.line("frames.append(frame)")
         if self.state.accepts:
             self.line("accepted()")
         if is_result:
-            self.line("return found")
+            self.line("return result")
 
     def assemble(self, result: ResultLayout) -> None:
         """Emit the expression of the result."""
@@ -207,7 +207,7 @@ class _Generator:
                 self.line(f"r{i} = {self.constant(leaf.kind)}(r{i}._data.item())")
         numbers = count()
         leaves = iter([
-            f"r{next(numbers)}" if is_output(leaf) else self.given(leaf) for leaf in result.leaves
+            f"r{next(numbers)}" if is_output(leaf) else self.constant_leaf(leaf) for leaf in result.leaves
         ])  # fmt: skip
         treedef = result.treedef
         self.line(
@@ -229,18 +229,18 @@ class _Generator:
         """Emit the launch on new arrays."""
         for i, (aval, _) in enumerate(outputs):
             self.line(f"o{i} = empty({aval.shape!r}, {self.constant(aval.dtype)})")
-        made = [f"o{i}" for i in range(len(outputs))]
+        filled = [f"o{i}" for i in range(len(outputs))]
         if self.guarded:
             self.line("holds = empty((), truth)")
-            made.append("holds")
+            filled.append("holds")
             self.line("try:")
-            self.line(f"{_INDENT}if launch({_tuple(arrays)}, {_tuple(made)}):")
+            self.line(f"{_INDENT}if launch({_tuple(arrays)}, {_tuple(filled)}):")
             self.line(f"{_INDENT * 2}return MISS")
             self.line("except GuardFailed:")
             self.line(f"{_INDENT}return MISS")
             self.miss_if("not holds")
         else:
-            self.miss_if(f"launch({_tuple(arrays)}, {_tuple(made)})")
+            self.miss_if(f"launch({_tuple(arrays)}, {_tuple(filled)})")
         if self.state.accepts:
             self.line("accepted()")
         for i, (_, format) in enumerate(outputs):
@@ -257,8 +257,8 @@ class _Generator:
         self.names[name] = value
         return name
 
-    def given(self, leaf: Any) -> str:
-        """Return the expression for a leaf of the result that is no array; an ndarray is copied each time."""
+    def constant_leaf(self, leaf: Any) -> str:
+        """Return the expression for a constant leaf of the result; an ndarray is copied each time."""
         return f"{self.constant(leaf)}.copy()" if isinstance(leaf, np.ndarray) else self.constant(leaf)
 
     def miss_if(self, condition: str) -> None:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results that a call path filled before and nobody uses any more, to be filled again.
+"""Reuse of results of earlier calls that are no longer referenced.
 
 Note [recycling]
 A small program runs for a microsecond; to make an ndarray and a dlarray around it takes 0.4 us, and to free them 0.1,
 for each output of each call. A training loop drops what the step before last returned. So a trace keeps the results of
-its last calls, and the entry looks whether it may fill them again: an array to which nobody has a reference but
-the recycler and the dlarray that holds it, which nobody else has. So nobody can tell that it is the array of an
-earlier call: views, memoryviews, and arrays of other libraries that share memory hold a reference, weak references
-are looked for, and what somebody changed (its shape, its dtype, its labels, whether it may be written) is not filled
-again. Results of more than MOST_BYTES are not kept.
+its last calls, and the entry fills one of them again if only the recycler and its dlarray refer to the array, and only
+the recycler to the dlarray. So nobody can tell that it is the array of an earlier call: views, memoryviews, and arrays
+of other libraries that share memory hold a reference, weak references are looked for, and an array is not filled again
+if its shape, dtype, labels or write flag were changed. Results of more than MOST_BYTES are not kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,16 +24,16 @@ _MOST_SETS = 3
 _TRIES = 2  # arrays replaced one by one, before all of them are
 
 Frame = list[Any]
-"""The state of a program, then for each set of results the list of arrays and the list of dlarrays around them."""
+"""The state of a program; then, for each set of results, a list of arrays and a list of the dlarrays around them."""
 
 
 class EntryPoint(NamedTuple):
     """The compiled functions by which a call path runs a program (kernels/executor/entry.py).
 
-    enter       runs it on arguments and a frame; gives the result, or the frame if it has not run
-    new_state   gives an ndarray with a new state: one for each frame
-    status      why it has not run: the negative number of a result, counted from 1, that must be replaced, or another
-    turn        the number of the set of results that is next
+    enter       runs it on arguments and a frame; returns the result, or the frame if it has not run
+    new_state   returns an ndarray with a new state: one for each frame
+    status      why it has not run: if negative, the number of the result, counted from 1, that must be replaced
+    turn        the number of the next set of results
     """
 
     enter: Callable[..., Any]
@@ -44,15 +43,15 @@ class EntryPoint(NamedTuple):
 
 
 class Recycler:
-    """The results of a trace's last calls.
+    """The results of the last calls of a trace.
 
     Args:
         outputs: shape, dtype and format of each result.
-        guarded: whether the program has one more output, which says whether the others count.
+        guarded: whether the program has one more output, which says whether all guards hold.
         entry: runs the program on results that nobody uses.
 
     Attributes:
-        frames: those that no call uses.
+        frames: the frames that no call is using.
     """
 
     def __init__(self, outputs: Sequence[tuple[Aval, str | None]], guarded: bool, entry: EntryPoint) -> None:
@@ -73,23 +72,22 @@ class Recycler:
         count = len(self._outputs)
         return [*[None] * count, *([np.empty((), bool)] if self._guarded else [])], [None] * count
 
-    def again(self, frame: Frame, *given: Any) -> Any:
-        """Replace results that somebody uses and run the program; return the frame if that is not why it has not run.
+    def again(self, frame: Frame, arguments: Any, *read: Any) -> Any:
+        """Replace results that are in use and run the program; return the frame if it did not run for another reason.
 
-        `given` is what `enter` was called with besides the frame.
+        `arguments` and `read` are those that `enter` was called with.
         """
-        arguments, *read = given
         for _ in range(_TRIES):
             status = self._entry.status(frame[0])
             if status >= 0:
                 return frame
             self._replace(frame, -status - 1)
-            found = self.enter(arguments, frame, *read)
-            if found is not frame:
-                return found
+            result = self.enter(arguments, frame, *read)
+            if result is not frame:
+                return result
         if self._entry.status(frame[0]) >= 0:
             return frame
-        # Somebody keeps many of them, perhaps all results of the last calls.
+        # Many results are kept by the caller, perhaps all of the last calls.
         if len(frame) < 1 + 2 * _MOST_SETS:
             frame += self._new_set()
         for number in range(len(self._outputs)):

@@ -48,7 +48,7 @@ class ArrayPart(NamedTuple):
 
 
 class ValuePart(NamedTuple):
-    """The part of a key for anything else."""
+    """The part of a key for any other value."""
 
     kind: type
     value: Any
@@ -67,9 +67,9 @@ class NumberPart(NamedTuple):
 
 
 class Key(NamedTuple):
-    """The key of a call: the containers, what stands in them, and the order of the keys of dicts.
+    """The key of a call: the structure of its containers, the parts in them, and the orders of the keys of dicts.
 
-    A function can run over a dict, so that its keys' order decides what it does (None: they are sorted).
+    A function can iterate over a dict, so the order of its keys counts (None: they are sorted).
     """
 
     structure: Any

@@ -199,10 +199,8 @@ class _RecipeWriter(_TableWriter):
         if type(leaf) is ArrayLeaf:
             self.add(PUT_WORDS, PUT_RESULT, self._outputs)
             self._outputs += 1
-        elif type(leaf) is NumberLeaf or isinstance(
-            leaf, np.ndarray
-        ):  # each call returns a copy of an ndarray
-            raise _NoEntryError
+        elif type(leaf) is NumberLeaf or isinstance(leaf, np.ndarray):
+            raise _NoEntryError  # a number is made of an output, and each call returns a copy of an ndarray
         else:
             self.add(PUT_WORDS, PUT_OBJECT, self.address(leaf))
         return self.put()

@@ -18,15 +18,15 @@ def first_difference(actual: Any, expected: Any, tolerance: float) -> str | None
         actual, expected: containers of arrays and other values.
         tolerance: largest accepted difference of two numbers, absolute or relative; NaN equals NaN.
     """
-    mine, mine_tree = tree.flatten(actual)
-    theirs, their_tree = tree.flatten(expected)
-    found = tree.difference(mine_tree, their_tree, "output")
-    if found is not None:
-        return found
-    for name, a, b in zip(tree.paths(mine_tree, "output"), mine, theirs, strict=True):
-        found = _difference(name, a, b, tolerance)
-        if found is not None:
-            return found
+    leaves, treedef = tree.flatten(actual)
+    expected_leaves, expected_treedef = tree.flatten(expected)
+    difference = tree.difference(treedef, expected_treedef, "output")
+    if difference is not None:
+        return difference
+    for name, leaf, wanted in zip(tree.paths(treedef, "output"), leaves, expected_leaves, strict=True):
+        difference = _difference(name, leaf, wanted, tolerance)
+        if difference is not None:
+            return difference
     return None
 
 

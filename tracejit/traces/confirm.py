@@ -124,7 +124,7 @@ class _Comparison:
         before, after, more = _first(x.data, y.data)
         what = f"a constant of {node.op.name} was {before}, is {after}{more}"
         if x.data.ndim:
-            what += ": an array that is made in each call has different contents each time"
+            what += ": an array that is created in each call has different contents each time"
         return Difference(what, node.where, _cause(x.data, y.data))
 
     def results(self) -> Difference | None:
@@ -148,7 +148,7 @@ class _Comparison:
             elif not _equal(a, b):
                 compares: Any = type(a).__eq__
                 new = type(a) is type(b) and compares is object.__eq__
-                cause = "an object that is made anew in each call" if new else _cause(a, b)
+                cause = "an object that is created in each call" if new else _cause(a, b)
                 return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
         return None
 
@@ -188,7 +188,7 @@ def _cause(x: Any, y: Any) -> str:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Return whether two leaves that are no arrays of the trace are equal, NaN to NaN, -0.0 not to 0.0."""
+    """Return whether two constants of a result are equal; NaN equals NaN, and -0.0 differs from 0.0."""
     if a is b:
         return True
     if type(a) is not type(b):

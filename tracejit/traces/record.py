@@ -142,9 +142,12 @@ def _spliced(
 ) -> list[dlarray]:
     """Append the recorded operations, with their results, to the tape of the evaluation around the call."""
     tape = outer.builder
-    given = [outer.value(array) for array in call.arrays]
-    arguments, read = recorder.graph.inputs[: len(given)], recorder.graph.inputs[len(given) :]
-    partner: dict[Value, Value] = dict(zip(arguments, given, strict=True))
+    values_outside = [outer.value(array) for array in call.arrays]
+    arguments, read = (
+        recorder.graph.inputs[: len(values_outside)],
+        recorder.graph.inputs[len(values_outside) :],
+    )
+    partner: dict[Value, Value] = dict(zip(arguments, values_outside, strict=True))
     partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
     # Values that were read besides the arguments are constants of that tape, as of any evaluation.
     for value in read:

@@ -54,7 +54,7 @@ class Replay:
         title: heads the emitted module.
         layouts: where the elements of each input lie.
         part: "forward" or "adjoint" for one of the two programs of a graph that runs as an op, otherwise "".
-        guard: the number of the output that says whether the others count, if there is one.
+        guard: the number of the output that says whether all guards hold, or None.
 
     Attributes:
         listener: is told what becomes of the program, if set before the program is built.

@@ -20,14 +20,14 @@ class Miss:
     """A call that was not replayed.
 
     key         of the call
-    known       the keys in the cache
+    cached      the keys in the cache
     evicted     whether its own had been evicted
     outcome     the kind of an Outcome, "raised", "forbidden", "needed" or "alone"
     why         how it differs from the traces of its key, if there were any
     """
 
     key: Key
-    known: list[Key]
+    cached: list[Key]
     evicted: bool
     outcome: str = "raised"
     why: str | None = None
@@ -92,18 +92,18 @@ class Explanation(str):
 
     def __new__(cls, last: str, keys: Sequence[KeyReport]) -> "Explanation":
         lines = [last, *[line for key in keys for line in _lines(key)]]
-        made = super().__new__(cls, "\n".join(lines))
-        made.keys = tuple(keys)
-        return made
+        explanation = super().__new__(cls, "\n".join(lines))
+        explanation.keys = tuple(keys)
+        return explanation
 
     def __reduce__(self) -> Any:
         return (str, (str(self),))
 
 
 def report_of(
-    function: Callable[..., Any], variants: Variants, confirm: int, known: Iterable[Key] = ()
+    function: Callable[..., Any], variants: Variants, confirm: int, cached: Iterable[Key] = ()
 ) -> KeyReport:
-    """Return the report of one key of a function that has the keys `known`."""
+    """Return the report of one key of a function that has the keys `cached`."""
     reports = tuple([
         VariantReport(
             tuple([
@@ -115,7 +115,7 @@ def report_of(
         for trace in variants.traces
     ])  # fmt: skip
     return KeyReport(
-        describe(function, variants.key, known), variants.calls, reports, variants.confirmed, variants.audits,
+        describe(function, variants.key, cached), variants.calls, reports, variants.confirmed, variants.audits,
         variants.replaced, variants.refusal,
     )  # fmt: skip
 
@@ -142,9 +142,9 @@ def _lines(key: KeyReport) -> list[str]:
     return lines
 
 
-def explain_hit(name: str, function: Callable[..., Any], key: Key, known: Iterable[Key] = ()) -> str:
-    """Return the explanation of a call that was replayed; the function has the keys `known`."""
-    return f"{name}: hit. The call was replayed from the trace for {describe(function, key, known)}."
+def explain_hit(name: str, function: Callable[..., Any], key: Key, cached: Iterable[Key] = ()) -> str:
+    """Return the explanation of a call that was replayed; the function has the keys `cached`."""
+    return f"{name}: hit. The call was replayed from the trace for {describe(function, key, cached)}."
 
 
 def explain_miss(
@@ -161,7 +161,7 @@ def explain_miss(
         cache_size: how many keys are kept.
         needed: the code that needs arguments as Python numbers, by the number of the leaf.
     """
-    described = describe(function, miss.key, miss.known)
+    described = describe(function, miss.key, miss.cached)
     if miss.outcome == "refused" and variants is not None and variants.refusal is not None:
         refusal = variants.refusal
         place = describe_location(refusal.where)
@@ -184,11 +184,11 @@ def explain_miss(
         return f"{name}: miss. {sentence}"
     verb = "would be" if miss.outcome == "forbidden" else "was"
     head = f"{name}: miss. A new trace {verb} recorded for {described}"
-    if miss.key in miss.known:
+    if miss.key in miss.cached:
         return f"{head}, because {miss.why or 'no trace for these arguments both applies and is confirmed'}."
     if miss.evicted:
         return (
             f"{head}, because its trace had been evicted: more than cache_size ({cache_size}) "
             "signatures are in use. Increase cache_size, or pass arrays of fewer sizes."
         )
-    return f"{head}, {why_missed(function, miss.key, miss.known, needed)}"
+    return f"{head}, {why_missed(function, miss.key, miss.cached, needed)}"

@@ -27,7 +27,7 @@ class Replayable:
         result: the structure of the result.
         key: of the call.
         state: the values that are read besides the arguments.
-        guard: the number of the output that says whether the others count, if there is one.
+        guard: the number of the output that says whether all guards hold, or None.
     """
 
     replay: Any  # a Replay, or what an exported folder has in its place
@@ -79,7 +79,7 @@ class Trace(Replayable):
     """One recording: its graph, and the structure of its result.
 
     Args:
-        graph: what was recorded; if there are guards, its last output says whether all of them hold.
+        graph: the recorded graph; if there are guards, its last output says whether all of them hold.
         result: the structure of the result.
         title: heads emitted modules: the name of the function.
         key: of the call.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The variants of one key's trace, and whether the key can be accelerated.
+"""The variants of one key: its traces, and the refusal if it cannot be accelerated.
 
 A variant is a trace and the guards under which it is right. It is replayed after as many later recordings agreed
 with it as are asked for. Later still, audits record again and compare.

@@ -336,7 +336,7 @@ class TestConfirmation:
                 lambda x, n: {"a": x, "b": x} if n % 2 else {"b": x, "a": x},
                 "the keys of a dict of the result have",
             ),
-            (lambda x, n: object(), "an object that is made anew in each call"),
+            (lambda x, n: object(), "an object that is created in each call"),
             (lambda x, n: np.full(2, n), "the result was array"),
             (
                 lambda x, n: dlarray(np.full(2, n)),

@@ -136,7 +136,7 @@ class TestFreshArrays:
         accelerated(X)
         with pytest.warns(
             NotAcceleratedWarning,
-            match=r"a constant of mul was .* \(3 of 3 elements differ\): an array that is made in each call has "
+            match=r"a constant of mul was .* \(3 of 3 elements differ\): an array that is created in each call has "
             r"different contents each time at .*test_fresh_arrays\.py:\d+\. Likely cause: random numbers",
         ):
             accelerated(X)
@@ -146,7 +146,7 @@ class TestFreshArrays:
         times = iter(range(100))
         accelerated = dlaccelerate(lambda x: mul(np.full(3, float(next(times) > 3)), x))
         with pytest.warns(
-            tj.ChangedTraceWarning, match="an array that is made in each call has different contents"
+            tj.ChangedTraceWarning, match="an array that is created in each call has different contents"
         ):
             for _ in range(16):
                 next(times)

@@ -82,7 +82,7 @@ class TestWithoutRepr:
 def test_an_integer_that_cannot_be_written(tmp_path: Any) -> None:
     with pytest.raises(ExportError, match="other is an int with more digits than Python converts"):
         tj.export(tj.dlaccelerate(lambda x, other: x * 2), tmp_path / "double.tj", args=(X, HUGE))
-    with pytest.raises(ExportError, match="hold an int of more digits than Python writes"):
+    with pytest.raises(ExportError, match="hold an int with more digits than Python converts"):
         tj.export(tj.dlaccelerate(lambda d: d[HUGE] * 2), tmp_path / "double.tj", args=({HUGE: X},))
 
 

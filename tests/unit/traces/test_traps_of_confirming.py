@@ -93,7 +93,7 @@ class TestWhatNoTraceSees:
     def test_an_id_that_is_made_anew(self):
         fun = dlaccelerate(lambda x: (x * 2, object()))
         fun(X)
-        with pytest.warns(tj.NotAcceleratedWarning, match="an object that is made anew in each call"):
+        with pytest.warns(tj.NotAcceleratedWarning, match="an object that is created in each call"):
             fun(X)
         assert len({fun(X)[1] for _ in range(3)}) == 3
 
