@@ -1,351 +1,503 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Things and cells: what kinds of objects there are, and what a place in one holds, without running the user's code.
+"""The objects that a recording observes, one class for each kind.
 
-A thing is an object that is known by identity; a cell is a place in it that holds a value: a global name, an
-attribute, an item, a variable of an enclosing function.
+A kind says what is noted when such an object is first observed, what is noted when all of it is read, which attributes
+can be read without running the user's code, and whether a replay may meet another object of the same class.
 """
 
-import builtins
 import collections
 import contextvars
-import enum
+import dataclasses
 import functools
 import gc
 import itertools
 import operator
-import sys
+import os
 import types
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.capture import bytecode
+from tracejit.capture.bytecode import READ
+from tracejit.capture.slots import (
+    AttributeSlot,
+    BuiltinSlot,
+    ClosureSlot,
+    HeldSlot,
+    OwnSlot,
+    RegistrySlot,
+    Slot,
+)
+from tracejit.capture.values import (
+    MISSING,
+    MOST_INSIDE,
+    UNKNOWN,
+    arrays_inside,
+    cached_results,
+    data_of,
+    elements,
+    instance_attribute,
+    is_atom,
+    is_container,
+    is_library_module,
+    is_member,
+    is_user_class,
+    static,
+    values_in,
+)
 from tracejit.record import monitor
 
+if TYPE_CHECKING:
+    from tracejit.capture.snapshot import Snapshot
 
-class _Mark:
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-MISSING = _Mark("nothing")  # what a cell holds that is not there
-UNKNOWN = _Mark("computed")  # the value of a property, which runs code that is watched
-
-ATOMS = frozenset({
-    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice,
-})  # fmt: skip
-SEQUENCES = frozenset({list, tuple, collections.deque})
-MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
-SETS = frozenset({set, frozenset})
-_CONTAINERS = SEQUENCES | MAPPINGS | SETS
-_MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
+
+# Attributes that lead to the parts of a composite, which another object may have under the same names.
+_PARTS: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__func__", "__self__"),
+    functools.partial: ("func", "args", "keywords"),
+    property: ("fget",),
+}
+_READABLE = frozenset({
+    "__code__", "__defaults__", "__kwdefaults__", "_function", "__wrapped__",
+    *itertools.chain(*_PARTS.values()),
+})  # fmt: skip
 _HOLDERS = frozenset({
     contextvars.ContextVar, weakref.ref, weakref.KeyedRef, types.MappingProxyType,
     type({}.keys()), type({}.values()), type({}.items()),
 })  # fmt: skip
 
-# Attributes of things whose names are read in another way than those of instances.
-PARTS: dict[type, tuple[str, ...]] = {
-    types.MethodType: ("__func__", "__self__"),
-    functools.partial: ("func", "args", "keywords"),
-    property: ("fget",),
-}
+# The attributes that hold the elements of classes of the standard library, whose code is not watched.
+_INNER: tuple[tuple[Any, str], ...] = (
+    (collections.UserDict, "data"), (collections.UserList, "data"), (collections.ChainMap, "maps"),
+    (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
+)  # fmt: skip
+_BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of user classes
+_GETTERS = (operator.attrgetter, operator.methodcaller)
+_CACHED = type(functools.lru_cache(len))
+_DISPATCHER: Any = getattr(functools.singledispatch(len), "__code__", None)
 
 
-class Cell:
-    """A place in a thing, and what it held when it was first met."""
+class Observed:
+    """An object, the slots of it that were met, and for a container that is read as a whole its elements.
 
-    __slots__ = ("is_read", "kind", "name", "value", "where")
-
-    def __init__(self, kind: str, name: Any, value: Any, where: tuple[str, int]) -> None:
-        self.kind = kind
-        self.name = name
-        self.value = value
-        self.is_read = False
-        self.where = where
-
-
-class Thing:
-    """An object, its cells, and for a container that is read as a whole what it held; for an array its bytes.
-
-    `tape` is the Value of a dlarray when it was met, and `data` what it held. `memory` is the dict in which a function
-    with a cache (functools.lru_cache) remembers results.
+    Attributes:
+        is_code: whether calling it reads more than the key of a trace says of it.
+        is_fixed: whether a replay must meet the same object; otherwise another of the same class will do.
+        is_told: whether the guard of a fixed object is shown to users.
+        may_share_memory: whether it can be a buffer over memory that others write to.
+        held: the elements of a container that was read as a whole.
+        is_loose: whether its contents can be read in ways that are not followed.
+        is_whole: whether all of it was read.
     """
 
-    __slots__ = (
-        "cells", "computed", "content", "data", "held", "inside", "is_computed_with", "is_indexed", "is_loose",
-        "is_whole", "kind", "memory", "meta", "passed", "tape", "value", "where",
-    )  # fmt: skip
+    is_code = False
+    is_fixed = False
+    is_told = False
+    may_share_memory = False
 
-    def __init__(self, value: Any, kind: str) -> None:
+    __slots__ = ("held", "is_loose", "is_whole", "slots", "value", "where")
+
+    def __init__(self, value: Any, where: tuple[str, int] = ("", 0)) -> None:
         self.value = value
-        self.kind = kind
-        self.cells: dict[tuple[str, Any], Cell] = {}
+        self.where = where
+        self.slots: dict[tuple[type[Slot], Any], Slot] = {}
         self.held: tuple[Any, ...] | None = None
-        self.content: bytes | None = None  # of an ndarray whose elements plain NumPy can read
-        self.meta = False  # whether its size or dtype was asked for
-        self.is_indexed = (
-            False  # whether something that is no constant selects of it; a view may enter the trace
-        )
-        self.is_computed_with = False  # whether plain NumPy did read it, whoever else did
-        self.computed: list[Any] = []  # places where plain NumPy did, if no operation of the trace did
-        self.passed: list[Any] = []  # places where it is an argument of what is not watched
-        self.inside: list[Any] = []  # arrays that what is not watched, such as a queue, can give away; kept
-        self.is_loose = (
-            False  # whether the elements of an ndarray can get elsewhere in ways that are not followed
-        )
+        self.is_loose = False
         self.is_whole = False
-        self.memory: dict[Any, Any] | None = None
-        self.where = ("", 0)
-        self.data = data_of(value) if kind == "array" else None
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute without running the user's code, MISSING, or UNKNOWN."""
+        return UNKNOWN
+
+    def note(self, snapshot: "Snapshot") -> None:
+        """Note what using the object reads, when it is first observed."""
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        """Note that all of the object is read."""
+
+    def hold(self, snapshot: "Snapshot") -> None:
+        """Note which elements a container has."""
+        if self.held is None:
+            self.held = tuple(elements(self.value))
+            for value in values_in(self.value):
+                if not is_atom(value):
+                    snapshot.observe(value)
+
+
+class ObservedAtom(Observed):
+    """A value without attributes that change."""
+
+    __slots__ = ()
+
+
+class ObservedNamespace(Observed):
+    """The globals of a module, or sys.modules."""
+
+    __slots__ = ()
+
+
+class ObservedArray(Observed):
+    """A dlarray or an ndarray of numbers.
+
+    Attributes:
+        data: what a dlarray held when it was observed, and `tape` its Value.
+        content: the bytes of an array whose elements plain NumPy can read.
+        computed: places where plain NumPy reads its elements, unless an operation of the trace does there.
+        passed: places where it is an argument of a function that is not watched.
+        is_indexed: whether something that is no constant selects elements; the result may enter the trace as a view.
+        is_computed_with: whether plain NumPy reads its elements, whatever else does.
+    """
+
+    __slots__ = ("computed", "content", "data", "is_computed_with", "is_indexed", "passed", "tape")
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.data = data_of(value)
         self.tape = value._value if type(value) is dlarray else None
+        self.content: bytes | None = None
+        self.computed: list[Any] = []
+        self.passed: list[Any] = []
+        self.is_indexed = False
+        self.is_computed_with = False
 
     @property
     def is_large(self) -> bool:
-        """Whether an array is too large to be compared at each call."""
-        return self.kind == "array" and data_of(self.value).nbytes > _CONTENT_LIMIT
+        """Whether the array is too large to be compared at each call."""
+        return data_of(self.value).nbytes > _CONTENT_LIMIT
+
+    def keep_content(self, where: tuple[str, int]) -> None:
+        """Keep the elements, which plain NumPy can read."""
+        if self.content is None:
+            self.where = where
+            self.content = b"" if self.is_large else self.value.tobytes()
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        if type(self.value) is np.ndarray:
+            self.keep_content(snapshot.where)
 
 
-def data_of(array: Any) -> np.ndarray:
-    """Return the data of a dlarray or an ndarray."""
-    return array._data if type(array) is dlarray else array
+class ForeignArray(Observed):
+    """An array of another library, which gives NumPy its memory through DLPack."""
+
+    __slots__ = ()
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        self.where = snapshot.where
 
 
-def is_atom(value: Any) -> bool:
-    """Return whether a value is known by its type and value and holds nothing that changes."""
-    kind = type(value)
-    if kind in ATOMS or value is MISSING:
-        return True
-    return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(value, np.object_)
+class ObservedContainer(Observed):
+    """A builtin container, a named tuple or an ndarray of objects."""
+
+    __slots__ = ()
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        self.hold(snapshot)
+        for part in values_in(self.value):
+            snapshot.read_whole(part)
 
 
-def is_member(value: Any) -> bool:
-    """Return whether a value is a member of an enumeration of the user's, which can have attributes that change."""
-    return isinstance(value, enum.Enum) and is_user_class(type(value))
+class ObservedCode(Observed):
+    """Something that calls functions, which its attributes lead to."""
+
+    is_code = True
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return getattr(self.value, name, MISSING) if name in _READABLE else UNKNOWN
 
 
-def is_closed(value: Any) -> bool:
-    """Return whether a value is an atom of which nothing can be read that changes."""
-    return type(value) in ATOMS or (is_atom(value) and not is_member(value))
+class ObservedFunction(ObservedCode):
+    """A function written in Python."""
+
+    __slots__ = ()
+
+    def note(self, snapshot: "Snapshot") -> None:
+        function = self.value
+        snapshot.when_run(function.__code__, lambda: self._note_run(snapshot))
+        snapshot.read(self, AttributeSlot, "__code__")
+        if monitor.is_library(function.__code__.co_filename) and hasattr(function, "__wrapped__"):
+            snapshot.read(self, AttributeSlot, "__wrapped__")
+        if function.__code__ is _DISPATCHER:
+            snapshot.hold(snapshot.read(self, RegistrySlot, ""))
+
+    def _note_run(self, snapshot: "Snapshot") -> None:
+        """Note its defaults and what it reads of enclosing functions, once it runs."""
+        function = self.value
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):  # a parameter without a default is given by the caller
+                snapshot.hold(snapshot.read(self, AttributeSlot, name))
+        free = bytecode.reads_of(function.__code__).free
+        for number, name in enumerate(function.__code__.co_freevars):
+            if free.get(name, READ) == READ:
+                snapshot.read(self, ClosureSlot, (number, name))
+            else:
+                snapshot.slot(self, ClosureSlot, (number, name))
 
 
-def differs(value: Any, known: Any) -> bool:
-    """Return whether an atom is another than `known`, in type or value; NaN equals NaN, and 0.0 not -0.0."""
-    if value is known:
-        return False
-    if type(value) is not type(known):
-        return True
-    if isinstance(known, (float, complex, np.inexact)):
-        return repr(value) != repr(known)
-    return bool(value != known)
+class ObservedComposite(ObservedCode):
+    """A bound method, a partial or a property."""
+
+    __slots__ = ()
+
+    def note(self, snapshot: "Snapshot") -> None:
+        for name in _PARTS[type(self.value)]:
+            part = snapshot.read(self, AttributeSlot, name)
+            if is_container(part):
+                snapshot.hold(part)
+        snapshot.note_generator(self.value)
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        for slot in [*self.slots.values()]:
+            snapshot.read_whole(slot.value)
 
 
-def kind_of(value: Any) -> str:
-    """Return how a value is looked into."""
-    kind = type(value)
-    if is_atom(value):
-        return "member" if is_member(value) else "atom"
-    if kind is dlarray or isinstance(value, np.ndarray):
-        if kind is np.ndarray and value.dtype == object:
-            return "container"
-        return "array" if kind is dlarray or kind is np.ndarray else "opaque"
-    if hasattr(kind, "__dlpack__"):
-        return "foreign"
-    if kind in _CONTAINERS or (isinstance(value, tuple) and hasattr(kind, "_fields")):
-        return "container"
-    if kind is types.FunctionType:
-        return "function"
-    if kind is types.ModuleType:
-        return "module"
-    if isinstance(value, type):
-        return "class" if is_user_class(value) else "opaque"
-    if kind in PARTS:
-        return "parts"
-    if kind in _HOLDERS:
-        return "holder"
-    if getattr(kind, "evaluates_itself", False):
-        return "accelerated"
-    if is_user_class(kind):
-        return "object"
-    if hasattr(value, "__wrapped__"):
-        return "wrapper"
-    return "object" if hasattr(value, "__dict__") and not callable(value) else "opaque"
+class ObservedHolder(Observed):
+    """A context variable, a weak reference or a view of a dict."""
+
+    is_fixed = True
+
+    __slots__ = ()
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.read_whole(snapshot.read(self, HeldSlot, ""))
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        for slot in [*self.slots.values()]:
+            snapshot.read_whole(slot.value)
 
 
-def is_user_class(kind: type) -> bool:
-    """Return whether a class is of Python code that is watched."""
-    module = sys.modules.get(kind.__module__)
-    made_by_python = bool(kind.__flags__ & 1 << 9)
-    return made_by_python and (module is None or not is_library_module(module))
+class ObservedAccelerated(ObservedCode):
+    """A function that evaluates itself, with the user's function inside."""
+
+    is_fixed = True
+
+    __slots__ = ()
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.read(self, AttributeSlot, "_function")
 
 
-def elements(container: Any) -> Iterator[Any]:
-    """Return what a container holds, in its order; keys and values of a mapping."""
-    if type(container) in MAPPINGS:
-        return itertools.chain.from_iterable(container.items())
-    return iter(container.flat if type(container) is np.ndarray else container)
+class ObservedWrapper(ObservedCode):
+    """A callable around a function, above all functools.lru_cache.
+
+    Attributes:
+        memory: the dict in which a function with a cache remembers results.
+        inside: arrays that it holds where no name leads to, kept until the recording ends.
+    """
+
+    __slots__ = ("inside", "is_fixed", "memory")
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.is_fixed = False  # until it turns out to have a cache
+        self.memory: dict[Any, Any] | None = None
+        self.inside: list[Any] = []
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.read(self, AttributeSlot, "__wrapped__")
+        if type(self.value) is _CACHED:
+            own = self.value.__dict__
+            parts = gc.get_referents(self.value)
+            self.memory = next((part for part in parts if type(part) is dict and part is not own), None)
+            self.is_fixed = self.memory is not None
+            snapshot.caches.append(self)
+            self.note_results(snapshot)
+        self.inside = arrays_inside(self.value)
+
+    def note_results(self, snapshot: "Snapshot") -> None:
+        """Note the results that the cache remembers, but not the elements of large tables."""
+        for _, _, result in self.remembered():
+            is_array = type(result) is np.ndarray
+            if is_array or not is_container(result) or len(result) <= MOST_INSIDE:
+                snapshot.read_whole(result)
+            else:
+                snapshot.observe(result)
+
+    def remembered(self) -> list[tuple[Any, Any, Any]]:
+        """Return the latest results that the cache remembers: keys, the cache's entries, results."""
+        return cached_results(self.value, self.memory or {})
 
 
-def values_in(container: Any) -> list[Any]:
-    """Return the values in a container."""
-    return [*container.values()] if type(container) in MAPPINGS else [*elements(container)]
+class ObservedOpaque(Observed):
+    """An object of a class in C, or of a library, that nothing is known of.
+
+    Attributes:
+        inside: arrays that it holds where no name leads to, kept until the recording ends.
+    """
+
+    is_fixed = True
+    is_told = True
+    may_share_memory = True
+
+    __slots__ = ("inside",)
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.inside: list[Any] = []
+
+    def note(self, snapshot: "Snapshot") -> None:
+        if type(self.value) in _GETTERS:
+            names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
+            snapshot.add_names({part for name in names for part in name.split(".")})
+        snapshot.note_generator(self.value)
+        self.inside = arrays_inside(self.value)
 
 
-def is_library_module(module: types.ModuleType) -> bool:
-    """Return whether a module is NumPy's, tracejit's or Python's own."""
-    file = getattr(module, "__file__", None)
-    if file is None:  # of C, or made by a program: __main__, a notebook
-        return module.__name__ in sys.builtin_module_names
-    return monitor.is_library(file)
+class ObservedNames(Observed):
+    """An object whose attributes are read by the names that the code which runs has."""
+
+    __slots__ = ()
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        snapshot.read_names(self)
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        """Return attributes that are read although no code that runs has their names."""
+        return ()
 
 
-def static(kind: type, name: str) -> Any:
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return MISSING
+class ObservedMember(ObservedNames):
+    """A member of a user's enumeration."""
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return instance_attribute(self.value, name)
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.watch_class(type(self.value))
 
 
-def look(thing: Thing, kind: str, name: Any) -> Any:
-    """Return what a cell holds now, without running any code of the user's."""
-    value = thing.value
-    if kind == "global":
-        return value.get(name, MISSING)
-    if kind == "module":
-        return value.get(name, MISSING)
-    if kind == "closure":
-        try:
-            return value.__closure__[name[0]].cell_contents
-        except (ValueError, TypeError, IndexError):
-            return MISSING
-    if kind == "item":
-        return _item(value, name)
-    if kind == "held":
-        return held_by(value)
-    if kind == "base":
-        return plain(value, name)
-    if kind == "registry":
-        return tuple(value.registry.values())
-    if kind == "own":
-        return True if name in getattr(value, "__dict__", ()) else MISSING
-    if thing.kind in ("object", "member"):
-        return _attribute(value, name)
-    if thing.kind == "module":
-        if is_library_module(value):
+class ObservedModule(ObservedNames):
+    """A module."""
+
+    is_code = True
+    is_fixed = True
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        if is_library_module(self.value):
             return UNKNOWN
-        found = vars(value).get(name, MISSING)
-        return UNKNOWN if found is MISSING and "__getattr__" in vars(value) else found
-    if thing.kind == "class":
-        raw = static(value, name)
+        attribute = vars(self.value).get(name, MISSING)
+        return UNKNOWN if attribute is MISSING and "__getattr__" in vars(self.value) else attribute
+
+    def note_contents(self, snapshot: "Snapshot") -> None:
+        if not is_library_module(self.value):
+            snapshot.read_names(self)
+
+
+class ObservedClass(ObservedNames):
+    """A class written in Python."""
+
+    is_code = True
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        raw = static(self.value, name)
         if raw is MISSING:
             return UNKNOWN
         if isinstance(raw, (staticmethod, classmethod)):
-            return getattr(value, name)
+            return getattr(self.value, name)
         if isinstance(raw, types.FunctionType) or not hasattr(type(raw), "__get__"):
             return raw
         return raw if isinstance(raw, property) or hasattr(raw, "_function") else UNKNOWN
-    if thing.kind in ("function", "parts", "accelerated", "wrapper"):
-        return getattr(value, name, MISSING) if name in _READABLE else UNKNOWN
-    return UNKNOWN
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.watch_class(self.value)
 
 
-_READABLE = frozenset({
-    "__code__", "__defaults__", "__kwdefaults__", "_function", "__wrapped__", *itertools.chain(*PARTS.values()),
-})  # fmt: skip
+class ObservedInstance(ObservedNames):
+    """An instance of a class with attributes. One of a library class is fixed: what its code reads is not known.
+
+    Attributes:
+        inside: arrays that an instance of a library class holds where no name leads to.
+    """
+
+    __slots__ = ("inside", "is_fixed", "is_told", "may_share_memory")
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.is_fixed = self.is_told = not is_user_class(type(value))
+        # A class written in Python has no buffer, unless it derives from one that has.
+        self.may_share_memory = type(value).__base__ is not object
+        self.inside: list[Any] = []
+
+    def attribute(self, name: str) -> Any:
+        return instance_attribute(self.value, name)
+
+    def note(self, snapshot: "Snapshot") -> None:
+        snapshot.watch_class(type(self.value))
+        if self.may_share_memory:
+            self._note_inner(snapshot)
+        if self.is_fixed:
+            snapshot.note_generator(self.value)
+            self.inside = arrays_inside(self.value)
+
+    def _note_inner(self, snapshot: "Snapshot") -> None:
+        """Note the elements that code of the standard library keeps in it."""
+        for kind, name in _INNER:
+            if issubclass(type(self.value), kind):
+                snapshot.read_whole(snapshot.read(self, AttributeSlot, name))
+                return
+        base = next((base for base in _BASES if issubclass(type(self.value), base)), None)
+        if base is not None:
+            snapshot.read_whole(snapshot.read(self, BuiltinSlot, base))
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        names: set[str] = set()
+        if dataclasses.is_dataclass(self.value):
+            names.update(field.name for field in dataclasses.fields(self.value))
+        if is_dynamic:
+            names.update(getattr(self.value, "__dict__", ()))
+        return names
+
+    def note_computed(self, snapshot: "Snapshot", name: str) -> None:
+        """Note how an attribute is found that is a method of the class, or computed."""
+        own = snapshot.slot(self, OwnSlot, name)
+        if own is not None:
+            own.is_read = True
+        raw = static(type(self.value), name)
+        raw = raw.dispatcher if type(raw) is functools.singledispatchmethod else raw
+        is_descriptor = is_user_class(type(raw)) and hasattr(type(raw), "__get__")
+        if is_descriptor or type(raw) is _CACHED or getattr(raw, "__code__", None) is _DISPATCHER:
+            snapshot.add_root(raw)
 
 
-def _item(value: Any, name: Any) -> Any:
+def kind_of(value: Any) -> type[Observed]:
+    """Return the class that observes a value."""
     kind = type(value)
-    try:
-        if kind in MAPPINGS:
-            return dict.get(value, name, MISSING)
-        if kind in SEQUENCES or kind_of(value) == "container":
-            is_one = isinstance(name, int) and getattr(value, "ndim", 1) == 1
-            return value[name] if is_one else UNKNOWN
-    except (IndexError, TypeError):
-        return MISSING
-    return UNKNOWN
-
-
-def _attribute(value: Any, name: str) -> Any:
-    raw = static(type(value), name)
-    if isinstance(raw, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-        return getattr(value, name, MISSING)
-    if raw is not MISSING and hasattr(type(raw), "__set__"):
-        return UNKNOWN
-    own = getattr(value, "__dict__", {})
-    if name in own:
-        return own[name]
-    if raw is MISSING:
-        return UNKNOWN if hasattr(type(value), "__getattr__") else MISSING
-    return UNKNOWN if hasattr(type(raw), "__get__") else raw
-
-
-def held_by(holder: Any) -> Any:
-    """Return what a context variable holds, or a weak reference, or the dict that is looked at, or MISSING."""
-    if isinstance(holder, weakref.ref):
-        return holder()
-    if type(holder) is not contextvars.ContextVar:
-        return gc.get_referents(holder)[0]
-    try:
-        return holder.get()
-    except LookupError:
-        return MISSING
-
-
-def plain(value: Any, base: Any) -> Any:
-    """Return an object of a class that was derived from one of Python's as one of that."""
-    if base is dict:
-        return dict.copy(value)
-    if base in (list, set, frozenset):
-        return base(base.__iter__(value))
-    return base.__getnewargs__(value)[0]
-
-
-def remembered(thing: Thing) -> list[tuple[Any, Any, Any]]:
-    """Return the latest results of a function with a cache: their keys, what the cache has for them, and themselves."""
-    memory = thing.memory or {}
-    keys = [*memory][-_MOST_REMEMBERED:]
-    entries = [memory.get(key, MISSING) for key in keys]
-    results = entries
-    if (
-        type(next(iter(entries), None)).__name__ == "_lru_list_elem"
-    ):  # of a bounded cache, which has the links itself
-        parts = gc.get_referents(thing.value)
-        after = {id(part): behind for part, behind in itertools.pairwise(parts)}
-        results = [after.get(id(key), MISSING) for key in keys]
-    return [*zip(keys, entries, results, strict=True)]
-
-
-def changed(thing: Thing, cell: Cell) -> bool:
-    """Return whether a cell holds something else than when it was met."""
-    now = look(thing, cell.kind, cell.name)
-    if cell.kind in ("registry", "base") and not is_atom(now):
-        return not same_elements(tuple(elements(cell.value)), tuple(elements(now)))
-    if now is cell.value:
-        return False
-    if is_atom(cell.value) or is_atom(now):
-        return differs(now, cell.value)
-    if type(now) is types.MethodType and type(cell.value) is types.MethodType:  # made anew at each look
-        return now.__func__ is not cell.value.__func__
-    return True
-
-
-def same_elements(held: tuple[Any, ...], now: tuple[Any, ...]) -> bool:
-    """Return whether a container holds what it held: the same objects, or equal atoms."""
-    if len(held) != len(now):
-        return False
-    return all(map(operator.is_, held, now)) or all(
-        a is b or (is_atom(a) and not differs(b, a)) for a, b in zip(held, now, strict=True)
-    )
-
-
-def is_builtin(name: str) -> bool:
-    """Return whether a name is one of Python's own."""
-    return hasattr(builtins, name)
+    if is_atom(value):
+        return ObservedMember if is_member(value) else ObservedAtom
+    if kind is dlarray or isinstance(value, np.ndarray):
+        if kind is np.ndarray and value.dtype == object:
+            return ObservedContainer
+        return ObservedArray if kind is dlarray or kind is np.ndarray else ObservedOpaque
+    if hasattr(kind, "__dlpack__"):
+        return ForeignArray
+    if is_container(value):
+        return ObservedContainer
+    if kind is types.FunctionType:
+        return ObservedFunction
+    if kind is types.ModuleType:
+        return ObservedModule
+    if isinstance(value, type):
+        return ObservedClass if is_user_class(value) else ObservedOpaque
+    if kind in _PARTS:
+        return ObservedComposite
+    if kind in _HOLDERS:
+        return ObservedHolder
+    if getattr(kind, "evaluates_itself", False):
+        return ObservedAccelerated
+    if is_user_class(kind):
+        return ObservedInstance
+    if hasattr(value, "__wrapped__"):
+        return ObservedWrapper
+    return ObservedInstance if hasattr(value, "__dict__") and not callable(value) else ObservedOpaque

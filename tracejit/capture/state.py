@@ -10,8 +10,11 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.call import signature
-from tracejit.capture.guards import Guard, Loose, Met, Walk
-from tracejit.capture.snapshot import Heap
+from tracejit.capture import emit
+from tracejit.capture.arrays import SeenArray
+from tracejit.capture.guards import ContentGuard, NameGuard
+from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.writer import GuardWriter
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
@@ -33,15 +36,15 @@ class CapturedState(State):
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
         self._function: Any = function
         self._arguments = arguments
-        self._heap: Heap | None = None
+        self._snapshot: Snapshot | None = None
         self._watch: Any = None
-        self._met: list[Met] = []
-        self._by_data: dict[int, Met] = {}
+        self._seen: list[SeenArray] = []
+        self._by_data: dict[int, SeenArray] = {}
         self._by_value: dict[int, Value] = {}  # by id of the value on the tape around
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._builder: Builder | None = None
-        self._guards: list[Guard] = []
-        self._loose: dict[int, Loose] = {}
+        self._guards: list[NameGuard] = []
+        self._contents: dict[int, ContentGuard] = {}
         self._numbers: list[Any] = []  # that were operands
         self._sources: dict[str, str] = {}
         self._names: dict[str, Any] = {}
@@ -54,21 +57,21 @@ class CapturedState(State):
 
     def open(self) -> None:
         """Begin to watch what runs in this thread."""
-        self._heap = Heap(self._function, self._arguments)
-        self._watch = monitor.watching(self._heap.started)
+        self._snapshot = Snapshot(self._function, self._arguments)
+        self._watch = monitor.watching(self._snapshot.started)
         self._watch.__enter__()
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
         """Return the input that stands for an untraced array, which may turn out to be a constant."""
         self._builder = builder
-        met = self._by_data.get(id(data))
-        if met is None or not met.is_same:
+        seen = self._by_data.get(id(data))
+        if seen is None or not seen.is_same:
             copy = data.copy()  # the user may write to it while the recording goes on
             value = builder.input(Aval(data.shape, None, data.dtype), copy)
-            met = self._by_data[id(data)] = Met(data, value, copy)
-            self._met.append(met)
-        met.places.add(recorder.user_place())
-        return met.value
+            seen = self._by_data[id(data)] = SeenArray(data, value, copy)
+            self._seen.append(seen)
+        seen.places.add(recorder.user_place())
+        return seen.value
 
     def outer(self, builder: Builder, array: Any) -> Value:
         """Return the input that stands for an array of the evaluation around the recording."""
@@ -78,7 +81,7 @@ class CapturedState(State):
             value = builder.input(Aval(data.shape, None, data.dtype), data)
             self._by_value[id(array._value)] = value
             self.of_outer[value] = array
-            self._met.append(Met(data, value, data, array))
+            self._seen.append(SeenArray(data, value, data, array))
         return value
 
     def number(self, number: Any) -> None:
@@ -97,32 +100,37 @@ class CapturedState(State):
 
     def close(self) -> None:
         """Stop watching, and make of what was met inputs and guards."""
-        heap = self._stop()
-        if heap is None:
+        snapshot = self._stop()
+        if snapshot is None:
             return
-        heap.ended()
-        walk = Walk(heap, self._met, partial(self._computed, heap), self._taken, self.results)
-        for one in self._met:
-            if not one.is_input:
+        snapshot.ended()
+        writer = GuardWriter(
+            snapshot, self._seen, partial(self._computed, snapshot), self._taken, self.results
+        )
+        for entry in self._seen:
+            if not entry.is_input:
                 assert self._builder is not None
-                _make_constant(self._builder, one.value)
-        self.names = tuple([one.name for one in walk.inputs])
-        self.layouts = tuple([_layout(one.data) for one in walk.inputs])
-        self.drew = heap.drew()
-        self.changed, self.unguarded, self._guards = walk.changed, walk.unguarded, walk.guards
+                _make_constant(self._builder, entry.value)
+        self.names = tuple([entry.name for entry in writer.inputs])
+        self.layouts = tuple([_layout(entry.data) for entry in writer.inputs])
+        self.drew = snapshot.drew()
+        self.changed, self.unguarded, self._guards = writer.changed, writer.unguarded, writer.guards
         self.fetches = True
-        self._names, self._loose = walk.names, walk.loose
+        self._names, self._contents = writer.names, writer.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
-            self.inlined = (walk.lines("return MISS"), walk.names, walk.arrays)
+            arrays, every = writer.arrays(), [*writer.lines, *writer.checks]
+            self.inlined = (emit.tested(writer.lines, "return MISS"), writer.names, arrays)
             self._sources = {
-                "fetch": walk.source(), "_checked": walk.source(checked=True), "_failed": walk.failing(),
-                "_within": walk.source(checked=True, within=True),
-            }  # fmt: skip
+                "fetch": emit.fetching(writer.lines, arrays),
+                "_checked": emit.fetching(every, arrays),
+                "_failed": emit.failing(every),
+                "_within": emit.fetching(every, writer.arrays(within=True), emit.WITHIN),
+            }
         self._forget()
 
-    def _computed(self, heap: Heap) -> list[np.ndarray]:
+    def _computed(self, snapshot: Snapshot) -> list[np.ndarray]:
         """Return the constants of the trace that entered it as numbers, but for those that stand in the user's code."""
-        literals = heap.literals(self._arguments)
+        literals = snapshot.literals(self._arguments)
         return [
             np.asarray(value)
             for value in (*self._numbers, *self.given_back)
@@ -130,17 +138,17 @@ class CapturedState(State):
             or (type(value) is float and value not in literals)
         ]
 
-    def _stop(self) -> Heap | None:
-        heap, self._heap = self._heap, None
-        if heap is not None:
+    def _stop(self) -> Snapshot | None:
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
             self._watch.__exit__(None, None, None)
             self._watch = None
-        return heap
+        return snapshot
 
     def _forget(self) -> None:
         """Let go of all that belongs to the recording."""
         self._function, self._arguments, self._builder = None, (), None
-        self._met, self._numbers, self.given_back = [], [], []
+        self._seen, self._numbers, self.given_back = [], [], []
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
@@ -173,17 +181,17 @@ class CapturedState(State):
         """Return whether all guards hold; an array may be on the tape of the evaluation around a call."""
         return self.failed() is None
 
-    def failed(self) -> Guard | None:
+    def failed(self) -> NameGuard | None:
         """Return the first guard that does not hold now, or None if all do."""
         number = self._compiled("_failed")()
         return self._guards[number] if number >= 0 else None
 
     def loosen(self, is_same: Callable[[], bool]) -> bool:
         """Compare loose arrays no longer that have changed while a new recording is the same: see State."""
-        changed: list[Loose] = []
+        changed: list[ContentGuard] = []
         number = self._compiled("_failed")()
-        while number in self._loose:
-            changed.append(self._loose[number])
+        while number in self._contents:
+            changed.append(self._contents[number])
             changed[-1].is_asked = False
             number = self._compiled("_failed")()
         is_unused = bool(changed) and number < 0 and is_same()
@@ -193,15 +201,15 @@ class CapturedState(State):
         for loose in changed:
             loose.is_asked = True
             if is_unused:
-                loose.is_unused(moved)
+                loose.note_harmless_change(moved)
         return is_unused
 
-    def guards(self) -> list[Guard]:
+    def guards(self) -> list[NameGuard]:
         """Return what is compared and fetched at each call."""
         return [
             guard
             for number, guard in enumerate(self._guards)
-            if guard.is_told and (number not in self._loose or self._loose[number].is_compared)
+            if guard.is_told and (number not in self._contents or self._contents[number].is_compared)
         ]
 
 

@@ -15,7 +15,7 @@ from namespaces import Namespace, follow
 
 import tracejit as tj
 from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, dlgradient
-from tracejit.capture import guards, snapshot
+from tracejit.capture import emit, snapshot
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -186,7 +186,7 @@ class TestRecording:
         follow(f, traces=2)
 
     def test_too_many_objects(self, monkeypatch):
-        monkeypatch.setattr(snapshot, "_MOST_THINGS", 100)
+        monkeypatch.setattr(snapshot, "_MOST_OBJECTS", 100)
         many = [[i] for i in range(200)]
         accelerated = dlaccelerate(lambda x: x * sum(part[0] for part in many))
         with pytest.warns(NotAcceleratedWarning, match="more objects than can be compared"):
@@ -297,7 +297,7 @@ def test_a_guard_compares_in_place():
     )
     assert "\n        v1 = g1['rate']\n        if v1 is not g3 and differs(v1, g3): return None\n" in source
     assert source.endswith("        return None\n    return (v2d, )\n")
-    assert "def fetch():" in guards.__doc__
+    assert "def fetch():" in emit.__doc__
 
 
 def test_no_warning_is_given_twice(layer):

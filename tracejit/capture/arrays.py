@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The arrays that entered a recording from outside, and the expressions that fetch them again.
+
+Note [fresh arrays]
+An array that no path leads to is taken by reference if somebody has it when the call is over, and is a constant of the
+trace if nobody has: it was made in the call, and its contents are compared when the trace is confirmed. The snapshot
+keeps whatever was looked at, such as the arguments of a helper function, so all of it that no path leads to is released
+before references are counted. The memory of an array that nobody has must be gone with it too: a view may be made in
+each call of an array that stays, or of memory that does not belong to NumPy.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.call import signature
+from tracejit.ir import Value
+
+
+class SeenArray:
+    """An array that entered a recording from outside, as it was then.
+
+    Attributes:
+        value: the graph input that stands for it, which may turn out to be a constant.
+        copy: its elements when it entered.
+        array: the dlarray on the tape of the evaluation around the recording, if it is one.
+        places: of the expressions through which it entered.
+        name: how the user's code writes it.
+    """
+
+    __slots__ = ("array", "copy", "data", "is_input", "name", "places", "value")
+
+    def __init__(self, data: np.ndarray, value: Any, copy: np.ndarray, array: Any = None) -> None:
+        self.array = array
+        self.data = data
+        self.value: Value = value
+        self.copy = copy
+        self.is_input = True
+        self.places: set[Any] = set()
+        self.name = ""
+
+    def is_view_of(self, array: np.ndarray) -> bool:
+        """Return whether the elements lie among those of another array of the same owner."""
+        if self.data is array or not self.data.size or not array.size:
+            return False
+        bounds = np.lib.array_utils.byte_bounds
+        (low, high), (first, last) = bounds(self.data), bounds(array)
+        return first <= low and high <= last
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the array holds what it held when it entered."""
+        return self.copy is self.data or self.copy.tobytes() == self.data.tobytes()
+
+
+def _references(seen: SeenArray) -> int:
+    return sys.getrefcount(seen.data)
+
+
+_ALONE = _references(SeenArray(np.empty(0), None, np.empty(0)))  # to an array that nobody else has
+
+
+def _references_to_owner(seen: SeenArray) -> int:
+    return sys.getrefcount(seen.data.base)
+
+
+_ONE_VIEW = _references_to_owner(SeenArray(np.empty(1)[:], None, np.empty(0)))  # to an array with one view
+
+
+class Inputs:
+    """The expressions by which a replay fetches the arrays of a recording.
+
+    Args:
+        seen: the arrays that entered the recording, in order.
+        taken: contents of dlarrays whose values were read outside the trace, by id of their data.
+
+    Attributes:
+        by_data: the seen arrays by the id of their data.
+        by_value: those on the tape of the evaluation around the recording, by the id of their Value there.
+    """
+
+    def __init__(self, seen: Sequence[SeenArray], taken: Mapping[int, tuple[np.ndarray, bytes]]) -> None:
+        self._seen = seen
+        self._taken = taken
+        self._expressions: dict[int, tuple[str, str]] = {}  # outside and inside an evaluation that goes on
+        self._by_owner: dict[int, list[SeenArray]] = {}
+        self.by_data: dict[int, list[SeenArray]] = {}
+        self.by_value: dict[int, SeenArray] = {}
+        for entry in seen:
+            if entry.array is not None:
+                self.by_value[id(entry.array._value)] = entry
+                continue
+            self.by_data.setdefault(id(entry.data), []).append(entry)
+            if entry.data.base is not None:
+                self._by_owner.setdefault(id(owner_of(entry.data)), []).append(entry)
+
+    def fetch(self, entry: SeenArray, name: str, source: str, within: str | None = None) -> None:
+        """Fetch an array by an expression, unless another one does already."""
+        if id(entry) not in self._expressions:
+            entry.name = name
+            if signature.packed(entry.data) is not entry.data:
+                source = f"packed({source})"
+            self._expressions[id(entry)] = (source, within or source)
+
+    def is_fetched(self, entry: SeenArray) -> bool:
+        """Return whether an expression for the array is known."""
+        return id(entry) in self._expressions
+
+    def expressions(self, within: bool = False) -> list[str]:
+        """Return the expressions of all inputs.
+
+        Args:
+            within: whether dlarrays may be on the tape of an evaluation that goes on.
+        """
+        return [self._expressions[id(entry)][within] for entry in self._seen if entry.is_input]
+
+    def of_memory(self, array: np.ndarray) -> list[SeenArray]:
+        """Return the arrays that are not fetched yet and lie in the memory of this one."""
+        if not array.flags.c_contiguous:
+            return []
+        return [entry for entry in self._seen if not self.is_fetched(entry) and entry.is_view_of(array)]
+
+    def views_of(self, array: np.ndarray) -> list[SeenArray]:
+        """Return the arrays that entered the recording as views of this one and are not fetched yet."""
+        if not array.flags.c_contiguous:
+            return []
+        views = self._by_owner.get(id(owner_of(array)), ())
+        return [entry for entry in views if not self.is_fetched(entry) and entry.is_view_of(array)]
+
+    def has_other_view(self, array: np.ndarray, views: Sequence[SeenArray]) -> bool:
+        """Return whether a view of an array entered the recording that is not among `views`."""
+        others = self._by_owner.get(id(owner_of(array)), ())
+        return any(entry.is_view_of(array) for entry in others if entry not in views)
+
+    def is_held(self, entry: SeenArray) -> bool:
+        """Return whether anything but the recording has an array that no path leads to."""
+        mine = len(self.by_data[id(entry.data)]) - 1 + (id(entry.data) in self._taken)
+        return _references(entry) > _ALONE + mine
+
+    def shares_memory(self, entry: SeenArray) -> bool:
+        """Return whether the memory of an array that nobody else has belongs to something that stays."""
+        base = entry.data.base
+        if base is None:
+            return not entry.data.flags.owndata
+        if type(base) is not np.ndarray or not base.flags.owndata:
+            return True
+        arrays = {id(seen.data): seen.data for seen in self._seen}
+        arrays.update((ident, data) for ident, (data, _) in self._taken.items())
+        views = sum(data.base is base for data in arrays.values())
+        itself = len(self.by_data.get(id(base), ())) + (id(base) in self._taken)
+        del arrays
+        # One of the views is counted in _ONE_VIEW; the variable `base` makes up for it.
+        return _references_to_owner(entry) > _ONE_VIEW + views + itself
+
+
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """Return the array whose memory an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array

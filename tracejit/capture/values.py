@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Values looked at without running the user's code: atoms, containers, attributes, and comparisons of them."""
+
+import collections
+import contextvars
+import enum
+import gc
+import itertools
+import operator
+import sys
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.record import monitor
+
+
+class _Mark:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+MISSING = _Mark("nothing")  # what a slot holds that does not exist
+UNKNOWN = _Mark("computed")  # the value of a property or of __getattr__, whose code is watched instead
+
+ATOMS = frozenset({
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice,
+})  # fmt: skip
+MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
+SETS = frozenset({set, frozenset})
+CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS
+MOST_INSIDE = 1_000  # objects that are searched for arrays in something that is not watched
+_NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
+_MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
+_CREATED_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE: the class comes from a class statement
+
+
+def data_of(array: Any) -> np.ndarray:
+    """Return the data of a dlarray or an ndarray."""
+    return array._data if type(array) is dlarray else array
+
+
+def is_atom(value: Any) -> bool:
+    """Return whether a value is described by its type and value and holds nothing that changes."""
+    kind = type(value)
+    if kind in ATOMS or value is MISSING:
+        return True
+    return isinstance(value, (np.generic, np.dtype, enum.Enum)) and not isinstance(value, np.object_)
+
+
+def is_member(value: Any) -> bool:
+    """Return whether a value is a member of a user's enumeration, which can have attributes that change."""
+    return isinstance(value, enum.Enum) and is_user_class(type(value))
+
+
+def is_closed(value: Any) -> bool:
+    """Return whether a value is an atom without attributes that change."""
+    return type(value) in ATOMS or (is_atom(value) and not is_member(value))
+
+
+def is_container(value: Any) -> bool:
+    """Return whether a value is a builtin container, a named tuple or an ndarray of objects."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return bool(value.dtype == object)
+    return kind in CONTAINERS or (
+        isinstance(value, tuple) and hasattr(kind, "_fields") and not is_atom(value)
+    )
+
+
+def differs(value: Any, expected: Any) -> bool:
+    """Return whether two atoms differ in type or value; NaN equals NaN, and 0.0 differs from -0.0."""
+    if value is expected:
+        return False
+    if type(value) is not type(expected):
+        return True
+    if isinstance(expected, (float, complex, np.inexact)):
+        return repr(value) != repr(expected)
+    return bool(value != expected)
+
+
+def elements(container: Any) -> Iterator[Any]:
+    """Return the elements of a container in its order; keys and values of a mapping."""
+    if type(container) in MAPPINGS:
+        return itertools.chain.from_iterable(container.items())
+    return iter(container.flat if type(container) is np.ndarray else container)
+
+
+def values_in(container: Any) -> list[Any]:
+    """Return the values in a container."""
+    return [*container.values()] if type(container) in MAPPINGS else [*elements(container)]
+
+
+def same_elements(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """Return whether two containers hold the same objects, or equal atoms."""
+    if len(first) != len(second):
+        return False
+    return all(map(operator.is_, first, second)) or all(
+        a is b or (is_atom(a) and not differs(b, a)) for a, b in zip(first, second, strict=True)
+    )
+
+
+def is_user_class(kind: type) -> bool:
+    """Return whether a class is written in Python code that is watched."""
+    module = sys.modules.get(kind.__module__)
+    is_python = bool(kind.__flags__ & _CREATED_BY_PYTHON)
+    return is_python and (module is None or not is_library_module(module))
+
+
+def is_library_module(module: types.ModuleType) -> bool:
+    """Return whether a module belongs to NumPy, tracejit or Python itself."""
+    file = getattr(module, "__file__", None)
+    if file is None:  # written in C, or made by a program: __main__, a notebook
+        return module.__name__ in sys.builtin_module_names
+    return monitor.is_library(file)
+
+
+def static(kind: type, name: str) -> Any:
+    """Return an attribute of a class as its dict has it, or MISSING."""
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+def instance_attribute(value: Any, name: str) -> Any:
+    """Return an attribute of an object, MISSING, or UNKNOWN where Python code would compute it."""
+    raw = static(type(value), name)
+    if isinstance(raw, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return getattr(value, name, MISSING)
+    if raw is not MISSING and hasattr(type(raw), "__set__"):
+        return UNKNOWN
+    own = getattr(value, "__dict__", {})
+    if name in own:
+        return own[name]
+    if raw is MISSING:
+        return UNKNOWN if hasattr(type(value), "__getattr__") else MISSING
+    return UNKNOWN if hasattr(type(raw), "__get__") else raw
+
+
+def item(value: Any, key: Any) -> Any:
+    """Return an item of a container, MISSING, or UNKNOWN where it is not plain indexing."""
+    kind = type(value)
+    try:
+        if kind in MAPPINGS:
+            return dict.get(value, key, MISSING)
+        if is_container(value):
+            is_one = isinstance(key, int) and getattr(value, "ndim", 1) == 1
+            return value[key] if is_one else UNKNOWN
+    except (IndexError, TypeError):
+        return MISSING
+    return UNKNOWN
+
+
+def held_by(holder: Any) -> Any:
+    """Return the value of a context variable, the object of a weak reference or the dict of a view of one."""
+    if isinstance(holder, weakref.ref):
+        return holder()
+    if type(holder) is not contextvars.ContextVar:
+        return gc.get_referents(holder)[0]
+    try:
+        return holder.get()
+    except LookupError:
+        return MISSING
+
+
+def plain(value: Any, base: Any) -> Any:
+    """Return an object of a class derived from a builtin one as an object of the builtin class."""
+    if base is dict:
+        return dict.copy(value)
+    if base in (list, set, frozenset):
+        return base(base.__iter__(value))
+    return base.__getnewargs__(value)[0]
+
+
+def cached_results(cached: Any, memory: dict[Any, Any]) -> list[tuple[Any, Any, Any]]:
+    """Return the latest results of functools.lru_cache: keys, the entries of its dict for them, and the results."""
+    keys = [*memory][-_MOST_REMEMBERED:]
+    entries = [memory.get(key, MISSING) for key in keys]
+    results = entries
+    if type(next(iter(entries), None)).__name__ == "_lru_list_elem":
+        # A bounded cache keeps a linked list: the cache refers to each key and then to its result.
+        parts = gc.get_referents(cached)
+        following = {id(part): behind for part, behind in itertools.pairwise(parts)}
+        results = [following.get(id(key), MISSING) for key in keys]
+    return [*zip(keys, entries, results, strict=True)]
+
+
+def arrays_inside(value: Any) -> list[Any]:
+    """Return the arrays held by something that Python code does not look into: a queue, an iterator."""
+    arrays: list[Any] = []
+    waiting = collections.deque([value])
+    seen = {id(value)}
+    while waiting and len(seen) < MOST_INSIDE:
+        for part in gc.get_referents(waiting.popleft()):
+            if isinstance(part, (np.ndarray, dlarray)):
+                arrays.append(part)
+            elif id(part) not in seen and type(part) not in ATOMS and not isinstance(part, _NOT_INSIDE):
+                seen.add(id(part))
+                waiting.append(part)
+    return arrays
