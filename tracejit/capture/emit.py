@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The source of the functions that find captured arrays again and compare what was read: GuardLines as text.
+"""The source of the functions that find captured arrays again and compare what was read: GuardTests as text.
 
 Note [guards]
 When a recording ends, the snapshot is walked from its roots along the slots that were read (tracejit.capture.writer),
@@ -28,7 +28,7 @@ this function differ in how they test dlarrays and contents that may no longer m
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tracejit.capture.guards import GuardLine
+from tracejit.capture.guards import GuardTest
 
 _ERRORS = "(AttributeError, LookupError, TypeError, ValueError, NameError)"
 
@@ -52,13 +52,13 @@ FAILING = Dialect(
 )
 
 
-def fetching(lines: Iterable[GuardLine], arrays: Sequence[str], dialect: Dialect = REPLAY) -> str:
+def fetching(lines: Iterable[GuardTest], arrays: Sequence[str], dialect: Dialect = REPLAY) -> str:
     """Return the source of fetch(), which returns the arrays, or None where a guard does not hold."""
     body = [*tested(lines, "return None", dialect), f"return ({''.join(f'{array}, ' for array in arrays)})"]
     return _function(body)
 
 
-def failing(lines: Iterable[GuardLine]) -> str:
+def failing(lines: Iterable[GuardTest]) -> str:
     """Return the source of fetch() that returns the number of the first guard that does not hold, or -1."""
     body = ["at = -1", "try:", "    pass"]
     for line in lines:
@@ -67,13 +67,13 @@ def failing(lines: Iterable[GuardLine]) -> str:
     return _function([*body, f"except {_ERRORS}:", "    return at", "return -1"])
 
 
-def tested(lines: Iterable[GuardLine], miss: str, dialect: Dialect = REPLAY) -> list[str]:
+def tested(lines: Iterable[GuardTest], miss: str, dialect: Dialect = REPLAY) -> list[str]:
     """Return the statements of guards, with `miss` as the statement where one does not hold."""
     statements = [text for line in lines for text in _statements(line, miss, dialect)]
     return ["try:", *[f"    {text}" for text in statements or ["pass"]], f"except {_ERRORS}:", f"    {miss}"]
 
 
-def _statements(line: GuardLine, miss: str, dialect: Dialect) -> list[str]:
+def _statements(line: GuardTest, miss: str, dialect: Dialect) -> list[str]:
     condition = line.condition
     if line.dlarray:
         condition += f" or {dialect.on_tape.format(line.dlarray)}"

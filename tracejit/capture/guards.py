@@ -47,7 +47,7 @@ class NameGuard(NamedTuple):
         return f"{self.name or 'the function'} is no longer {self.value}"
 
 
-class GuardLine(NamedTuple):
+class GuardTest(NamedTuple):
     """The test of one guard in the generated functions (tracejit.capture.emit).
 
     guard       its number

@@ -15,7 +15,7 @@ from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import provenance
 from tracejit.capture.arrays import Inputs, SeenArray
-from tracejit.capture.guards import SMALL_BYTES, UNNAMED, ContentGuard, GuardLine, NameGuard
+from tracejit.capture.guards import SMALL_BYTES, UNNAMED, ContentGuard, GuardTest, NameGuard
 from tracejit.capture.objects import ForeignArray, Observed, ObservedArray, ObservedMember, ObservedWrapper
 from tracejit.capture.slots import DEFAULTS, Slot
 from tracejit.capture.snapshot import Snapshot
@@ -90,8 +90,8 @@ class GuardWriter:
         self._results = results
         self._inputs = Inputs(seen, taken)
         self.guards: list[NameGuard] = []
-        self.lines: list[GuardLine] = []
-        self.checks: list[GuardLine] = []
+        self.lines: list[GuardTest] = []
+        self.checks: list[GuardTest] = []
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = snapshot.unseen
         self.contents: dict[int, ContentGuard] = {}
@@ -151,7 +151,7 @@ class GuardWriter:
         """Append a guard that fails under a condition; return its number."""
         number = len(self.guards)
         self.guards.append(NameGuard(site.name, value, site.where if site.where[0] else None, is_told))
-        self.lines.append(GuardLine(number, condition, site.before, after, dlarray))
+        self.lines.append(GuardTest(number, condition, site.before, after, dlarray))
         return number
 
     def _note_change(self, name: str, where: tuple[str, int]) -> None:
@@ -294,11 +294,11 @@ class GuardWriter:
         if any(not entry.is_same for entry in (*inputs, *views)) or len(inputs) > 1:
             self._note_change(name, site.where)
         expected = self._constant(signature.array_part(array))
-        self.checks.append(GuardLine(number, f"part_of({data}) != {expected}"))
+        self.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
         if views or not inputs:  # an executor checks what is an input
             condition = f"{data}.shape != {array.shape} or {data}.dtype != {self._constant(array.dtype)}"
             condition += f" or not {data}.flags.c_contiguous" if views else ""
-            self.lines.append(GuardLine(number, condition))
+            self.lines.append(GuardTest(number, condition))
         for entry in inputs:
             self._inputs.fetch(entry, name, data, variable if is_dlarray else None)
         for entry in views:
@@ -370,7 +370,7 @@ class GuardWriter:
         after = f"{data} = seen({variable})"
         number = self._guard(site, _described(array), condition, is_told=True, after=after)
         expected = self._constant(signature.array_part(array))
-        self.checks.append(GuardLine(number, f"part_of({data}) != {expected}"))
+        self.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
         for entry in self._seen:
             if _memory_of(entry.data) == _memory_of(array):
                 if not entry.is_same:
