@@ -12,7 +12,8 @@ recording. Comparing larger arrays at each call would cost time, and they have e
 compared where a constant can have been computed from them (tracejit.capture.provenance).
 """
 
-from typing import NamedTuple
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,3 +138,77 @@ class ContentGuard:
         self._expected = self._latest
         if self.content is not None:
             self.content = self._latest.tobytes()
+
+
+class Site(NamedTuple):
+    """A variable of the generated function, the statement that binds it, its name in words and where it is read."""
+
+    variable: str
+    before: str
+    name: str
+    where: tuple[str, int]
+
+
+class GuardList:
+    """The guards of a recording, with the tests that generated functions make of them.
+
+    Attributes:
+        guards: what is compared.
+        tests: of the guards.
+        checks: tests of sizes, dtypes and layouts, which an executor makes too.
+        contents: the guards of loose arrays, by their numbers.
+        names: what the tests refer to.
+        changed: what the function read and changed itself, in words, and where.
+        unguarded: what cannot be compared, in words, and where it is read.
+    """
+
+    def __init__(self, names: dict[str, Any], unguarded: tuple[str, Where] | None) -> None:
+        self.guards: list[NameGuard] = []
+        self.tests: list[GuardTest] = []
+        self.checks: list[GuardTest] = []
+        self.contents: dict[int, ContentGuard] = {}
+        self.names = names
+        self.changed: tuple[str, Where] | None = None
+        self.unguarded = unguarded
+        self._new_constants = (f"g{i}" for i in count())
+        self._constants: dict[int, str] = {}
+
+    def constant(self, value: Any) -> str:
+        """Return the name of a value in the generated functions."""
+        name = self._constants.get(id(value))
+        if name is None:
+            name = self._constants[id(value)] = next(self._new_constants)
+            self.names[name] = value
+        return name
+
+    def literal(self, value: Any) -> str:
+        """Return the text of a short literal, or the name of any other value."""
+        is_short = type(value) is int and value.bit_length() <= 64
+        is_literal = is_short or type(value) in (str, bool, bytes, type(None))
+        return repr(value) if is_literal else self.constant(value)
+
+    def add(
+        self, site: Site, value: str, condition: str, *, is_told: bool = False, after: str = "", dlarray: str = ""
+    ) -> int:  # fmt: skip
+        """Add a guard that fails under a condition; return its number."""
+        number = len(self.guards)
+        self.guards.append(NameGuard(site.name, value, site.where if site.where[0] else None, is_told))
+        self.tests.append(GuardTest(number, condition, site.before, after, dlarray))
+        return number
+
+    def add_content(self, site: Site, content: ContentGuard) -> None:
+        """Add the guard of a loose array."""
+        name, data = self.constant(content), site.variable
+        condition = f"{data}.tobytes() != {name}.content" if content.content else f"{name}.differs({data})"
+        number = self.add(site, "as it was", condition, is_told=True)
+        self.tests[-1] = self.tests[-1]._replace(content=name, data=data)
+        self.contents[number] = content
+
+    def note_change(self, name: str, where: tuple[str, int]) -> None:
+        """Note that the function changed what it read; the first change counts."""
+        if self.changed is None:
+            self.changed = (name, where if where[0] else None)
+
+    def refuse(self, name: str, where: Where) -> None:
+        """Note that something cannot be compared; the first refusal counts."""
+        self.unguarded = self.unguarded or (name, where)

@@ -17,7 +17,7 @@ import operator
 import os
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,6 +56,10 @@ from tracejit.record import monitor
 if TYPE_CHECKING:
     from tracejit.capture.snapshot import Snapshot
 
+TOLD_BY_SHAPE = frozenset(
+    {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
+)
+_VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 # Attributes that lead to the parts of a composite, which another object may have under the same names.
@@ -178,6 +182,18 @@ class ObservedArray(Observed):
             self.where = where
             self.content = b"" if self.is_large else self.value.tobytes()
 
+    def follow(self, steps: Sequence[tuple[str, Any]], where: tuple[str, int]) -> None:
+        """Note that attributes and items of the array are read."""
+        kind, name = steps[0]
+        if (kind == "attr" and name in TOLD_BY_SHAPE) or type(self.value) is not np.ndarray:
+            return
+        self.is_loose = True
+        self.keep_content(where)
+        items = [index for step, index in itertools.takewhile(lambda step: step[0] == "item", steps)]
+        indexed = sum(len(index) if type(index) is tuple else 1 for index in items)
+        if (kind == "attr" and name not in _VIEWS) or (items and indexed >= self.value.ndim):
+            self.is_computed_with = True
+
     def note_contents(self, snapshot: "Snapshot") -> None:
         if type(self.value) is np.ndarray:
             self.keep_content(snapshot.where)
@@ -252,7 +268,7 @@ class ObservedComposite(ObservedCode):
             part = snapshot.read(self, AttributeSlot, name)
             if is_container(part):
                 snapshot.hold(part)
-        snapshot.note_generator(self.value)
+        snapshot.generators.note(self.value, snapshot.where)
 
     def note_contents(self, snapshot: "Snapshot") -> None:
         for slot in [*self.slots.values()]:
@@ -347,7 +363,7 @@ class ObservedOpaque(Observed):
         if type(self.value) in _GETTERS:
             names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
             snapshot.add_names({part for name in names for part in name.split(".")})
-        snapshot.note_generator(self.value)
+        snapshot.generators.note(self.value, snapshot.where)
         self.inside = arrays_inside(self.value)
 
 
@@ -440,7 +456,7 @@ class ObservedInstance(ObservedNames):
         if self.may_share_memory:
             self._note_inner(snapshot)
         if self.is_fixed:
-            snapshot.note_generator(self.value)
+            snapshot.generators.note(self.value, snapshot.where)
             self.inside = arrays_inside(self.value)
 
     def _note_inner(self, snapshot: "Snapshot") -> None:

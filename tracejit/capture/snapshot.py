@@ -8,10 +8,7 @@ and a slot that holds something else at the end was changed by the call itself.
 import builtins
 import functools
 import gc
-import itertools
 import os
-import pickle
-import random
 import sys
 import types
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -21,7 +18,9 @@ import numpy as np
 
 from tracejit.capture import bytecode
 from tracejit.capture.bytecode import READ, WRITE, WRITERS, Use
+from tracejit.capture.generators import Generators
 from tracejit.capture.objects import (
+    TOLD_BY_SHAPE,
     Observed,
     ObservedArray,
     ObservedClass,
@@ -37,10 +36,6 @@ from tracejit.capture.slots import SLOTS, AttributeSlot, Slot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
 
-_TOLD_BY_SHAPE = frozenset(
-    {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
-)
-_VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
 _CALLS_OF_COLLECTOR = 4  # depth of calls from its callbacks that are still attributed to it
 # Functions of Python that take the numbers out of an ndarray, and those of NumPy that leave them or give views of them.
 _NUMBERS = frozenset({
@@ -64,6 +59,7 @@ class Snapshot:
         unseen: what cannot be noted, in words, and where it is read.
         where: the file and line that is looked at.
         caches: functions with a cache.
+        generators: of random numbers.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
@@ -72,13 +68,12 @@ class Snapshot:
         self.unseen: tuple[str, tuple[str, int]] | None = None
         self.where = ("", 0)
         self.caches: list[ObservedWrapper] = []
+        self.generators = Generators()
         self._ran: set[types.CodeType] = set()
         self._ignored: set[types.CodeType] = set()
         self._waiting: dict[types.CodeType, list[Callable[[], object]]] = {}
         self._names: set[str] = set()
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
-        # Generators of random numbers, their states, and where they are read.
-        self._generators: list[tuple[Any, bytes, tuple[str, int]]] = []
         self._read_by_names: list[ObservedNames] = []
         self._seen: set[Any] = set()
         self._scope: dict[str, Any] = {}
@@ -111,7 +106,10 @@ class Snapshot:
 
     def _started(self, frame: types.FrameType) -> None:
         code = frame.f_code
-        if code in self._ignored or self._is_of_collector(frame):
+        if code in self._ignored:
+            return
+        if code not in self._ran and _is_of_collector(frame):
+            self._ignored.add(code)
             return
         reads = bytecode.reads_of(code)
         self.where = (code.co_filename, code.co_firstlineno)
@@ -178,21 +176,6 @@ class Snapshot:
             values += [slot.value for slot in observed.slots.values()]
             values += observed.held or ()
         return {value for value in values if type(value) is float}
-
-    def _is_of_collector(self, frame: types.FrameType) -> bool:
-        """Return whether the garbage collector called a function, which it does between any two instructions."""
-        if not gc.callbacks or frame.f_code in self._ran:
-            return False
-        codes = {getattr(callback, "__code__", None) for callback in gc.callbacks}
-        caller: types.FrameType | None = frame
-        for _ in range(_CALLS_OF_COLLECTOR):
-            if caller is None:
-                break
-            if caller.f_code in codes:
-                self._ignored.add(frame.f_code)
-                return True
-            caller = caller.f_back
-        return False
 
     # Objects and their slots
 
@@ -295,7 +278,7 @@ class Snapshot:
             observed = self.observe(value)
             is_container = isinstance(observed, ObservedContainer)
             if isinstance(observed, ObservedArray):
-                self._follow_array(observed, steps[number - 1 :])
+                observed.follow(steps[number - 1 :], self.where)
                 return
             if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and is_container):
@@ -318,72 +301,31 @@ class Snapshot:
         """Note what a path reads from an object whose next step cannot be looked at."""
         kind, name = steps[0]
         self.add_names({str(name) for kind, name in steps[1:] if kind == "attr"})
-        if kind != "attr" or name not in _TOLD_BY_SHAPE:
+        if kind != "attr" or name not in TOLD_BY_SHAPE:
             owner.is_loose = True  # by a method of it
         if isinstance(owner, ObservedModule):
             value = _in_modules(owner.value, steps)
-            self.note_generator(value)
+            self.generators.note(value, self.where)
             if value is os.getenv or value is os.environ:
                 self.add_root(os.environ)
         if kind == "item":
             self.read_whole(owner.value)
-
-    def _follow_array(self, observed: ObservedArray, steps: tuple[tuple[str, Any], ...]) -> None:
-        kind, name = steps[0]
-        if (kind == "attr" and name in _TOLD_BY_SHAPE) or type(observed.value) is not np.ndarray:
-            return
-        observed.is_loose = True
-        observed.keep_content(self.where)
-        items = [index for step, index in itertools.takewhile(lambda step: step[0] == "item", steps)]
-        indexed = sum(len(index) if type(index) is tuple else 1 for index in items)
-        if (kind == "attr" and name not in _VIEWS) or (items and indexed >= observed.value.ndim):
-            observed.is_computed_with = True
 
     def _read_elements(self, use: Use, array: ObservedArray) -> None:
         """Note how an ndarray is read."""
         array.is_whole = True
         array.keep_content(self.where)
         place = (self.where[0], use.place)
-        if use.operator or self._is_of_numpy(use.callee):
+        if use.operator or _is_of_numpy(use.callee, self._scope):
             array.computed.append(place)
         elif use.callee is None:
             array.is_loose = True
-        elif not self._is_watched(use.callee):
+        elif not _is_watched(use.callee, self._scope, self._variables):
             array.passed.append(place)
         if use.is_index and array.value.ndim == 1:
             array.is_computed_with = True
         elif use.is_index:
             array.is_indexed = True
-
-    def _is_watched(self, callee: bytecode.AccessPath) -> bool:
-        """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
-        if callee.scope == "global":
-            value = self._scope.get(callee.name)
-        else:
-            value = self._variables.get(callee.name) if callee.scope == "local" else None
-        for kind, name in callee.steps:
-            if kind != "attr":
-                return False
-            own = getattr(value, "__dict__", {})
-            value = own[name] if name in own else static(type(value), name)
-        if type(value) is types.MethodType:
-            value = value.__func__
-        return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
-
-    def _is_of_numpy(self, callee: bytecode.AccessPath | None) -> bool:
-        """Return whether an access path leads to a function that computes with the elements of an ndarray."""
-        if callee is None or callee.scope != "global":
-            return False
-        value = self._scope.get(callee.name, getattr(builtins, callee.name, None))
-        for kind, name in callee.steps:
-            value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
-        if isinstance(value, np.ufunc):
-            return True
-        module = getattr(value, "__module__", None) or ""
-        name = getattr(value, "__name__", "")
-        return (module == "builtins" and name in _NUMBERS) or (
-            module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
-        )
 
     # Code that may run later
 
@@ -413,22 +355,50 @@ class Snapshot:
         if base is not observed.value:  # where super() finds it
             self.read(self._root(base, base.__name__), AttributeSlot, name)
 
-    # Generators of random numbers
 
-    def note_generator(self, value: Any) -> None:
-        """Note the state of a generator of random numbers, or of the generator that a method belongs to."""
-        is_method = type(value) in (types.MethodType, types.BuiltinMethodType)
-        for candidate in (value, value.__self__ if is_method else None):
-            state = _random_state(candidate)
-            if state is not None and all(candidate is not noted for noted, _, _ in self._generators):
-                self._generators.append((candidate, state, self.where))
+def _is_of_collector(frame: types.FrameType) -> bool:
+    """Return whether the garbage collector called a function, which it does between any two instructions."""
+    codes = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    caller: types.FrameType | None = frame
+    for _ in range(_CALLS_OF_COLLECTOR if codes else 0):
+        if caller is None:
+            return False
+        if caller.f_code in codes:
+            return True
+        caller = caller.f_back
+    return False
 
-    def drew(self) -> tuple[str, tuple[str, int]] | None:
-        """Return in words the generator that random numbers were drawn from, if any were, and where it is read."""
-        for generator, state, where in self._generators:
-            if _random_state(generator) != state:
-                return f"a {type(generator).__module__}.{type(generator).__name__}", where
-        return None
+
+def _is_watched(callee: bytecode.AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+    """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
+    if callee.scope == "global":
+        value = scope.get(callee.name)
+    else:
+        value = variables.get(callee.name) if callee.scope == "local" else None
+    for kind, name in callee.steps:
+        if kind != "attr":
+            return False
+        own = getattr(value, "__dict__", {})
+        value = own[name] if name in own else static(type(value), name)
+    if type(value) is types.MethodType:
+        value = value.__func__
+    return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
+
+
+def _is_of_numpy(callee: bytecode.AccessPath | None, scope: Mapping[str, Any]) -> bool:
+    """Return whether an access path leads to a function that computes with the elements of an ndarray."""
+    if callee is None or callee.scope != "global":
+        return False
+    value = scope.get(callee.name, getattr(builtins, callee.name, None))
+    for kind, name in callee.steps:
+        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
+    if isinstance(value, np.ufunc):
+        return True
+    module = getattr(value, "__module__", None) or ""
+    name = getattr(value, "__name__", "")
+    return (module == "builtins" and name in _NUMBERS) or (
+        module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
+    )
 
 
 def _function_in(raw: Any) -> types.FunctionType | None:
@@ -437,18 +407,6 @@ def _function_in(raw: Any) -> types.FunctionType | None:
         if type(raw) is not types.FunctionType and hasattr(raw, name) and not isinstance(raw, type):
             raw = getattr(raw, name)
     return raw if type(raw) is types.FunctionType else None
-
-
-def _random_state(value: Any) -> bytes | None:
-    """Return the state of a generator of random numbers of NumPy's or Python's; None of anything else."""
-    if type(value) is random.Random:
-        return pickle.dumps(value.getstate())
-    kinds = sys.modules.get("numpy.random")
-    if kinds is None or not issubclass(type(value), (kinds.Generator, kinds.RandomState, kinds.BitGenerator)):
-        return None
-    if issubclass(type(value), kinds.RandomState):
-        return pickle.dumps(value.get_state(legacy=False))
-    return pickle.dumps(getattr(value, "bit_generator", value).state)
 
 
 def _in_modules(value: Any, steps: Iterable[tuple[str, Any]]) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.call import signature
 from tracejit.capture import emit
+from tracejit.capture.array_guards import ArrayGuards
 from tracejit.capture.arrays import SeenArray
-from tracejit.capture.guards import ContentGuard, NameGuard
+from tracejit.capture.guards import ContentGuard, GuardList, NameGuard
 from tracejit.capture.snapshot import Snapshot
-from tracejit.capture.writer import GuardWriter
+from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor, recorder
@@ -104,29 +105,36 @@ class CapturedState(State):
         if snapshot is None:
             return
         snapshot.ended()
-        writer = GuardWriter(
-            snapshot, self._seen, partial(self._computed, snapshot), self._taken, self.results
-        )
+        guards = GuardList({**NAMES}, snapshot.unseen)
+        computed = partial(self._computed, snapshot)
+        arrays = ArrayGuards(guards, snapshot, self._seen, computed, self._taken, self.results)
+        GuardWriter(snapshot, guards, arrays).write()
         for entry in self._seen:
             if not entry.is_input:
                 assert self._builder is not None
                 _make_constant(self._builder, entry.value)
-        self.names = tuple([entry.name for entry in writer.inputs])
-        self.layouts = tuple([_layout(entry.data) for entry in writer.inputs])
-        self.drew = snapshot.drew()
-        self.changed, self.unguarded, self._guards = writer.changed, writer.unguarded, writer.guards
+        inputs = [entry for entry in self._seen if entry.is_input]
+        self.names = tuple([entry.name for entry in inputs])
+        self.layouts = tuple([_layout(entry.data) for entry in inputs])
+        self.drew = snapshot.generators.drawn_from()
+        self.changed, self.unguarded, self._guards = guards.changed, guards.unguarded, guards.guards
         self.fetches = True
-        self._names, self._contents = writer.names, writer.contents
+        self._names, self._contents = guards.names, guards.contents
         if self.changed is None and self.unguarded is None:  # otherwise it is never replayed
-            arrays, every = writer.arrays(), [*writer.lines, *writer.checks]
-            self.inlined = (emit.tested(writer.lines, "return MISS"), writer.names, arrays)
-            self._sources = {
-                "fetch": emit.fetching(writer.lines, arrays),
-                "_checked": emit.fetching(every, arrays),
-                "_failed": emit.failing(every),
-                "_within": emit.fetching(every, writer.arrays(within=True), emit.WITHIN),
-            }
+            self._emit(guards, arrays)
         self._forget()
+
+    def _emit(self, guards: GuardList, arrays: ArrayGuards) -> None:
+        """Write the functions that a replay calls."""
+        every = [*guards.tests, *guards.checks]
+        fetched, within = arrays.inputs.expressions(), arrays.inputs.expressions(within=True)
+        self.inlined = (emit.tested(guards.tests, "return MISS"), guards.names, fetched)
+        self._sources = {
+            "fetch": emit.fetching(guards.tests, fetched),
+            "_checked": emit.fetching(every, fetched),
+            "_failed": emit.failing(every),
+            "_within": emit.fetching(every, within, emit.WITHIN),
+        }
 
     def _computed(self, snapshot: Snapshot) -> list[np.ndarray]:
         """Return the constants of the trace that entered it as numbers, but for those that stand in the user's code."""

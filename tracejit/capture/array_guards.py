@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guards of arrays: types, layouts, and contents where something else than the trace reads them."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.aval import Aval
+from tracejit.call import signature
+from tracejit.capture import provenance
+from tracejit.capture.arrays import Inputs, SeenArray
+from tracejit.capture.guards import SMALL_BYTES, UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
+from tracejit.capture.objects import ObservedArray
+from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.values import data_of
+from tracejit.record import recorder
+
+_MOST_LOOSE_BYTES = 1 << 24  # of a loose array that can be compared
+
+
+class _LooseArray(NamedTuple):
+    """An array whose contents are read in ways that are not followed (Note [loose arrays])."""
+
+    array: np.ndarray
+    data: str
+    name: str
+    where: tuple[str, int]
+    is_buffer: bool  # memory that is no array, whose numbers are not told from Python's own
+
+
+class ArrayGuards:
+    """The guards of the arrays among what was observed.
+
+    Args:
+        guards: to which they are added.
+        snapshot: what was observed.
+        seen: arrays that entered the recording, in order; those that are no inputs are marked.
+        computed: returns the constants of the trace and the results that do not stand in the user's code.
+        taken: contents of dlarrays whose values were read outside the trace, by id of their data.
+        results: ids of data that the function returned.
+
+    Attributes:
+        inputs: the expressions that fetch the arrays.
+    """
+
+    def __init__(
+        self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
+        computed: Callable[[], list[np.ndarray]], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
+    ) -> None:  # fmt: skip
+        self._guards = guards
+        self._snapshot = snapshot
+        self._seen = seen
+        self._computed = computed
+        self._taken = taken
+        self._results = results
+        self._loose: list[_LooseArray] = []
+        self.inputs = Inputs(seen, taken)
+
+    def array(self, site: Site, observed: ObservedArray) -> None:
+        value, array, name, variable = observed.value, data_of(observed.value), site.name, site.variable
+        is_dlarray = type(value) is dlarray
+        data = f"{variable}d" if is_dlarray else variable
+        inputs = self.inputs.by_data.get(id(array), [])
+        if is_dlarray and value._value is not None:
+            if id(value._value) not in self.inputs.by_value:
+                condition = f"type({variable}) is not dlarray or {variable}._value is None"
+                self._guards.add(site, "an array of a trace", condition)
+                return
+            inputs = [self.inputs.by_value[id(value._value)]]
+        number = self._array_type(site, value, data)
+        views = self.inputs.views_of(array)
+        if is_dlarray and (value._value is not observed.tape or array is not observed.data):
+            self._guards.note_change(name, site.where)  # assigned to by index
+        if any(not entry.is_same for entry in (*inputs, *views)) or len(inputs) > 1:
+            self._guards.note_change(name, site.where)
+        expected = self._guards.constant(signature.array_part(array))
+        self._guards.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
+        if views or not inputs:  # an executor checks what is an input
+            condition = (
+                f"{data}.shape != {array.shape} or {data}.dtype != {self._guards.constant(array.dtype)}"
+            )
+            condition += f" or not {data}.flags.c_contiguous" if views else ""
+            self._guards.tests.append(GuardTest(number, condition))
+        for entry in inputs:
+            self.inputs.fetch(entry, name, data, variable if is_dlarray else None)
+        for entry in views:
+            self._fetch_view(entry, name, array, data)
+        self._contents(site, observed, data, inputs, views)
+
+    def _array_type(self, site: Site, value: Any, data: str) -> int:
+        """Compare the class and the labels of an array; return the number of the guard."""
+        variable, shown = site.variable, described(value)
+        if type(value) is not dlarray:
+            return self._guards.add(site, shown, f"type({variable}) is not ndarray", is_told=True)
+        condition = f"type({variable}) is not dlarray or {variable}._format != {value._format!r}"
+        after = f"{data} = {variable}._data"
+        return self._guards.add(site, shown, condition, is_told=True, after=after, dlarray=variable)
+
+    def _contents(
+        self, site: Site, observed: ObservedArray, data: str, inputs: Sequence[SeenArray], views: Sequence[SeenArray]
+    ) -> None:  # fmt: skip
+        """Compare the elements of an array that something else than the trace can read."""
+        array, name = data_of(observed.value), site.name
+        places = {place for entry in inputs for place in entry.places}
+        is_computed_with = (
+            observed.is_computed_with
+            or (observed.is_indexed and not views)
+            or self.inputs.has_other_view(array, views)
+            or any(place not in places for place in observed.computed)
+        )
+        is_input = bool(inputs or views) and not is_computed_with
+        taken = self._taken.get(id(array))
+        content = taken[1] if taken else observed.content
+        if content is not None and (taken or not is_input):
+            if observed.is_large:
+                self._guards.refuse(name, observed.where)
+            elif array.tobytes() != content:
+                self._guards.note_change(name, observed.where)
+            else:
+                contents = Site(data, "", f"what is in {name}", observed.where)
+                condition = f"{data}.tobytes() != {self._guards.constant(content)}"
+                self._guards.add(contents, "as it was", condition, is_told=True)
+        is_loose = observed.is_loose or any(place not in places for place in observed.passed)
+        if type(observed.value) is np.ndarray and is_input and is_loose:
+            self._loose.append(_LooseArray(array, data, name, observed.where, False))
+
+    def buffer(self, site: Site, value: Any) -> None:
+        """Memory that NumPy can look at and others can write to: views of it are made again, and it is loose."""
+        array = memory_of(value)
+        if array is None:
+            return
+        for entry in self.inputs.of_memory(array):
+            if not entry.is_same:
+                self._guards.note_change(site.name, site.where)
+            self._fetch_view(entry, site.name, array, site.variable)
+        data = f"{site.variable}m"
+        buffer = site._replace(before=f"{data} = memory({site.variable})")
+        self._guards.add(buffer, f"{array.size} bytes", f"{data}.size != {array.size}")
+        self._loose.append(_LooseArray(array, data, site.name, site.where, True))
+
+    def foreign(self, site: Site, value: Any) -> None:
+        """An array of another library, whose memory NumPy can look at."""
+        variable, name = site.variable, site.name
+        try:
+            array = seen_by_numpy(value)
+        except Exception:  # whatever that library raises: it cannot have been an operand
+            self._guards.add(
+                site, f"a {type(value).__name__}", f"{variable} is not {self._guards.constant(value)}"
+            )
+            return
+        data = f"{variable}d"
+        self._loose.append(_LooseArray(array, data, name, site.where, False))
+        condition = f"type({variable}) is not {self._guards.constant(type(value))}"
+        after = f"{data} = seen({variable})"
+        number = self._guards.add(site, described(array), condition, is_told=True, after=after)
+        expected = self._guards.constant(signature.array_part(array))
+        self._guards.checks.append(GuardTest(number, f"part_of({data}) != {expected}"))
+        for entry in self._seen:
+            if _location(entry.data) == _location(array):
+                if not entry.is_same:
+                    self._guards.note_change(name, site.where)
+                self.inputs.fetch(entry, name, data)
+
+    def _fetch_view(self, entry: SeenArray, name: str, array: np.ndarray, source: str) -> None:
+        """Fetch a view of an array by an expression for that."""
+        offset = entry.data.ctypes.data - array.ctypes.data
+        view = self._guards.constant((entry.data.shape, entry.data.dtype, offset, entry.data.strides))
+        self.inputs.fetch(entry, f"a view of {name}", f"view({source}, *{view})")
+
+    def fresh(self, reached: Container[int]) -> None:
+        """Decide on the arrays that no path leads to (Note [fresh arrays])."""
+        inputs = self.inputs
+        rest = [entry for entry in self._seen if not inputs.is_fetched(entry)]
+        was_held = {id(entry) for entry in rest if entry.array is None and inputs.is_held(entry)}
+        self._snapshot.keep_only(reached)
+        for entry in rest:
+            if entry.array is not None:
+                name = f"an array of the evaluation around it {UNNAMED}"
+                self._guards.refuse(name, None)
+                inputs.fetch(entry, name, "None")
+                continue
+            is_held = id(entry) in was_held and (inputs.is_held(entry) or inputs.shares_memory(entry))
+            is_kept = is_held and id(entry.data) not in self._results
+            entry.is_input = is_kept and entry.is_same and len(inputs.by_data[id(entry.data)]) == 1
+            if entry.is_input:
+                name = f"an array at {id(entry.data):#x} {UNNAMED}"
+                inputs.fetch(entry, name, self._guards.constant(entry.data))
+                self._guards.guards.append(NameGuard(name, described(entry.data), None, True))
+
+    def loose(self) -> None:
+        """Compare the contents of loose arrays (Note [loose arrays])."""
+        if not self._loose:
+            return
+        branches = self._snapshot.branches_on_untracked
+        copies = [entry.copy for entry in self._seen if not entry.is_input]
+        constants = [*self._computed(), *copies]
+        for array, data, name, where, is_buffer in self._loose:
+            if is_buffer:
+                pass
+            elif array.nbytes <= SMALL_BYTES:
+                if not (constants or branches or self._snapshot.extracts_untracked):
+                    continue
+            elif not provenance.can_be(array, constants):
+                continue
+            if array.nbytes > _MOST_LOOSE_BYTES:
+                self._guards.refuse(name, where)
+                continue
+            site = Site(data, "", f"what is in {name}", where)
+            self._guards.add_content(site, ContentGuard(array, branches))
+
+
+def described(array: Any) -> str:
+    data = data_of(array)
+    return str(Aval(data.shape, getattr(array, "_format", None), data.dtype))
+
+
+def seen_by_numpy(value: Any) -> np.ndarray:
+    return recorder.as_array(value)._data  # type: ignore[no-any-return]
+
+
+def memory_of(value: Any) -> Any:
+    """Return memory as an ndarray, if NumPy can look at it and it can change; or None."""
+    try:
+        array = np.frombuffer(value, np.uint8)
+        return array if array.flags.writeable else None
+    except (TypeError, ValueError, BufferError):
+        return None
+
+
+def _location(array: np.ndarray) -> Any:
+    return (array.ctypes.data, array.shape, array.strides, array.dtype)
