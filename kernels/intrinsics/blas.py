@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products by BLAS routines whose addresses are handed in at run time."""
+"""Matrix products by BLAS routines whose addresses are arguments of the kernel."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def _gemm(dtype: types.Type, itemsize: int) -> Any:
         x_transposed: int, x_leading: int, x_batch: int, y_transposed: int, y_leading: int, y_batch: int,
         add: int, x: int, y: int, out: int,
     ) -> None:  # fmt: skip
-        # What lies by rows here is the transposed matrix by columns there: out' = y' x'.
+        # A matrix by rows here is its transpose by columns in Fortran: out' = y' x'.
         for i in range(batch):
             call(
                 routine, y_transposed, x_transposed, n, m, k,
@@ -71,5 +71,5 @@ def _gemm(dtype: types.Type, itemsize: int) -> Any:
 
 
 FUNCTIONS = {"gemm_f32": _gemm(types.float32, 4), "gemm_f64": _gemm(types.float64, 8)}
-"""(routine, batch, m, n, k, x_transposed, x_leading, x_batch, y_transposed, y_leading, y_batch, add, x, y, out) with
-addresses for x, y and out; the rest as kernels.gemm.gemm."""
+"""(routine, batch, m, n, k, x_transposed, x_leading, x_batch, y_transposed, y_leading, y_batch, add, x, y, out), where
+x, y and out are addresses; otherwise as gemm in kernels/loops/gemm.py."""

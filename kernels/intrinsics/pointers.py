@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What emitted kernels use to touch memory: typed pointers, and numbers passed as integers.
+"""The memory of emitted kernels: typed pointers, scratch memory, and numbers passed as integers.
 
 Note [aliasing]
 LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all
-written operands of a kernel are disjoint from each other and from all that is read, and says so through
-metadata: all read operands have one number, each written operand has a number of its own, and accesses of different
-numbers are disjoint. That replaces run-time overlap checks, which LLVM gives up on beyond a few pointers. To LLVM a
-number is told bit by bit: each bit is a domain of two scopes, 0 and 1; an access is in the scopes of its bits, and
-noalias with those of the opposite bits. Different numbers differ in a bit, and LLVM asks whether two accesses are
-disjoint in any domain. So a number takes 8 scopes, where a scope for each number would take lists of all the others.
+written operands of a kernel are disjoint from each other and from all operands that are read. Metadata says so: all
+read operands share one number, each written operand has its own, and accesses of different numbers are disjoint. That
+replaces run-time overlap checks, which LLVM gives up on beyond a few pointers. The metadata spells a number bit by bit:
+each bit is a domain of two scopes, 0 and 1; an access is in the scopes of its bits, and noalias with the scopes of the
+opposite bits. Different numbers differ in some bit, and LLVM takes two accesses as disjoint if they are in any domain.
+So a number takes 8 scopes; with a scope for each number, it would take a list of all others.
 """
 
 import operator
@@ -31,7 +31,7 @@ _SCOPE_BITS = 8
 _WRITE_SCOPES = 128
 _READ_SCOPE = _WRITE_SCOPES  # the number that all reads share
 WIDEST = '"prefer-vector-width"="512"'
-"""An attribute of functions: else LLVM stops at half of a register on the CPUs that have 512 bits."""
+"""An attribute of functions; without it LLVM uses 256 bits on CPUs with registers of 512."""
 
 
 class TypedPointer(types.Type):  # type: ignore[misc]
@@ -69,8 +69,8 @@ class _SetItem(AbstractTemplate):  # type: ignore[misc]
 
 def annotate(module: Any, instruction: Any, scope: int) -> None:
     """Mark an access as in `scope` and disjoint from all other scopes (Note [aliasing])."""
-    known = module.__dict__.setdefault("tracejit_scopes", {})
-    if scope not in known:
+    metadata = module.__dict__.setdefault("tracejit_scopes", {})
+    if scope not in metadata:
         own, others = [], []
         for bit in range(_SCOPE_BITS):
             domain = module.add_metadata([f"bit {bit}"])
@@ -78,8 +78,8 @@ def annotate(module: Any, instruction: Any, scope: int) -> None:
             value = scope >> bit & 1
             own.append(pair[value])
             others.append(pair[1 - value])
-        known[scope] = module.add_metadata(own), module.add_metadata(others)
-    inside, outside = known[scope]
+        metadata[scope] = module.add_metadata(own), module.add_metadata(others)
+    inside, outside = metadata[scope]
     instruction.set_metadata("alias.scope", inside)
     instruction.set_metadata("noalias", outside)
 
@@ -125,7 +125,7 @@ def _writer(dtype: types.Type) -> Any:
 
 
 def _scratch(dtype: types.Type) -> Any:
-    """Return a function that gives memory for `count` elements, which lasts as long as the kernel runs."""
+    """Return a function that allocates `count` elements for as long as the kernel runs."""
 
     @intrinsic(prefer_literal=True)
     def scratch(typing_context: Any, count: Any) -> Any:
@@ -134,20 +134,20 @@ def _scratch(dtype: types.Type) -> Any:
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             kind = ir.ArrayType(context.get_data_type(dtype), count.literal_value)
-            # Not by cgutils.alloca_once, which fills it with zeros, number by number.
+            # Not by cgutils.alloca_once, which fills the memory with zeros, one by one.
             with builder.goto_entry_block():
                 slot = builder.alloca(kind)
             slot.align = 64
             return builder.bitcast(slot, context.get_value_type(sig.return_type))
 
-        # In the scope of what is read: a variable may point to an operand or to a copy of it.
+        # In the scope of read operands: a variable may point to an operand or to a copy of it.
         return signature(TypedPointer(dtype, _READ_SCOPE), count), codegen
 
     return scratch
 
 
 def _number(dtype: types.Type) -> Any:
-    """Return a function that takes a number of `dtype` out of the low bits of an integer."""
+    """Return a function that reads a number of a dtype from the low bits of an integer."""
 
     @intrinsic
     def number(typing_context: Any, bits: Any) -> Any:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels to object code, by Numba and LLVM. Importing this imports Numba.
+"""Lowers kernels to LLVM IR by Numba. Importing this module imports Numba.
 
 Note [a target of our own]
-Numba's target for the CPU knows all of Python and NumPy that it can compile, and makes functions that Python can
-call. To load the first takes 0.2 s, and the second is optimised and compiled for nothing: a kernel uses integers,
-floating-point numbers, loops, the functions of tracejit.kernels, and is called by the executor. So kernels are
-compiled for a target of our own: Numba's rules for numbers, the passes that such functions need, LLVM's
-optimisations once, and object code in which one C function, named by the hash of its source, is all that can be seen.
+Numba's target for the CPU supports much of Python and NumPy, and makes functions that Python can call. To load that
+support takes 0.2 s, and the wrappers for Python would be optimised and compiled in vain: a kernel uses integers,
+floats, loops and the functions of tracejit.kernels, and is called by the executor. So kernels have a target of our
+own: Numba's rules for numbers, the passes that such functions need, LLVM's optimisations once, and object code that
+exports a single C function, named by the hash of its source.
 """
 
 import linecache
@@ -50,7 +50,7 @@ _TARGET = "tracejit"
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerToLlvm(LoweringPass):
-    """Numba's representation of a function to LLVM's."""
+    """Lowers Numba IR to LLVM IR."""
 
     _name = "tracejit_lowering"
 
@@ -82,7 +82,7 @@ _PASSES = (
 
 
 class _Target(CPU):
-    """What Numba calls a target: here, the CPU without Python around it."""
+    """A target of Numba: the CPU without Python."""
 
 
 class _Typing(typing.BaseContext):
@@ -93,25 +93,25 @@ class _Typing(typing.BaseContext):
                 self.insert_global(dtype.type, types.NumberClass(pointers.DTYPES[suffix]))
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        # Numba asks for each call of each function, several times; answers do not change.
+        # Numba asks several times for each call of each function; the answers do not change.
         key = func, args, tuple(kws.items())
-        found = self._resolved.get(key)
-        if found is None:
-            found = self._resolved[key] = super().resolve_function_type(func, args, kws)
-        return found
+        resolved = self._resolved.get(key)
+        if resolved is None:
+            resolved = self._resolved[key] = super().resolve_function_type(func, args, kws)
+        return resolved
 
     def resolve_value_type(self, val: Any) -> Any:
-        # For a class that is no number, such as range, Numba would import its own containers first.
-        known = self._lookup_global(val) if isinstance(val, type) else None
-        return super().resolve_value_type(val) if known is None else known
+        # For a class that is no number type, such as range, Numba would import its own containers first.
+        registered = self._lookup_global(val) if isinstance(val, type) else None
+        return super().resolve_value_type(val) if registered is None else registered
 
 
 class _Library(codegen.CodeLibrary):
-    """The LLVM source of one function and of those that it calls; LLVM itself is not called here."""
+    """The LLVM IR of one function and of those that it calls; LLVM itself is not called here."""
 
     def __init__(self, owner: Any, name: str) -> None:
         super().__init__(owner, name)
-        self.modules: dict[Any, None] = {}  # each once; the function's own is the last one
+        self.modules: dict[Any, None] = {}  # an ordered set; the function's own module is the last
 
     def add_ir_module(self, ir_module: Any) -> None:
         self.modules[ir_module] = None
@@ -120,7 +120,7 @@ class _Library(codegen.CodeLibrary):
         self.modules.update(library.modules)
 
     def finalize(self) -> None:
-        """Nothing: optimising is left to object_code()."""
+        """Do nothing: object_code() optimises."""
 
     def get_function(self, name: str) -> Any:
         raise NotImplementedError
@@ -145,7 +145,7 @@ class _Codegen(codegen.CPUCodegen):
 
 
 class _Context(cpu.CPUContext):
-    _known = 0
+    _registered = 0
 
     def init(self) -> None:
         self.is32bit = False
@@ -155,27 +155,27 @@ class _Context(cpu.CPUContext):
     def load_additional_registries(self) -> None:
         from numba.cpython import builtins, mathimpl, numbers, rangeobj, tupleobj  # noqa: F401 (they register)
 
-        # Intrinsics register with this one if it is there, and else with whichever is first.
+        # Intrinsics register with this registry if it is installed, otherwise with whichever is first.
         self.install_registry(imputils.builtin_registry)
         self.install_registry(mathimpl.registry)  # abs
 
     def refresh(self) -> None:
         # Numba refreshes for each call of an intrinsic; looking through its registries takes a millisecond.
-        known = sum(map(len, vars(imputils.builtin_registry).values()))
-        known += sum(map(len, vars(templates.builtin_registry).values()))
-        if known != self._known:
+        registered = sum(map(len, vars(imputils.builtin_registry).values()))
+        registered += sum(map(len, vars(templates.builtin_registry).values()))
+        if registered != self._registered:
             super().refresh()
-            self._known = known
+            self._registered = registered
 
     def get_abi_sizeof(self, ty: Any) -> int:
-        # LLVM is asked by having it parse a module.
+        # Numba asks LLVM, which parses a module for each answer.
         text = str(ty)
         if text not in self._sizes:
             self._sizes[text] = super().get_abi_sizeof(ty)
         return self._sizes[text]
 
     def post_lowering(self, module: Any, library: Any) -> None:
-        """Nothing: Numba's run-time is not linked to."""
+        """Do nothing: kernels do not use Numba's run time."""
 
 
 class _Descriptor(TargetDescriptor):
@@ -215,13 +215,13 @@ def _register() -> Any:
             self.overloads[tuple(result.signature.args)] = result
 
     dispatcher_registry[_Target] = Dispatcher
-    # Numba has some functions in Python, such as min.
+    # Numba implements some functions in Python, such as min.
     jit_registry[_Target] = lambda **options: _callable
     return descriptor
 
 
 def _callable(function: Any) -> Any:
-    """Return a function that kernels may call."""
+    """Return a Python function as one that kernels may call."""
     return dispatcher_registry[_Target](
         function, targetoptions={"error_model": "numpy"}, pipeline_class=_Pipeline
     )
@@ -232,7 +232,7 @@ _descriptor = _register()
 
 @cache
 def namespace() -> dict[str, Any]:
-    """Return the names that emitted source may use, as Numba compiles them."""
+    """Return the names that emitted source may use, as functions and types that Numba compiles."""
     names: dict[str, Any] = {}
     for suffix, dtype in DTYPES.items():
         names[suffix] = bool if dtype.kind == "b" else dtype.type
@@ -246,7 +246,7 @@ def namespace() -> dict[str, Any]:
 
 
 def lower(kernel: Kernel) -> LlvmFunction:
-    """Return a kernel as LLVM's source.
+    """Return a kernel as LLVM IR.
 
     Raises:
         CodegenError: if Numba refuses the source.
@@ -259,8 +259,8 @@ def lower(kernel: Kernel) -> LlvmFunction:
         return _lowered(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
     except Exception as error:
         raise CodegenError(
-            f"the emitted kernel {kernel.name} could not be compiled; this is a defect of tracejit. "
-            f"Please report it with this source:\n{kernel.text}"
+            f"the emitted kernel {kernel.name} could not be compiled. This is a defect of tracejit; please report it "
+            f"with this source:\n{kernel.text}"
         ) from error
 
 
@@ -279,7 +279,7 @@ def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str
     values = [value for module in modules for value in module.global_values]
     if len(modules) == 1:
         for value in values:
-            # LLVM's own lists (llvm.compiler.used) have a linkage of their own, without which they mean nothing.
+            # LLVM's own lists (llvm.compiler.used) need a linkage of their own.
             if value.name != symbol and not value.name.startswith("llvm.") and not _is_declared(value):
                 value.linkage = "internal"
     declares = {value.name for value in values if _is_declared(value) and not value.name.startswith("llvm.")}
@@ -287,12 +287,12 @@ def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str
 
 
 def _is_declared(value: Any) -> bool:
-    """Return whether a function or variable of a module is defined elsewhere."""
+    """Return whether a module declares a function or variable without defining it."""
     return value.is_declaration if isinstance(value, ir.Function) else value.initializer is None
 
 
 def _add_entry(module: Any, described: Any, symbol: str) -> None:
-    """Add the C function `symbol`, which calls the compiled one and drops its status: kernels raise nothing."""
+    """Add the C function `symbol`: it calls the compiled function and ignores the status, as kernels do not raise."""
     context = _descriptor.target_context
     convention = context.call_conv
     result, arguments = described.restype, described.argtypes

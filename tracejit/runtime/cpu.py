@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU backend: runs programs of compiled kernels by the executor."""
+"""The CPU back end: the compiled executor runs a program's kernels."""
 
 import ctypes
 import importlib.util
@@ -63,13 +63,13 @@ def _cython_blas() -> Any:
 
 
 class _StateFactory:
-    """Makes states of a program: each with arguments and an arena of its own, for one call at a time.
+    """Makes states of a program: blocks of memory with arguments and an arena, each for one call at a time.
 
     Args:
         template: the words that all states have in common.
         table: the program.
-        arena_bytes: the memory that it runs on.
-        objects: how many objects its entry looks at.
+        arena_bytes: the size of the arena.
+        objects: the number of objects that the program's entry takes from the arguments.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class _StateFactory:
         self._objects = int(template[words.INPUT_COUNT]) + objects
 
     def new(self) -> np.ndarray:
-        """Return a state: all that it points to and that changes is in the same array."""
+        """Return a state, with everything that changes during a call in the same array."""
         parts = (words.STATE_WORDS, self._data, self._objects, len(self._table.arguments))
         _, data, objects, arguments, arena = (8 * at for at in accumulate(parts, initial=0))
         block = np.empty(-(-(arena + self._arena_bytes + ALIGNMENT) // 8), np.intp)
@@ -98,7 +98,7 @@ class _StateFactory:
 
 
 def _launch(states: _StateFactory, code: Code) -> Launch:
-    """Return what runs a program on inputs and outputs."""
+    """Return a function that runs a program on inputs and outputs."""
     run = _executor(code)
     free: list[tuple[int, np.ndarray]] = []
 
@@ -116,7 +116,7 @@ def _launch(states: _StateFactory, code: Code) -> Launch:
 
 
 class _MethodDef(ctypes.Structure):
-    """What Python knows of a function in C (PyMethodDef)."""
+    """The description of a C function (PyMethodDef)."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -126,7 +126,7 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-_FASTCALL = 0x80  # arguments come as an array, and their number (METH_FASTCALL)
+_FASTCALL = 0x80  # the function takes an array of arguments and their number (METH_FASTCALL)
 
 
 _new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
@@ -138,14 +138,14 @@ def _enter(code: Code) -> Callable[..., Any]:
     """Return the entry as a function of Python."""
     object_layout.check_layout()
     method = _MethodDef(b"enter", code.function("enter"), _FASTCALL, None)
-    # What describes the function is its self, so it lives as long: a profiler may keep the function.
+    # The description is the function's self, so that it lives as long: a profiler may keep the function.
     return _new_function(ctypes.addressof(method), method, None)  # type: ignore[no-any-return]
 
 
 class CpuExecutable:
     """A compiled program; may be called from several threads at once.
 
-    prepared        what had to be done until its kernels were at hand
+    prepared        the kernels that were loaded or compiled, and how long that took
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class CpuExecutable:
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
         self._layouts = layouts
-        self._kept = [table, checks]  # what states point to
+        self._kept = [table, checks]  # states point into them
         self._state = state
         self._states = _StateFactory(state, table, program.arena_bytes)
         launch = _launch(self._states, code)
@@ -191,17 +191,17 @@ class CpuExecutable:
     def entry(
         self, formats: Sequence[str | None], guarded: bool, pattern: Pattern | None, recipe: Recipe | None
     ) -> EntryPoint | None:
-        """Return what runs the program on results of earlier calls that nobody uses any more.
+        """Return the entry point that runs the program on recycled results of earlier calls.
 
-        It takes the arguments of a call apart by a pattern, or takes a tuple of the inputs, and it returns what a
-        recipe makes of the results, or the list of them. None if the program checks indices: then a call needs an
-        output that no other one has.
+        It flattens the arguments of a call by a pattern, or takes a tuple of the inputs; it returns the result that a
+        recipe builds, or the list of results. None if the program checks indices: then each call needs an output of
+        its own for the fault.
 
         Args:
-            formats: of the outputs that are results.
-            guarded: whether one more output says whether the others count.
-            pattern: what the arguments have to be.
-            recipe: how the result is put together.
+            formats: the formats of the outputs that are results.
+            guarded: whether the last output says whether the others are valid.
+            pattern: the table that the arguments have to match; None takes a tuple of the inputs.
+            recipe: the table that builds the result; None returns the list of results.
         """
         program = self.program
         if program.checked:
@@ -249,7 +249,7 @@ class CpuExecutable:
         )
 
     def stepwise(self, inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> "RowRunner":
-        """Return what runs some rows of the program on these arrays, for who measures them."""
+        """Return a runner of single rows on these arrays, for a profile."""
         state = self._states.new()
         checks = self._kept[1]
         return RowRunner(state, self._table, checks, inputs, outputs)
@@ -258,12 +258,12 @@ class CpuExecutable:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
 
         Raises:
-            CodegenError: if an array is of another kind.
+            CodegenError: if an array has a different shape, dtype or layout.
         """
         outputs = self.program.new_outputs()
         status = self.launch(tuple(inputs), outputs)
         if status:
-            # Equal dtypes can be several objects; the executor knows the one that NumPy makes by name.
+            # Equal dtypes may be different objects; the executor compares with the object that NumPy gives by name.
             inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
         if status:
@@ -276,9 +276,9 @@ class CpuExecutable:
 
 
 class RowRunner:
-    """Runs some rows of a program, on arrays that are looked at once, and on an arena that all calls share.
+    """Runs single rows of a program for a measurement; the arrays are checked once, and all calls share an arena.
 
-    status      0, or the number of an input that is not as the program wants it; then nothing may be run
+    status      0, or the number of the first input that fails its check; then no row may be run
     """
 
     def __init__(
@@ -295,7 +295,7 @@ class RowRunner:
         state[words.INPUT_COUNT] = state[words.OUTPUT_COUNT] = state[words.PATCH_COUNT] = 0
 
     def __call__(self, first: int, count: int, together: bool = True) -> int:
-        """Run `count` rows from the first on: all of their parts, if these are to run `together` on several threads."""
+        """Run `count` rows from `first` on; `together` runs the parts of a row on several threads."""
         state = self._state
         state[words.POOL] = self._pool if together else 0
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
@@ -304,7 +304,7 @@ class RowRunner:
 
 
 class _ProgramTable:
-    """A program as tables of words, apart from what differs between calls, and the code that they point to."""
+    """The tables of a program, without what differs between calls, and the code that they point to."""
 
     def __init__(self, program: Program, code: Code) -> None:
         self.code = code
@@ -342,7 +342,7 @@ class _ProgramTable:
 def _checks(
     avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = ()
 ) -> np.ndarray:
-    """Return what the executor checks of each array; `numbers` are arguments that are none."""
+    """Return the table of checks of arrays; `numbers` are arguments that are no arrays."""
     words: list[int] = []
     for place, (aval, layout) in enumerate(zip_longest(avals, layouts)):
         if place in numbers:
@@ -355,7 +355,7 @@ def _checks(
 
 
 def _bits(number: ScalarArgument) -> int:
-    """Return a number as the integer whose low bytes hold it."""
+    """Return an integer whose low bytes are those of a number."""
     data = np.zeros(8, np.uint8)
     raw = np.frombuffer(np.asarray(number.value, number.dtype).tobytes(), np.uint8)
     data[: raw.size] = raw

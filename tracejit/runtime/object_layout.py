@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How Python and NumPy lay out the objects that the executor reads, checked on examples."""
+"""The memory layout of the objects of Python and NumPy that the executor reads, checked on examples."""
 
 import ctypes
 import sys
@@ -20,15 +20,15 @@ def check_layout() -> None:
     Raises:
         CodegenError: if they are not.
     """
-    # Where objects begin otherwise, what is taken for an address may be none.
-    if object.__basicsize__ != words.OBJECT_BYTES or not _is_as_read():
+    # Other builds begin objects differently; a word taken for an address may not be one.
+    if object.__basicsize__ != words.OBJECT_BYTES or not _matches():
         raise CodegenError(
-            "this build of Python or NumPy lays out its objects in another way than the CPU backend reads them; "
-            "set TRACEJIT_BACKEND=python, and please report the versions of both."
+            "the CPU back end cannot run here: this build of Python or NumPy lays out its objects differently. Set "
+            "TRACEJIT_BACKEND=python, and please report the versions of both."
         )
 
 
-def _is_as_read() -> bool:
+def _matches() -> bool:
     probe = np.zeros((2, 3), np.float32)
     holder, items, table, number = (probe,), [probe, probe], {"a": probe, "b": probe, "c": probe}, 1.5
     at = id(probe)
@@ -36,7 +36,7 @@ def _is_as_read() -> bool:
     flags = words.CONTIGUOUS_AND_ALIGNED | words.OWNED_AND_WRITEABLE
     weak = _word(at, words.ARRAY_WEAK)
     reference = weakref.ref(probe)
-    found = (
+    fields = (
         _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
         _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
         _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
@@ -45,7 +45,7 @@ def _is_as_read() -> bool:
         _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
         weak, _word(at, words.ARRAY_WEAK),
     )  # fmt: skip
-    return found == (
+    return fields == (
         at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), flags, 3, 12,
         0, id(reference),
     )  # fmt: skip
@@ -53,14 +53,14 @@ def _is_as_read() -> bool:
 
 @cache
 def slots() -> tuple[int, int, int, int]:
-    """Return in which words a labelled array keeps its data, format, value, and the list of its weak references.
+    """Return the offsets, in words, of a dlarray's data, format, value and list of weak references.
 
     Raises:
-        CodegenError: if it does not keep them in slots.
+        CodegenError: if they are not found.
     """
     probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), None)
-    places = {_word(id(probe), at): at for at in range(2, dlarray.__basicsize__ // 8)}
-    data, format, value = (places.get(id(part)) for part in (probe._data, probe._format, None))
+    offsets = {_word(id(probe), offset): offset for offset in range(2, dlarray.__basicsize__ // 8)}
+    data, format, value = (offsets.get(id(slot)) for slot in (probe._data, probe._format, None))
     # From Python 3.12 on the list of weak references lies before the object.
     weak = dlarray.__weakrefoffset__ // 8
     before = _word(id(probe), weak)
@@ -68,24 +68,24 @@ def slots() -> tuple[int, int, int, int]:
     after = _word(id(probe), weak)
     if data is None or format is None or value is None or (before, after) != (0, id(reference)):
         raise CodegenError(
-            "this build of Python keeps the slots of an object in another way than the CPU backend reads them; "
-            "set TRACEJIT_BACKEND=python, and please report the version."
+            "the CPU back end cannot run here: this build of Python keeps the slots of an object differently. Set "
+            "TRACEJIT_BACKEND=python, and please report the version."
         )
     return data, format, value, weak
 
 
 @cache
 def api() -> np.ndarray:
-    """Return the addresses of the functions and objects of Python that the entry uses (state.API)."""
+    """Return the addresses of the functions and objects of Python that the entry uses (API_FUNCTIONS, API_OBJECTS)."""
     functions = [
         ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in words.API_FUNCTIONS
     ]
     return np.array([*functions, *map(id, words.API_OBJECTS)], np.intp)
 
 
-def _word(address: int, place: int) -> int:
-    return ctypes.c_ssize_t.from_address(address + 8 * place).value
+def _word(address: int, offset: int) -> int:
+    return ctypes.c_ssize_t.from_address(address + words.WORD_BYTES * offset).value
 
 
-def _half(address: int, place: int) -> int:
-    return ctypes.c_int32.from_address(address + 8 * place).value
+def _half(address: int, offset: int) -> int:
+    return ctypes.c_int32.from_address(address + words.WORD_BYTES * offset).value

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python backend: runs the emitted module as it is, without Numba. It is the oracle of the tests.
+"""The Python back end: runs the emitted module as it is, without Numba, as the reference of the tests.
 
-A pointer is an object that checks bounds; functions of the emitted source are NumPy's.
+Pointers are objects that check bounds; the functions that emitted source calls are NumPy's.
 """
 
 import re
@@ -28,7 +28,7 @@ _TILE_ROWS = range(1, 17)
 
 
 class CheckedPointer:
-    """A typed pointer into an array's bytes; reading or writing outside of them raises."""
+    """A typed pointer into an array; an access outside of the array is an error."""
 
     __slots__ = ("_elements", "_start")
 
@@ -39,11 +39,13 @@ class CheckedPointer:
     def _at(self, index: Any) -> int:
         at = self._start + int(index)
         if not 0 <= at < self._elements.size:
-            raise CodegenError(f"emitted code accesses element {at} of {self._elements.size}")
+            raise CodegenError(
+                f"emitted code accesses element {at} of an array with {self._elements.size} elements"
+            )
         return at
 
     def span(self, index: Any, length: int) -> np.ndarray:
-        """Return a view of `length` neighbours."""
+        """Return a view of `length` adjacent elements."""
         at = self._at(index)
         self._at(index + length - 1)
         return self._elements[at : at + length]
@@ -72,7 +74,9 @@ class PythonExecutable:
         memory = {f"input[{i}]": array for i, array in enumerate(inputs)}
         memory.update({f"output[{i}]": array for i, array in enumerate([*outputs, fault])})
         memory.update({f"constant[{i}]": array for i, array in enumerate(program.constants)})
-        memory["arena"] = _unset(program.arena_bytes, np.dtype(np.uint8))  # never zero by luck
+        memory["arena"] = _unset(
+            program.arena_bytes, np.dtype(np.uint8)
+        )  # not zeros, which would hide a missing store
 
         def locate(name: str, offset_bytes: int, dtype: str) -> CheckedPointer:
             return _locate(memory[name], offset_bytes, np.dtype(dtype))
@@ -85,7 +89,7 @@ class PythonExecutable:
 
 def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPointer:
     """Return a pointer at `offset_bytes` from the first element of `array`."""
-    if array.dtype != dtype:  # the arena, whose bytes serve all dtypes
+    if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:
         return CheckedPointer(np.empty(0, dtype), 0)
@@ -100,7 +104,7 @@ def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPoi
 
 @cache
 def namespace() -> dict[str, Any]:
-    """Return the names that emitted source may use, defined by NumPy and plain Python."""
+    """Return the names that emitted source may use, implemented by NumPy and plain Python."""
     names: dict[str, Any] = {"symbol": lambda name: name}
     for suffix, dtype in DTYPES.items():
         names[suffix] = _conversion(dtype)
@@ -199,7 +203,7 @@ def _vector_memory(dtype: np.dtype, lanes: int) -> dict[str, Callable[..., Any]]
 
 
 def _lanes() -> dict[str, Callable[..., Any]]:
-    """Return what tracejit.kernels.intrinsics.lanes defines, but for folds: vectors are arrays."""
+    """Return the functions of tracejit.kernels.intrinsics.lanes, except folds, on arrays."""
     names: dict[str, Callable[..., Any]] = {
         "where": lambda condition, yes, no: np.asarray(np.where(condition, yes, no))[()],
         "total_sum": lambda vector, count: vector[:count].sum(),
@@ -217,7 +221,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
 def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
     def gather(x: CheckedPointer, at: int, stride: int, count: int) -> np.ndarray:
         first = [x[at + lane * stride] for lane in range(count)]
-        vector = _unset(lanes, first[0].dtype)  # lanes of rows that do not exist hold anything
+        vector = _unset(lanes, first[0].dtype)  # lanes beyond the last row are undefined
         vector[:count] = first
         return vector
 
@@ -239,7 +243,7 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
 
 
 def _unset(count: int, dtype: np.dtype) -> np.ndarray:
-    """Return an array of numbers that nobody may rely on."""
+    """Return an array of undefined numbers."""
     if dtype.kind == "f":
         return np.full(count, np.nan, dtype)
     return np.full(count * dtype.itemsize, 0xA5, np.uint8).view(dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pool of threads that run the parts of launches: made when the first program needs it, one for a process."""
+"""The pool of threads that run the parts of launches: one for a process, started by the first program that needs it."""
 
 import atexit
 import ctypes
@@ -14,15 +14,15 @@ from tracejit.compile.registry import Code, registry
 from tracejit.kernels.executor import state
 
 FUNCTIONS = ("run_parts", "work")
-"""What a pool needs of the compiled functions."""
+"""The int64 functions that a pool needs."""
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Pool:
-    """Workers, one thread less than `size`, and the words through which they get work (kernels/executor/threads.py)."""
+    """`size` - 1 worker threads, and the words through which they get work (kernels/executor/threads.py)."""
 
     def __init__(self, size: int, code: Code = registry) -> None:
-        self._code = code  # which may end with its last user
+        self._code = code  # code is unloaded with its last user
         self._memory = np.zeros(state.POOL_WORDS + 8, np.intp)
         lines = -(-self._memory.ctypes.data // 64) * 64
         self.words = self._memory[(lines - self._memory.ctypes.data) // 8 :][: state.POOL_WORDS]
@@ -42,17 +42,17 @@ class Pool:
         return self.words.ctypes.data
 
     def _initialise(self) -> None:
-        """Make everything as in a pool without work: zeros, and the system's idea of a lock and a condition."""
+        """Set the words of a pool without work: zeros, a lock and a condition of the system."""
         self.words[:] = 0
         system: Any = ctypes.CDLL(None)
-        system.pthread_mutex_init(ctypes.c_void_p(self.address + 8 * state.MUTEX), None)
-        system.pthread_cond_init(ctypes.c_void_p(self.address + 8 * state.CONDITION), None)
+        system.pthread_mutex_init(ctypes.c_void_p(self.address + state.WORD_BYTES * state.MUTEX), None)
+        system.pthread_cond_init(ctypes.c_void_p(self.address + state.WORD_BYTES * state.CONDITION), None)
 
     def stop(self) -> None:
         """End the workers."""
         system: Any = ctypes.CDLL(None)
         lock, condition = (
-            ctypes.c_void_p(self.address + 8 * word) for word in (state.MUTEX, state.CONDITION)
+            ctypes.c_void_p(self.address + state.WORD_BYTES * word) for word in (state.MUTEX, state.CONDITION)
         )
         self.words[state.STOP] = 1
         system.pthread_mutex_lock(lock)
@@ -62,13 +62,13 @@ class Pool:
             thread.join()
 
     def forget_workers(self) -> None:
-        """Go on without the workers, which a forked process does not have: who calls runs all parts."""
+        """Go on without workers, which a forked process does not have: the caller runs all parts."""
         self._threads = []
         self._initialise()
 
 
 def is_wanted() -> bool:
-    """Return whether programs are to run on several threads, which this system has."""
+    """Return whether the system has threads and programs should use several."""
     return state.HAS_THREADS and config.settings.threads > 1
 
 
@@ -77,7 +77,7 @@ _pool: Pool | None = None
 
 
 def pool(code: Code = registry) -> Pool | None:
-    """Return the pool of this process, made of `code` at first, or None if one thread is to do all the work."""
+    """Return the pool of this process, or None if programs should use one thread; the first call starts it."""
     global _pool
     with _lock:
         if _pool is None and is_wanted():

@@ -760,10 +760,10 @@ def test_object_code_of_random_bytes(code: bytes) -> None:
 
 def test_a_python_with_a_different_array_layout(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def check() -> None:
-        raise CodegenError("this build of Python lays out its objects in another way")
+        raise CodegenError("this build of Python lays out its objects differently")
 
     monkeypatch.setattr(object_layout, "check_layout", check)
-    refused(path, "^load: this build of Python lays out its objects in another way$")
+    refused(path, "^load: this build of Python lays out its objects differently$")
 
 
 def test_a_missing_package(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
