@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An entry of the cache as bytes: what it is found by, source and object code, and a hash over all of it.
+"""A stored kernel as bytes: its key, source and object code, and a hash of all of it.
 
 Note [entries]
-An entry is one file. Its first line is ``tracejit entry 1 <sha256 of the rest>``, its second line a JSON object, then
-come the source as UTF-8 and the object code, whose lengths the JSON object has. Nothing in it is executed, or trusted
-in any way, before the hash agrees. The name of the file is the hash of the key parts, which are in the JSON object
-too, so that an entry under another entry's name is noticed.
+An entry is one file. Its first line is ``tracejit entry 1 <sha256 of the rest>``; its second line is a JSON object with
+the lengths of what follows: the source as UTF-8, and the object code. Nothing in it is executed or trusted before the
+hash matches. The name of the file is the hash of the key parts, which the JSON object repeats, so that an entry under
+the name of another one is refused.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _HASH_CHARACTERS = 64
 
 
 class KernelKey(NamedTuple):
-    """What an entry is found by: all that its content depends on, as pairs of a name and a value."""
+    """The key of a kernel: all that its object code depends on, as pairs of a name and a value."""
 
     parts: tuple[tuple[str, str], ...]
 
@@ -31,11 +31,11 @@ class KernelKey(NamedTuple):
 
 
 class StoredKernel(NamedTuple):
-    """A compiled function.
+    """A compiled kernel or int64 function.
 
-    symbol      its name in the object code
-    needs       names that the object code takes from the process
-    compile_ns  what compiling took
+    symbol      the name of the function in the object code
+    needs       the names that the object code takes from the process
+    compile_ns  the time that compiling took
     """
 
     key: KernelKey
@@ -46,26 +46,26 @@ class StoredKernel(NamedTuple):
     code: bytes
 
 
-def encode(entry: StoredKernel) -> bytes:
-    """Return an entry as the content of a file."""
-    source = entry.source.encode()
+def encode(kernel: StoredKernel) -> bytes:
+    """Return a kernel as the content of a file."""
+    source = kernel.source.encode()
     header = {
-        "key": [list(part) for part in entry.key.parts],
-        "symbol": entry.symbol,
-        "needs": list(entry.needs),
-        "compile_ns": entry.compile_ns,
+        "key": [list(part) for part in kernel.key.parts],
+        "symbol": kernel.symbol,
+        "needs": list(kernel.needs),
+        "compile_ns": kernel.compile_ns,
         "source_bytes": len(source),
-        "code_bytes": len(entry.code),
+        "code_bytes": len(kernel.code),
     }
-    body = b"".join([_json(header), b"\n", source, entry.code])
+    body = b"".join([_json(header), b"\n", source, kernel.code])
     return b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body])
 
 
 def decode(data: bytes, name: str) -> StoredKernel:
-    """Return the entry in the content of the file `name`.
+    """Return the kernel in the content of the file `name`.
 
     Raises:
-        CacheError: if the content is not what encode() made for this name.
+        CacheError: if the content is not a result of encode() for this name.
     """
     if not data.startswith(b"tracejit entry "):
         raise CacheError("it is not an entry of the cache")
@@ -82,7 +82,7 @@ def decode(data: bytes, name: str) -> StoredKernel:
         source_bytes, code_bytes = _count(header["source_bytes"]), _count(header["code_bytes"])
         if len(rest) != source_bytes + code_bytes:
             raise ValueError("lengths")
-        entry = StoredKernel(
+        kernel = StoredKernel(
             key,
             _text(header["symbol"]),
             tuple(map(_text, header["needs"])),
@@ -94,7 +94,7 @@ def decode(data: bytes, name: str) -> StoredKernel:
         raise CacheError("its parts do not fit together") from error
     if key.name != name:
         raise CacheError("it is the entry of another key")
-    return entry
+    return kernel
 
 
 def _json(value: object) -> bytes:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A folder whose files may be loaded as code: what is in it is trusted only if nobody else could have put it there.
+"""A folder whose files may be loaded as code: a file is trusted only if no other user could have written it.
 
 Note [folders]
-The folder is opened once for each use, without following a link, and what is opened is what is checked: a
-directory of this user that nobody else may write to. Files are opened relative to it, again without following links,
-and checked in the same way. So nothing can be exchanged between check and use. A folder that is shared by a group has
-no such checks; who shares one trusts everybody who may write to it.
+The folder is opened once for each use, without following links, and the open descriptor is checked: it has to be a
+directory of this user to which no other user may write. Files are opened relative to it, again without following links,
+and checked in the same way. So nothing can be exchanged between check and use. A folder that a group shares has no such
+checks: its users trust everybody who may write to it.
 """
 
 import os
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from tracejit.errors import CacheError
 
-LARGEST = 1 << 26  # bytes of a file that is read: kernels have some thousands
-_LINE = 1 << 12  # bytes that are read at once where the first line is wanted
-_LONGEST_LINE = 1 << 17
+LARGEST = 1 << 26  # bytes of a file that is read; kernels have some thousands
+_LINE = 1 << 12  # bytes read at once in search of the first line
+_LONGEST_LINE = 1 << 17  # bytes
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SUPPORTED = (
     hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
@@ -27,7 +27,7 @@ _TEMPORARY = ".new-"
 
 
 class RefusedError(Exception):
-    """The folder is not to be used; the message says why."""
+    """The folder cannot be trusted; the message says why."""
 
 
 class CacheFile(NamedTuple):
@@ -39,18 +39,18 @@ class CacheFile(NamedTuple):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it is being written, or was when its process ended."""
+        """True for a file that a process is writing, or was writing when it ended."""
         return self.name.startswith(_TEMPORARY)
 
 
 class Folder:
-    """The folder `name` in the folder `root`, both made when something is written.
+    """The folder `name` in the folder `root`; the first write creates both.
 
     Args:
         root: the outermost folder that is checked.
-        name: of a folder in it, or of one in that and so on, with slashes between; "" for `root` itself.
-        shared: the folder belongs to a group that trusts each other.
-        of_root: the administrator may own it too, who can do everything anyway.
+        name: the path of a folder in `root`; "" for `root` itself.
+        shared: the folder belongs to a group whose members trust each other.
+        of_root: the administrator may own the folder too.
     """
 
     def __init__(self, root: str, name: str, shared: bool = False, of_root: bool = False) -> None:
@@ -60,28 +60,28 @@ class Folder:
         self._owners = {os.geteuid(), *([0] if of_root else [])} if hasattr(os, "geteuid") else set()
 
     def read(self, name: str, use: bool = True, most: int = LARGEST) -> bytes | None:
-        """Return the content of a file, None if there is none; it counts as used now, unless that is not meant.
+        """Return the content of a file, None if there is none.
 
         Args:
-            name: of the file.
-            use: whether this is a use of it.
-            most: bytes; a larger file is not to be used.
+            name: the name of the file.
+            use: record the current time as the file's last use.
+            most: the largest size that is read, in bytes.
 
         Raises:
-            RefusedError: if the folder is not to be used.
-            CacheError: if the file is not to be used.
+            RefusedError: if the folder cannot be trusted.
+            CacheError: if the file cannot be trusted or is too large.
             OSError: if the file cannot be read.
         """
         with self._opened(make=False) as folder:
             return None if folder is None else self._content(folder, name, use, most=most)
 
     def contents(self, names: Iterable[str], line: bool = False) -> Iterator[bytes | None]:
-        """Give the content of each of the files, or its first line; None for one that is missing or not to be used.
+        """Yield the content of each file, or its first line; None for a file that is missing or cannot be trusted.
 
-        They do not count as used.
+        This is not recorded as a use.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         with self._opened(make=False) as folder:
@@ -118,10 +118,10 @@ class Folder:
             os.close(file)
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place, whole or not at all.
+        """Write a file, whole or not at all.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be written.
         """
         with self._opened(make=True) as folder:
@@ -139,11 +139,11 @@ class Folder:
                 raise
 
     def append(self, name: str, line: bytes, limit_bytes: int) -> None:
-        """Add a line to a file, which is made if need be; a file that has reached the limit stays as it is.
+        """Append a line to a file, which may be new; a file that has reached the limit does not change.
 
         Raises:
-            RefusedError: if the folder is not to be used.
-            CacheError: if the file is not to be used.
+            RefusedError: if the folder cannot be trusted.
+            CacheError: if the file cannot be trusted.
             OSError: if it cannot be written.
         """
         with self._opened(make=True) as folder:
@@ -152,7 +152,7 @@ class Folder:
             file = os.open(name, flags, 0o666 if self._shared else 0o600, dir_fd=folder)
             try:
                 if self._checked_file(file, name).st_size + len(line) <= limit_bytes:
-                    os.write(file, line)  # at once: lines of several processes do not mix
+                    os.write(file, line)  # one call: lines of several processes do not mix
             finally:
                 os.close(file)
 
@@ -160,24 +160,24 @@ class Folder:
         """Return the files of the folder.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         with self._opened(make=False) as folder:
-            found: list[CacheFile] = []
+            files: list[CacheFile] = []
             if folder is not None:
                 for name in os.listdir(folder):
                     with suppress(OSError):  # removed meanwhile
                         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
-                            found.append(CacheFile(name, status.st_size, status.st_mtime))
-            return found
+                            files.append(CacheFile(name, status.st_size, status.st_mtime))
+            return files
 
     def remove(self, name: str) -> bool:
-        """Remove a file; return whether it was there and is gone.
+        """Remove a file; return whether it was removed.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be opened.
         """
         with self._opened(make=False) as folder:
@@ -191,7 +191,7 @@ class Folder:
 
     @contextmanager
     def _opened(self, make: bool) -> Iterator[int | None]:
-        """Give a descriptor of the folder, None if it does not exist and is not to be made."""
+        """Yield a descriptor of the folder; None if it does not exist and `make` is false."""
         if not _SUPPORTED:
             raise RefusedError("this system cannot open files relative to a folder")
         descriptors: list[int] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The store: entries on disk by key, kept below a size."""
+"""Kernels on disk by key, below a total size."""
 
 import re
 import time
@@ -16,19 +16,19 @@ from tracejit.util.locks import new_lock
 
 SUFFIX = ".kernel"
 _NAME = re.compile(r"[0-9a-f]{64}")
-_LOOK_AGAIN = 16  # the folder is listed again when a process has written this part of the limit
-_KEEP = 0.8  # of the limit, when entries are removed
-_CLOCK_S = 60.0  # what clocks of several machines may differ by
-_ABANDONED_S = 3600.0  # a file that has been written for that long is of a process that ended
+_LIST_AGAIN = 16  # a process lists the folder again after it has written 1/16 of the limit
+_KEEP = 0.8  # the part of the limit that an eviction leaves
+_CLOCK_S = 60.0  # by which the clocks of several machines may differ
+_ABANDONED_S = 3600.0  # after which a temporary file counts as one of a process that ended
 
 
 class KernelStore:
-    """Entries in a folder; what cannot be read is missing, and what cannot be written is not kept.
+    """Kernels in a folder. A kernel that cannot be read is a miss; one that cannot be written is not stored.
 
     Args:
         root: the folder of the cache.
-        limit_bytes: the least recently used entries go when there is more.
-        shared: the folder belongs to a group that trusts each other.
+        limit_bytes: above it, the least recently used kernels are evicted.
+        shared: the folder belongs to a group whose members trust each other.
     """
 
     def __init__(self, root: str, limit_bytes: int, shared: bool = False) -> None:
@@ -41,7 +41,7 @@ class KernelStore:
         self._warned = False
 
     def load(self, key: KernelKey) -> StoredKernel | None:
-        """Return the entry of a key, or None if there is none that can be trusted."""
+        """Return the kernel of a key, or None if there is none that can be trusted."""
         if not self._reads:
             return None
         try:
@@ -51,46 +51,46 @@ class KernelStore:
             self._reads = self._writes = False
             self._warn(str(refused))
         except (CacheError, OSError) as error:
-            self._tell(f"entry {key.name[:12]} is compiled again and written over, because {error}")
+            self._log(f"entry {key.name[:12]} is compiled again and written over, because {error}")
         return None
 
-    def save(self, entry: StoredKernel) -> None:
-        """Keep an entry, if that is possible."""
+    def save(self, kernel: StoredKernel) -> None:
+        """Store a kernel, if that is possible."""
         if not self._writes:
             return
-        content = encode(entry)
+        content = encode(kernel)
         try:
-            self._kernels.write(entry.key.name + SUFFIX, content)
+            self._kernels.write(kernel.key.name + SUFFIX, content)
             self.make_room(len(content))
         except RefusedError as refused:
             self._reads = self._writes = False
             self._warn(str(refused))
         except FileNotFoundError:
-            pass  # the folder was removed meanwhile; the next entry makes it again
+            pass  # the folder was removed meanwhile; the next write creates it again
         except OSError as error:
             self._writes = False
             self._warn(f"it cannot be written ({error.strerror or error})")
 
     def entries(self) -> list[CacheFile]:
-        """Return the files of the entries.
+        """Return the files of the kernels.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         return [file for file in self._kernels.files() if _is_entry(file.name)]
 
     def make_room(self, added_bytes: int) -> None:
-        """Remove what was not used for longest, if there is too much, now that some bytes were written.
+        """Evict the least recently used kernels if the folder exceeds the limit, after some bytes were written.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         with self._lock:
             if self._written_bytes is not None:
                 self._written_bytes += added_bytes
-                if self._written_bytes < self.limit_bytes / _LOOK_AGAIN:
+                if self._written_bytes < self.limit_bytes / _LIST_AGAIN:
                     return
             self._written_bytes = 0
         now = time.time()
@@ -98,7 +98,7 @@ class KernelStore:
         for file in files:
             if file.is_temporary and now - file.used_s > _ABANDONED_S:
                 self._kernels.remove(file.name)
-        # A time in the future is of a clock that was wrong; such an entry would stay for ever.
+        # A time in the future comes from a wrong clock; such an entry would never be evicted.
         entries = sorted(
             (0.0 if file.used_s > now + _CLOCK_S else file.used_s, file)
             for file in files
@@ -113,12 +113,12 @@ class KernelStore:
                 break
             self._kernels.remove(file.name)
             total -= file.bytes
-        self._tell(
-            f"{before} bytes are more than the limit of {self.limit_bytes}; entries that were not used for longest "
-            f"were removed, {total} bytes are left"
+        self._log(
+            f"{before} bytes exceed the limit of {self.limit_bytes}; the least recently used entries were removed, "
+            f"{total} bytes are left"
         )
 
-    def _tell(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         if logs.enabled(logs.INFO):
             logs.write(logs.INFO, "cache", f"cache in {self.root}: {what}.")
 
@@ -128,7 +128,7 @@ class KernelStore:
                 return
             self._warned = True
         text = (
-            f"compiled kernels are not kept in {self.root}, because {reason}. They are compiled anew in each process. "
+            f"compiled kernels are not kept in {self.root}, because {reason}. Each process compiles them again. "
             "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
         )
         logs.write(logs.WARNING, "cache", text)
@@ -143,7 +143,7 @@ def _is_entry(name: str) -> bool:
 
 
 def store() -> KernelStore | None:
-    """Return the store that is set, or None if there is to be none."""
+    """Return the store that the settings name, or None if the cache is off."""
     settings = config.settings
     if settings.cache == "off":
         return None
@@ -151,7 +151,7 @@ def store() -> KernelStore | None:
 
 
 def root() -> str:
-    """Return the folder of the cache that is set."""
+    """Return the folder of the cache that the settings name."""
     return config.settings.cache_dir or default_root()
 
 
@@ -162,7 +162,7 @@ def _store(root: str, limit_bytes: int, shared: bool) -> KernelStore:
 
 @cache
 def default_root() -> str:
-    """Return the folder of the cache in the place that this system has for caches of a user."""
+    """Return the default folder: in the place of this system for the caches of a user."""
     import platformdirs
 
     return platformdirs.user_cache_dir("tracejit", appauthor=False)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs on disk: what was built in which function, and how often a process came to use it.
+"""Programs on disk: descriptions of what was built for each function, and how often processes used it.
 
 Note [programs]
-Nothing is run from these files; they are for who looks into the cache. ``<hash>.program`` describes a program, under
-the hash of its content. Its first line is what a list shows, ``<sha256 of the JSON object> <JSON object>``, so that a
-list of a thousand programs reads a thousand lines; the second line is all that is known, as JSON. ``<hash>.uses`` has
-a line of JSON for each process that used it: times, and no more.
+Nothing is run from these files; they are for inspection of the cache. ``<hash>.program`` describes a program, under the
+hash of its content. Its first line is the summary that a list shows, ``<sha256 of the JSON object> <JSON object>``, so
+that a list of a thousand programs reads a thousand lines; the second line is the whole description, as JSON.
+``<hash>.uses`` has a line of JSON for each process that used the program: times only.
 """
 
 import hashlib
@@ -21,10 +21,10 @@ from tracejit.store.folder import CacheFile, Folder, RefusedError
 SCHEMA = 4
 PROGRAM, USES = ".program", ".uses"
 _NAME = re.compile(r"([0-9a-f]{64})\.program")
-_USES_BYTES = 1 << 16  # of one program
-_MOST = 2000  # programs that are kept
-_LARGEST = 2.0**62  # number in a line of uses
-_ARGUMENTS, _CHARACTERS = 128, 200  # of a signature, and of an argument, that a list shows
+_USES_BYTES = 1 << 16  # of the file of uses of one program
+_MOST = 2000  # programs in the folder
+_LARGEST = 2.0**62  # the largest number in a line of uses
+_ARGUMENTS, _CHARACTERS = 128, 200  # that a list shows: arguments of a signature, characters of an argument
 
 
 class StoredProgram(NamedTuple):
@@ -32,7 +32,7 @@ class StoredProgram(NamedTuple):
 
     name        the hash of its description
     program     the description (tracejit.describe.inventory)
-    uses        for each process that used it: when ("at", in seconds), and what building and compiling took
+    uses        for each process that used it: when ("at", in seconds), and the times of building and compiling
     """
 
     name: str
@@ -41,14 +41,15 @@ class StoredProgram(NamedTuple):
 
 
 class ProgramSummary(NamedTuple):
-    """What a list shows of a program.
+    """A program as a line of a list.
 
     name        the hash of its description
-    bytes       of the description
-    head        of the description: function, defined, signature, arguments, target, kernels, row_count, arena_bytes
-    uses        how many processes used it
-    first       the first use, {} if none was written down
-    used_s      when it was used last
+    bytes       the size of the description
+    head        the first line of the description: function, defined, signature, arguments, target, kernels,
+                row_count, arena_bytes
+    uses        number of processes that used it
+    first       the first use, {} if it is unknown
+    used_s      time of the last use
     """
 
     name: str
@@ -64,15 +65,15 @@ class Programs:
 
     Args:
         root: the folder of the cache.
-        shared: the folder belongs to a group that trusts each other.
+        shared: the folder belongs to a group whose members trust each other.
     """
 
     def __init__(self, root: str, shared: bool = False) -> None:
         self._folder = Folder(root, "programs", shared)
 
     def keep(self, program: dict[str, Any], use: dict[str, Any]) -> None:
-        """Write down that a process uses a program, if that is possible."""
-        # Of kernels it is said why they cannot be kept; nobody waits for these.
+        """Record that a process uses a program, if that is possible."""
+        # Silent: the store of kernels already warns of a folder that cannot be written.
         with suppress(OSError, CacheError, RefusedError):
             program = {"schema": SCHEMA} | program
             head = _json(_head(program))
@@ -84,47 +85,47 @@ class Programs:
             self._folder.append(name + USES, _json(use) + b"\n", _USES_BYTES)
 
     def all(self) -> list[StoredProgram]:
-        """Return all programs, the one that was used last first; what cannot be read is left out.
+        """Return all programs that can be read, the last used first.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         files = sorted(self.files(), key=lambda file: file.used_s, reverse=True)
-        found = [self.read(file.name.removesuffix(PROGRAM)) for file in files]
-        return [each for each in found if each is not None]
+        programs = [self.read(file.name.removesuffix(PROGRAM)) for file in files]
+        return [program for program in programs if program is not None]
 
     def heads(self) -> list[ProgramSummary]:
-        """Return what a list shows of all programs, the one that was used last first.
+        """Return the summaries of all programs, the last used first.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         files = self.files()
         lines = self._folder.contents([file.name for file in files], line=True)
         uses = self._folder.contents([file.name.removesuffix(PROGRAM) + USES for file in files])
-        found = []
+        summaries = []
         for file, line, used in zip(files, lines, uses, strict=True):
             with suppress(ValueError, RecursionError, KeyError, TypeError):
-                found.append(_read_head(file, line or b"", used or b""))
-        return sorted(found, key=lambda each: each.used_s, reverse=True)
+                summaries.append(_read_head(file, line or b"", used or b""))
+        return sorted(summaries, key=lambda summary: summary.used_s, reverse=True)
 
     def read(self, name: str) -> StoredProgram | None:
         """Return a program, or None if there is none that can be read.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
         """
         with suppress(OSError, CacheError, ValueError, RecursionError):
             return self._described(name)
         return None
 
     def bad(self) -> Iterator[tuple[str, str]]:
-        """Give the programs that are not as they should be, with what is wrong.
+        """Yield the keys of damaged programs, with what is wrong.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         for file in self.files():
@@ -139,10 +140,10 @@ class Programs:
                 yield name, f"it cannot be read ({error.strerror or error})"
 
     def remove(self, name: str) -> bool:
-        """Remove a program; return whether it was there.
+        """Remove a program; return whether it existed.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be opened.
         """
         if not _NAME.fullmatch(name + PROGRAM):
@@ -154,7 +155,7 @@ class Programs:
         """Return the files of the programs.
 
         Raises:
-            RefusedError: if the folder is not to be used.
+            RefusedError: if the folder cannot be trusted.
             OSError: if it cannot be read.
         """
         return [file for file in self._folder.files() if _NAME.fullmatch(file.name)]
@@ -182,14 +183,14 @@ def check(name: str, content: bytes) -> dict[str, Any]:
         program = json.loads(content.partition(b"\n")[2])
         schema = program["schema"]
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise CacheError("it is no description of a program") from error
+        raise CacheError("it is not a description of a program") from error
     if schema != SCHEMA:
         raise CacheError("it was written by another version of tracejit")
     return program  # type: ignore[no-any-return]
 
 
 def _head(program: dict[str, Any]) -> dict[str, Any]:
-    """Return what a list shows of a description."""
+    """Return the first line of a description, for lists."""
     signature = program.get("signature") or [["", text] for text in program.get("inputs", [])]
     named = [[name, text[:_CHARACTERS]] for name, text in signature[:_ARGUMENTS]]
     return {
@@ -216,13 +217,13 @@ def _read_head(file: CacheFile, line: bytes, uses: bytes) -> ProgramSummary:
     _check_head(head)
     begun = _use(first)
     last = _use(others.rstrip(b"\n").rpartition(b"\n")[2]) if others else begun
-    # A file of uses may be full: that the program was used is still seen by the time of its own file.
+    # A file of uses may be full; the time of the program's own file still shows its last use.
     used_s = max(last.get("at", 0.0), file.used_s)
     return ProgramSummary(file.name.removesuffix(PROGRAM), file.bytes, head, uses.count(b"\n"), begun, used_s)
 
 
 def _check_head(head: dict[str, Any]) -> None:
-    """Raise a TypeError or ValueError if a head is not what _head() makes: in a shared folder anybody may write."""
+    """Raise a TypeError or ValueError if a head is not a result of _head(): a shared folder may hold anything."""
     texts = [head["function"], head["target"], *head["kernels"]]
     for name, text in head["signature"]:
         texts += (name, text)
@@ -232,11 +233,11 @@ def _check_head(head: dict[str, Any]) -> None:
         texts.append(file)
         counts.append(line)
     if {*map(type, texts)} - {str} or {*map(type, counts)} - {int}:
-        raise TypeError("a head of other types")
+        raise TypeError("a head with values of wrong types")
 
 
 def _use(line: bytes) -> dict[str, Any]:
-    """Return the numbers in a line of uses, {} if it is damaged; there is no hash that would tell."""
+    """Return the numbers in a line of uses, {} if it is damaged: lines have no hash."""
     with suppress(ValueError, RecursionError):
         use = _decoded(line.decode())
         if isinstance(use, dict):
@@ -248,7 +249,7 @@ def _use(line: bytes) -> dict[str, Any]:
     return {}
 
 
-# loads() first finds out how bytes are encoded, which takes as long as reading a short line.
+# json.loads() first guesses how bytes are encoded, which takes as long as reading a short line.
 _decoded = json.JSONDecoder().decode
 
 

@@ -344,7 +344,7 @@ def rest(name: str, content: bytes) -> bytes:
         (rest(f"programs/{'a' * 64}.program", b"{}"), "^its content does not agree with its hash$"),
         (
             rest(f"programs/{hashlib.sha256(b'{').hexdigest()}.program", b"{"),
-            "^it is no description of a program$",
+            "^it is not a description of a program$",
         ),
         (
             rest(f"programs/{hashlib.sha256(OLDER).hexdigest()}.program", OLDER),

@@ -19,6 +19,7 @@ from tracejit.store import entry, folder
 from tracejit.store.entry import KernelKey, StoredKernel, decode, encode
 from tracejit.store.folder import Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, KernelStore, default_root, store
+from tracejit.store.programs import Programs
 
 MIB = 1 << 20
 
@@ -197,7 +198,7 @@ def refused(kept: KernelStore, reason: str) -> None:
         kept.save(made())
         assert kept.load(made().key) is None
     assert [str(warning.message) for warning in caught] == [
-        f"compiled kernels are not kept in {kept.root}, because {reason}. They are compiled anew in each process. "
+        f"compiled kernels are not kept in {kept.root}, because {reason}. Each process compiles them again. "
         "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
     ]
     assert (caught[0].filename, caught[0].lineno) == (__file__, line)  # not one of the package's
@@ -309,6 +310,38 @@ def test_a_disk_that_takes_nothing(code: int, root: Path, monkeypatch: pytest.Mo
     assert os.listdir(root / "kernels") == [made(0).key.name + SUFFIX]  # nothing half-written is left
     assert kept.load(made(0).key) == made(0)
     assert kept.load(made(1).key) is None
+
+
+def test_a_folder_of_the_version_before_is_a_miss(kept: KernelStore, root: Path) -> None:
+    kernel, summary = made(), b'{"schema":3}'
+    kept.save(kernel)
+    content = path_of(root, kernel).read_bytes()
+    path_of(root, kernel).write_bytes(content.replace(b"tracejit entry 1 ", b"tracejit entry 0 ", 1))
+    description = b"%s %s\n%s\n" % (
+        hashlib.sha256(summary).hexdigest().encode(),
+        summary,
+        b'{"schema":3,"rows":[]}',
+    )
+    name = hashlib.sha256(description).hexdigest()
+    programs = Programs(str(root))
+    programs.keep({"function": "step"}, {"at": 1.0})
+    (new,) = programs.all()
+    path = root / "programs" / f"{name}.program"
+    path.write_bytes(description)
+    path.chmod(0o600)
+    assert (kept.load(kernel.key), programs.read(name)) == (None, None)
+    assert (
+        [program.name for program in programs.all()] == [head.name for head in programs.heads()] == [new.name]
+    )
+    kept.save(kernel)
+    assert kept.load(kernel.key) == kernel
+
+
+def test_a_key_with_the_parts_of_the_version_before_is_a_miss(kept: KernelStore) -> None:
+    kernel = made()
+    old = kernel._replace(key=KernelKey((*kernel.key.parts, ("handwritten", "a hash of five files"))))
+    kept.save(old)
+    assert (kept.load(kernel.key), kept.load(old.key)) == (None, old)
 
 
 def test_a_disk_that_cannot_be_read(kept: KernelStore, monkeypatch: pytest.MonkeyPatch) -> None:

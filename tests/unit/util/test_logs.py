@@ -232,8 +232,8 @@ class TestCacheOnDisk:
         (line,) = lines()
         assert line[:2] == ("INFO", "cache")
         assert re.fullmatch(
-            f"cache in {re.escape(kept.root)}: (\\d+) bytes are more than the limit of 2000; entries that were not "
-            "used for longest were removed, (\\d+) bytes are left[.]", line[2],
+            f"cache in {re.escape(kept.root)}: (\\d+) bytes exceed the limit of 2000; the least recently "
+            "used entries were removed, (\\d+) bytes are left[.]", line[2],
         )  # fmt: skip
 
     def test_a_folder_that_is_not_used(self, tmp_path, lines, monkeypatch):
