@@ -1,4 +1,4 @@
-// What all parts of the page use: making elements, numbers in words, colours, and the model of one program.
+// Shared by all parts of the page: elements, numbers in words, colours, and the model of one program.
 
 const $ = (id) => document.getElementById(id);
 
@@ -74,7 +74,7 @@ function dot(kernel) {
   return element;
 }
 
-// The model of one program: what the data say, and where each thing is found from the others.
+// The model of one program: its data, with links between ops, launches and lines.
 
 class Model {
   constructor(program) {

@@ -1,7 +1,7 @@
 // The time line of the launches and the picture of the arena: canvases along the launches of a program.
 
 class Chart {
-  // draw(context, width, height, from, to): the part of the x axis that is shown. at(x, y, ...): what lies there.
+  // draw(context, width, height, from, to): draws that part of the x axis. at(x, y, ...): the item at a point.
   constructor(parent, { height, label, draw, hit, keys, extent }) {
     this.canvas = make("canvas", { tabindex: "0", role: "application", "aria-roledescription": "chart", "aria-label": label });
     this.canvas.style.height = `${height}px`;

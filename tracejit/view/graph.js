@@ -1,4 +1,4 @@
-// The drawing of the graph: only what is visible is drawn, so 10,000 ops are no more than a hundred.
+// The drawing of the graph: only the visible part is drawn, so 10,000 ops cost no more than a hundred.
 
 const STRIP = 14;  // pixels of the strip at the right, which shows the whole graph
 const FAR = 6;  // rows: longer edges are drawn whole for what is chosen only
@@ -39,12 +39,12 @@ class GraphView {
     this.draw();
   }
 
-  // Begins where the graph begins, as large as it can be read.
+  // Starts at the beginning of the graph, at a readable size.
   start() {
     const { width } = this.size();
     const { left, right } = this.placed;
     const scale = clamp((width - 40) / (right - left), 0.55, 1);
-    // Of a wide graph, the middle of what comes first.
+    // A wide graph starts at the middle of its first layer.
     const first = this.placed.rows.slice(0, 12).flatMap((row) => row.boxes);
     const places = first.map((i) => this.boxes[i].x + BOX.width / 2).sort((a, b) => a - b);
     const focus = (right - left) * scale > width - 40 ? places[places.length >> 1] : (left + right) / 2;
@@ -79,7 +79,7 @@ class GraphView {
     this.draw(true);
   }
 
-  // Moves so that an op is seen; scrolls no more than needed, and makes what is too small to read larger.
+  // Scrolls to an op, no further than needed, and enlarges it if it is too small to read.
   reveal(op) {
     const box = this.boxes[this.boxOf[op]];
     const { width, height } = this.size();
@@ -127,7 +127,7 @@ class GraphView {
     this.strip(context, width, height);
   }
 
-  // The whole graph in the colours of its kernels, and what of it is seen.
+  // The whole graph in the colours of its kernels, with the visible part marked.
   strip(context, width, height) {
     const tall = this.placed.height;
     this.hasStrip = tall * this.view.scale > height - 12;
@@ -322,7 +322,7 @@ class GraphView {
       this.zoom(Math.exp(-event.deltaY * 0.004), event.clientX - rect.left, event.clientY - rect.top);
       return;
     }
-    // Where nothing is left to scroll to, the page scrolls.
+    // At the end of the graph, the page scrolls.
     const { height } = this.size();
     const low = Math.min(20, height - 20 - this.placed.height * this.view.scale);
     const wanted = this.view.y - event.deltaY;

@@ -2,21 +2,21 @@
 
 const BOX = { width: 148, height: 36, across: 18, down: 30, widest: 40 };
 
-// Boxes to draw: one for each op, or for a whole run of repeats that is folded.
+// Boxes to draw: one for each op, or for a folded run of repeats.
 // `open` has the numbers of the runs that are unfolded.
 function boxesOf(model, open) {
   const foldedBy = new Map();  // launch -> run
   model.repeats.forEach(([first, period, times], run) => {
     if (!open.has(run)) for (let i = first + period; i < first + period * times; i++) foldedBy.set(i, run);
   });
-  // What has no launch goes where the first op goes that uses it.
+  // A box without a launch goes with the first op that uses it.
   const home = new Array(model.ops.length).fill(null);
   for (let i = model.ops.length - 1; i >= 0; i--) {
     const op = model.ops[i];
     home[i] = op.launch;
     if (home[i] !== null) continue;
     for (const user of model.users[i]) if (home[user] !== null && (home[i] === null || home[user] < home[i])) home[i] = home[user];
-    // An argument or constant is folded if all that use it are.
+    // An argument or constant is folded if all its users are.
     if (op.kind !== "op" && model.users[i].some((user) => !foldedBy.has(home[user]))) home[i] = null;
   }
   const boxes = [];
@@ -50,7 +50,7 @@ function boxesOf(model, open) {
   return { boxes, boxOf };
 }
 
-// Gives each box x and y. Edges between folded runs may go round in circles; such a box waits for nothing twice.
+// Gives each box x and y. Edges between folded runs may form cycles; no box is waited for twice.
 function place(boxes) {
   const depth = new Array(boxes.length).fill(0);
   const waiting = boxes.map((box) => box.inputs.length);
@@ -75,8 +75,8 @@ function place(boxes) {
       if (waiting[user] === 0) ready.push(user);
     }
   }
-  // Then each moves down to just above the first that uses it: the decay of an average stands beside its update, an
-  // argument beside the op that it is for.
+  // Then each box moves down to just above its first user: the decay of an average stands beside its update, an
+  // argument beside its op.
   for (let at = ready.length - 1; at >= 0; at--) {
     const i = ready[at];
     let first = Infinity;
@@ -89,7 +89,7 @@ function place(boxes) {
   const spread = (layer) => layer.forEach((i, at) => { x[i] = at - (layer.length - 1) / 2; });
   const filled = layers.filter(Boolean);
   filled.forEach(spread);
-  // Where an op wishes to be: among its neighbours, those in the next layer before those far away.
+  // The preferred place of an op: among its neighbours, those in the next layer before those far away.
   const mean = (from, neighbours, otherwise) => {
     if (!neighbours.length) return otherwise;
     let sum = 0, weights = 0;
@@ -105,7 +105,7 @@ function place(boxes) {
     for (const layer of down ? filled : [...filled].reverse()) {
       const wish = new Map(layer.map((i) => [i, mean(i, down ? boxes[i].inputs : boxes[i].users, x[i])]));
       layer.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
-      // As near to what is wished as neighbours allow.
+      // As near to the preferred place as neighbours allow.
       let free = -Infinity;
       for (const i of layer) { x[i] = Math.max(wish.get(i), free); free = x[i] + 1; }
       const shift = layer.reduce((sum, i) => sum + wish.get(i) - x[i], 0) / layer.length;

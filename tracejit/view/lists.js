@@ -1,4 +1,4 @@
-// Long lists of which only the visible rows exist: ops, your source, emitted source.
+// Long lists whose visible rows alone exist: ops, your source, emitted source.
 
 const ROW = 20;  // pixels, as in the style sheet
 

@@ -1,4 +1,4 @@
-// Puts the parts together: one selection, shown everywhere.
+// Connects the parts: one selection, shown everywhere.
 
 const page = JSON.parse($("data").textContent);
 const MOST_ARGUMENTS = 6;  // in the heading; all are in the graph and in the section About
@@ -22,7 +22,7 @@ function select(ops, at, from) {
   if (at !== null) $("said").textContent = `${ops.length > 1 ? `${ops.length} ops; ` : ""}${model.words(at, page.files)}`;
 }
 
-// Lines with a selected op; the one of the op that is in focus stands out.
+// Lines with a selected op; the line of the op in focus stands out.
 function marks(rows) {
   const on = new Map();
   if (selected.ops.size) {
@@ -49,7 +49,7 @@ function detail() {
   const op = model.ops[at];
   const launch = op.launch === null ? null : model.launches[op.launch];
   const place = op.place ? `${page.files[op.place[0]].name}:${op.place[1]}` : "";
-  head.textContent = place ? model.placeText(at, page.files) : "no line is known";
+  head.textContent = place ? model.placeText(at, page.files) : "no source line";
   const lines = model.linesOf[at];
   emittedHead.textContent = lines.length ? `line${lines.length > 1 ? "s" : ""} ${lines.slice(0, 4).map((line) => line + 1).join(", ")}${lines.length > 4 ? ", …" : ""}` : "no line of its own";
   const chips = (ops, most = 12) => make("span", { class: "chips" },
@@ -74,7 +74,7 @@ function detail() {
         `${value ? `, which ${verb} ${value}` : ""}: ${why}`));
     }
   } else if (op.kind === "op") {
-    add("launch", "none of its own: it needs no work at run time, or happens while others read");
+    add("launch", "none: it needs no work at run time, or is part of the launches that read it");
   }
   add("uses", op.inputs.length ? chips([...new Set(op.inputs)]) : "");
   add("used by", model.users[at].length ? chips(model.users[at]) : "");
@@ -108,7 +108,7 @@ const sourceLines = new Lines($("source-lines"), "Your source; lines that ops co
   const code = make("span");
   coloured(row.text, code);
   element.append(make("span", { class: "number" }, String(row.number)), ticks(model, row.ops), code);
-}, (row) => select(row.ops, row.ops[0], "source"), "No line of your source is known.");
+}, (row) => select(row.ops, row.ops[0], "source"), "There is no line of your source.");
 
 const emittedLines = new Lines($("emitted-lines"), "Emitted source; lines that compute ops can be chosen", (row, element, i) => {
   const code = make("span");
@@ -151,7 +151,7 @@ function pickKernel(kernel) {
   if (ops.length) select([ops[0]], ops[0], "legend"); else graph.draw();
 }
 
-// Search: Enter goes to the next op that is found, Shift+Enter to the one before.
+// Search: Enter goes to the next match, Shift+Enter to the previous one.
 
 let hits = [], hit = -1;
 function search(by = 0) {

@@ -1,11 +1,11 @@
-// The sections below the panes: time, memory, guards, traces, and what is known of the program.
+// The sections below the panes: time, memory, guards, traces, and facts about the program.
 
 function fill(id, ...children) {
   const section = $(id);
   section.replaceChildren(section.querySelector("h2"), ...children.filter((child) => child !== null));
 }
 
-// A table that sorts by the column whose heading is pressed. columns: [heading, cell(row) -> text or node, sort key or null, class].
+// A table that is sorted by clicking the heading of a column. columns: [heading, cell(row) -> text or node, sort key or null, class].
 function table(caption, columns, rows, most = 1000) {
   let by = null, descending = false;
   const body = make("tbody");
@@ -94,10 +94,10 @@ function memorySection(model, on) {
   const sum = arena.values.reduce((all, value) => all + value.bytes, 0);
   const box = make("div");
   fill("memory",
-    make("p", {}, `An arena of ${bytes(arena.bytes)} serves ${count(arena.values.length, "value")} of ${bytes(sum)} in all; each has its `
-      + "place from the launch that writes it to the last one that reads it."),
+    make("p", {}, `An arena of ${bytes(arena.bytes)} holds ${count(arena.values.length, "value")} of ${bytes(sum)} in total; each keeps its `
+      + "place from the launch that writes it to the last launch that reads it."),
     box,
-    make("details", {}, make("summary", {}, "The same as a table"), table("Values in the arena", [
+    make("details", {}, make("summary", {}, "As a table"), table("Values in the arena", [
       ["value", (value) => (value.op === null ? value.what : make("button", { type: "button", class: "link mono", onclick: () => on.select(value.op) }, value.what)), (value) => value.what],
       ["bytes", (value) => value.bytes.toLocaleString("en"), (value) => value.bytes, "right"],
       ["offset", (value) => value.offset.toLocaleString("en"), (value) => value.offset, "right"],
@@ -128,7 +128,7 @@ function traceSection(page) {
   const parts = [];
   if (page.last) parts.push(make("p", {}, page.last));
   if (page.keys.length) {
-    parts.push(table("What is known of each signature", [
+    parts.push(table("Traces by key", [
       ["arguments", (key) => key.arguments, null, "mono"],
       ["calls", (key) => key.calls.toLocaleString("en"), (key) => key.calls, "right"],
       ["traces", (key) => String(key.traces), (key) => key.traces, "right"],
@@ -141,7 +141,7 @@ function traceSection(page) {
   parts.push(page.history.length
     ? table("History: calls that were not replayed, and why", [
       ["call", (event) => event.call.toLocaleString("en"), (event) => event.call, "right"],
-      ["what came of it", (event) => event.outcome, (event) => event.outcome],
+      ["outcome", (event) => event.outcome, (event) => event.outcome],
       ["why", (event) => event.why, null],
     ], page.history)
     : make("p", { class: "quiet" }, "No call has been recorded since the cache was cleared."));
@@ -149,15 +149,15 @@ function traceSection(page) {
 }
 
 const KEYS = [
-  ["/", "search; Enter and Shift+Enter go to the next and the one before"],
-  ["Escape", "chooses nothing"],
+  ["/", "search; Enter and Shift+Enter go to the next and the previous match"],
+  ["Escape", "clears the selection"],
   ["arrows, Page Up, Page Down, Home, End", "in the graph: to what an op uses, what uses it, its neighbours, other launches, the first, the last; "
     + "in a source: to lines that have ops; in a chart: to other launches"],
   ["Enter", "in the graph: unfolds repeats"],
-  ["+ − 0", "zoom, and all of it; Control and the wheel do so too"],
+  ["+ − 0", "zoom in, zoom out, show all; Control and the wheel zoom too"],
 ];
 
-// What is known of the program that is shown, if there is one, and of the page.
+// Facts about the selected program, if there is one, and about the page.
 function aboutSection(page, model) {
   const list = (pairs, style = null) => make("dl", { class: "facts" }, ...pairs.flatMap(([name, value]) =>
     [make("dt", {}, name), make("dd", { class: style }, value)]));
