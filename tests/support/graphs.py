@@ -21,11 +21,11 @@ COMPARISONS = ("less", "less_equal", "greater", "equal", "not_equal")
 
 
 class Maker:
-    """Makes a random graph, choosing with `rnd`.
+    """Makes a random graph, with choices by `rnd`.
 
     Inputs hold small integers, so that arithmetic is exact and may be compared exactly. `exact` has the
     values for which this holds; ops with jumps (comparisons, casts to integers) are only applied to those,
-    because a difference in rounding would otherwise decide them.
+    because a difference in rounding could change their results.
     """
 
     def __init__(self, rnd: random.Random, dtypes: Sequence[str] = FLOATS) -> None:
@@ -327,7 +327,7 @@ class Maker:
         if x.dtype.kind != "f":
             targets = (*FLOATS, *INTEGERS, "bool")
         elif x in self.exact:
-            targets = (*FLOATS, "int64", "bool")  # the other integer types do not hold all that may come
+            targets = (*FLOATS, "int64", "bool")  # the other integer types do not hold all values
         return self.derived(self.b.cast(x, dtype=np.dtype(self.rnd.choice(targets))), x)
 
     def constant(self) -> Value | None:
@@ -337,7 +337,7 @@ class Maker:
         return self.keep(self.b.constant(self.numbers(shape, self.rnd.choice(self.dtypes))), True)
 
     def weigh(self) -> Value | None:
-        """A broadcast that is reduced again: along the new axes, the old ones, or some of each."""
+        """A broadcast that is reduced again, along new axes, old axes, or both."""
         x = self.pick(lambda v: v.ndim < 3 and v.dtype.kind == "f")
         if x is None:
             return None
@@ -392,7 +392,7 @@ def strided(rnd: random.Random, array: np.ndarray) -> tuple[np.ndarray, Layout]:
     rnd.shuffle(order)
     steps = [rnd.choice((1, 1, 2, -1, -2)) for _ in order]
     memory = np.empty([array.shape[a] * abs(s) + 1 for a, s in zip(order, steps, strict=True)], array.dtype)
-    memory.reshape(-1).view(np.uint8)[...] = 0x7F  # what lies between the elements is never right by luck
+    memory.reshape(-1).view(np.uint8)[...] = 0x7F  # gaps between elements hold values that no test expects
     spans = [slice(None, n * s, s) if s > 0 else slice(-1, -n * -s - 1, s)
              for n, s in ((array.shape[a], s) for a, s in zip(order, steps, strict=True))]  # fmt: skip
     view = memory[tuple(spans)].transpose(np.argsort(order)) if array.ndim else memory
@@ -424,7 +424,7 @@ def max_of(graph: Graph, arrays: Sequence[np.ndarray]) -> float:
 
 
 def assert_same(maker: Maker, found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
-    """Compare outputs: exactly where the arithmetic is exact, else relative to the largest value."""
+    """Compare outputs: exactly where the arithmetic is exact, otherwise relative to the largest value."""
     scale = max_of(maker.graph, maker.arrays)
     values = (v for node in maker.graph.nodes for v in node.outputs)
     single = any(v.dtype == np.float32 for v in (*maker.graph.inputs, *values))

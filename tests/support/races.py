@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each launch of a plan reads and writes, element by element, and whether any order of threads is sound."""
+"""Checks a plan for races: the elements that each launch reads and writes, and all orders of threads."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Touch(NamedTuple):
 
 
 def touches(launch: Single, stop: int | None = None) -> list[Touch]:
-    """Return what a launch touches, reads first; `stop` is where a part of a kernel's output ends."""
+    """Return the elements that a launch touches, reads first; `stop` is the end of a part of a kernel's output."""
     if isinstance(launch, KernelLaunch) and launch.epilogue is not None:
         nest, made = launch.epilogue
         rest = nest._replace(reads=[access for k, access in enumerate(nest.reads) if k != made])
@@ -78,11 +78,11 @@ def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
 class Checker:
     """Goes through a plan and asserts that
 
-    - no task of a section touches what another task of it writes,
-    - what a launch reads of the arena and of outputs has been written, and by a launch on the same value: nobody else
-      has used the memory since,
-    - inputs and constants are not written, and all of each output is,
-    - a launch that has nothing to do begins within its memory, too: load() refuses what points elsewhere.
+    - no task of a section touches elements that another task of the section writes,
+    - elements of the arena and of outputs are written before they are read, for the same value: no other value has used
+      the memory since,
+    - inputs and constants are not written, and all elements of outputs are,
+    - launches without elements also begin within their memory: load() refuses other addresses.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -94,7 +94,7 @@ class Checker:
         self.tasks = 0
 
     def run(self) -> int:
-        """Return how many tasks there were."""
+        """Return the number of tasks."""
         for launch in self.plan.launches:
             tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
             for single in [each for task in tasks for each in task]:
@@ -115,7 +115,7 @@ class Checker:
             if access.root not in self.plan.places:
                 assert launch.epilogue is not None and access.root is launch.pointers[-1].root
                 continue
-            if self.plan.places[access.root].kind != "input":  # whose layout says where it begins
+            if self.plan.places[access.root].kind != "input":  # an input begins where its layout says
                 end = max(access.root.aval.size, 1)
                 assert 0 <= access.offset < end, f"a launch begins at element {access.offset} of {end}"
 
@@ -150,7 +150,7 @@ class Checker:
                 self.follow(each)
 
     def follow(self, found: list[Touch]) -> None:
-        # Once more after the writes: a launch must not write over what it reads of another value.
+        # Once more after the writes: a launch must not overwrite elements of another value that it reads.
         for touch in (*found, *found):
             at = self.at(touch)
             if at is None:
@@ -163,11 +163,11 @@ class Checker:
                 raise AssertionError(f"memory of {touch.root} is not its own, or not written")
 
     def at(self, touch: Touch) -> tuple[Place, np.ndarray] | None:
-        """Return in which memory elements lie, and their bytes; None where nobody writes."""
+        """Return the memory of elements, and their bytes; None for memory that is never written."""
         root = touch.root
         kind, number, offset = self.plan.places[root]
         if Place(kind, number, 0) not in self.owners:
-            # An input, a constant, or the integer that says of a fault.
+            # An input, a constant, or the integer that reports a fault.
             assert not touch.is_written or (kind, number) == ("output", len(self.plan.outputs))
             return None
         size = root.dtype.itemsize

@@ -30,7 +30,7 @@ def _quiet() -> Iterator[None]:
 
 
 def laned(vector_bytes: int, longest: int = 64) -> mock._patch_dict:
-    """Return a context in which rows of up to `longest` elements lie in vectors of so many bytes."""
+    """Return a context in which rows of up to `longest` elements run in the lanes of vectors of `vector_bytes`."""
     names = {"vector_bytes": lambda: vector_bytes, "SHORT": longest, "SHORT_IF_CHEAP": longest}
     return mock.patch.multiple(lanes, **names)
 
@@ -41,7 +41,7 @@ def texts(graph: Graph) -> str:
 
 @settings(max_examples=120)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([16, 32, 64]), st.booleans())
-def test_rows_in_lanes_are_what_the_reference_is(seed: int, vector_bytes: int, is_short: bool) -> None:
+def test_rows_in_lanes_agree_with_the_reference(seed: int, vector_bytes: int, is_short: bool) -> None:
     rnd = random.Random(seed)
     maker = random_case(rnd, 25, ("float64", "float32", "int64", "int32"))
     if maker is None:
@@ -54,7 +54,7 @@ def test_rows_in_lanes_are_what_the_reference_is(seed: int, vector_bytes: int, i
 
 
 @pytest.mark.parametrize("seed", [13, 110])
-def test_compiled_rows_in_lanes_are_what_the_reference_is(seed: int) -> None:
+def test_compiled_rows_in_lanes_agree_with_the_reference(seed: int) -> None:
     rnd = random.Random(seed)
     maker = random_case(rnd, 20, ("float64", "float32", "int64"))
     assert maker is not None
@@ -75,7 +75,7 @@ def test_every_function_in_lanes(dtype: str) -> None:
     assert len(ops) > (15 if integral else 40)
 
     def make(b: Builder, x: Value, y: Value) -> list[Value]:
-        # What a whole row decides ties all ops to rows; it is always true.
+        # A condition on the whole row, always true, ties all ops to rows.
         some = b.any(
             b.less_equal(b.cast(b.equal(x, x), dtype=np.dtype("int64")), 1), axes=(1,), keepdims=True
         )
@@ -154,7 +154,7 @@ def test_other_numbers_of_rows_and_columns_compile_nothing() -> None:
     assert set(known[1:]) == {known[0]}
 
 
-def test_what_does_not_depend_on_further_axes_is_gathered_before_them() -> None:
+def test_reads_that_do_not_depend_on_further_axes_are_gathered_before_them() -> None:
     def distances(x, means):
         return ((x[:, None, :] - means) ** 2).sum(axis=2)
 
@@ -168,13 +168,13 @@ def test_what_does_not_depend_on_further_axes_is_gathered_before_them() -> None:
 
 
 @pytest.mark.parametrize("strides", [(2**27, 1), (-(2**27), 1)])
-def test_rows_far_from_each_other_stay_one_after_the_other(strides: tuple[int, int]) -> None:
+def test_rows_far_apart_run_one_after_the_other(strides: tuple[int, int]) -> None:
     graph = graph_of(lambda b, x: [b.sum(x, axes=(1,), keepdims=False)], [np.zeros((4, 3))])
     far = Layout(0, (4, 3), strides)
     assert "gather" in texts(graph)
     assert "gather" not in "".join(kernel.text for kernel in build(graph, [far]).kernels)
 
 
-def test_rows_of_bytes_stay_one_after_the_other() -> None:
+def test_rows_of_bytes_run_one_after_the_other() -> None:
     graph = graph_of(lambda b, x: [b.any(x, axes=(1,), keepdims=False)], [np.zeros((4, 3), np.int8)])
     assert "gather" not in texts(graph)

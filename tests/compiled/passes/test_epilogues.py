@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A product and the loop that alone reads its result are one launch, wherever launches are cut."""
+"""A product and the only loop that reads its result are one launch, wherever launches are cut."""
 
 from collections.abc import Callable, Sequence
 
@@ -39,7 +39,7 @@ def arrays_of(graph: Graph) -> list[np.ndarray]:
 
 
 def agree(found: Sequence[np.ndarray], graph: Graph, arrays: list[np.ndarray]) -> None:
-    """Check results against NumPy: a few roundings for each step of a sum."""
+    """Check results against NumPy, with an error of a few roundings for each step of a sum."""
     for got, want in zip(found, evaluate(graph, arrays), strict=True):
         bound = 200 * np.finfo(want.dtype).eps
         np.testing.assert_allclose(got, want, rtol=bound, atol=bound * max(1.0, np.abs(want).max(initial=0)))
@@ -61,7 +61,7 @@ def scaled(b: Builder, x: Value, w: Value, scale: Value) -> list[Value]:
 
 
 def descent(b: Builder, x: Value, ct: Value, w: Value) -> list[Value]:
-    """Return a weight less some of its gradient, whose left factor lies by columns."""
+    """Return a weight minus a part of its gradient, whose left factor lies by columns."""
     return [b.sub(w, b.mul(b.matmul(b.transpose(x, axes=(1, 0)), ct), 0.1))]
 
 
@@ -96,7 +96,7 @@ def test_results_and_one_launch(steps: Steps, dtype: str) -> None:
 @pytest.mark.parametrize("width", [16, 32, 64])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("steps", STEPS)
-def test_results_without_numba_and_of_other_vectors(
+def test_results_without_numba_and_with_other_vectors(
     steps: Steps, dtype: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
@@ -146,7 +146,7 @@ def summed(b: Builder, x: Value, w: Value, bias: Value) -> list[Value]:
 
 
 @pytest.mark.parametrize("steps", [also_read, output, softmax, turned, of_some_rows, summed])
-def test_what_stays_apart(steps: Steps) -> None:
+def test_loops_that_stay_apart_from_products(steps: Steps) -> None:
     graph = graph_of(steps, (16, 8), (8, 64), (64,))
     assert "matmul" in notes(graph)
     arrays = arrays_of(graph)
@@ -181,7 +181,7 @@ def test_launches_between_the_two_go_first() -> None:
     agree(CpuExecutable(pipeline.build(graph))(arrays), graph, arrays)
 
 
-def test_a_product_does_not_wait_until_a_factor_is_gone() -> None:
+def test_a_product_does_not_wait_until_a_factor_is_overwritten() -> None:
     plan = pipeline.stages(graph_of(layer, (16, 8), (8, 64), (64,))).plan
     (joined,) = plan.launches
     assert isinstance(joined, KernelLaunch) and joined.epilogue is not None
@@ -202,7 +202,7 @@ def layers(b: Builder, x: Value, *weights: Value) -> list[Value]:
 
 
 def parts_of(launch: Launch) -> list[tuple[int, int]]:
-    """Return the sizes of what each task of a section multiplies and goes on with."""
+    """Return the sizes of the products and of their epilogues in each task of a section."""
     assert isinstance(launch, Section)
     found = []
     for task in launch.tasks:
@@ -232,7 +232,7 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch)
     check_same_bits(program, arrays_of(graph), 20, monkeypatch)
 
 
-def test_a_band_that_goes_on_with_rows_of_another_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checker_detects_an_epilogue_over_rows_of_another_band(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
     plan = pipeline.stages(graph_of(layers, (64, 64), (64, 64), (64, 64))).plan
     section = plan.launches[0]

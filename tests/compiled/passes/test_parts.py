@@ -42,7 +42,7 @@ def test_bands_in_any_order(in_strides: bool) -> None:
 
 @pytest.mark.parametrize("lies", ["transposed", "broadcast", "cut out"])
 @pytest.mark.parametrize("cut", ["always_in_parts", "always_in_bands"])
-def test_a_sum_is_added_to_something_that_lies_otherwise(
+def test_a_sum_is_added_to_an_array_of_another_layout(
     lies: str, cut: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(cut)
@@ -115,7 +115,7 @@ def test_same_bits_on_one_thread_and_on_many(
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
 
 
-def test_callers_at_once(matrix: np.ndarray, four_threads: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_callers(matrix: np.ndarray, four_threads: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     call = run_on(four_threads, reduction(matrix), monkeypatch)
     inputs = [matrix + i for i in range(6)]
     want = [[part.tobytes() for part in call([x])] for x in inputs]
@@ -201,7 +201,7 @@ def test_bounds_cover_an_extent() -> None:
         assert all(a[1] == b[0] and b[0] % unit == 0 for a, b in itertools.pairwise(found))
 
 
-def test_what_is_added_to_in_place_runs_as_a_whole() -> None:
+def test_accumulation_in_place_runs_as_a_whole() -> None:
     graph = Graph()
     b = Builder(graph)
     memory, root = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Products that write into their place in a concatenation, compiled."""
+"""Compiled products that write to their place in a concatenation."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def by_columns(b: Builder, x: Value, *weights: Value) -> Value:
 
 
 def stacked_rows(b: Builder, x: Value, *weights: Value) -> Value:
-    """Products of one row each, of which the batch is the rows."""
+    """Products of one row each, whose batch gives the rows."""
     rows = [b.reshape(b.matmul(x, w), shape=(x.shape[0], 1, 1, w.shape[1])) for w in weights]
     return b.concatenate(*rows, axis=2)
 

@@ -37,7 +37,7 @@ def layout_of(array: np.ndarray) -> Layout:
 
 
 def program_of(x: np.ndarray, y: np.ndarray) -> Program:
-    """Return the program of x @ y, for arrays that lie as these do."""
+    """Return the program of x @ y, for arrays of these layouts."""
     graph = Graph()
     b = Builder(graph)
     graph.outputs = [b.matmul(*[b.input(Aval(a.shape, None, a.dtype)) for a in (x, y)])]
@@ -117,7 +117,7 @@ def test_vectors_narrower_than_those_of_the_machine(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("blas", [False, True])
-def test_operands_however_they_lie(dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_of_any_layout(dtype: str, blas: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiplier, "BLAS_FROM", 1 if blas else 10**12)
     for x_lies, y_lies in itertools.product(LIES, LIES):
         for m, n, k in ((9, 34, 5), (1, 20, 6), (3, 1, 7), (18, 4, 17), (2, 3, 1)):
@@ -188,7 +188,7 @@ def test_products_are_added(
 
 @pytest.mark.parametrize("run", [by_python, by_numba])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_is_not_finite_stays_in_its_row_and_column(run: Callable[..., np.ndarray], dtype: str) -> None:
+def test_nan_and_infinity_stay_in_their_row_and_column(run: Callable[..., np.ndarray], dtype: str) -> None:
     for m, n, k in ((11, 37, 4), (11, 5, 4), (11, 20, 4), (2, 70, 4)):
         for bad in (np.nan, np.inf):
             x, y = np.ones((m, k), dtype), np.ones((k, n), dtype)
@@ -208,7 +208,7 @@ def test_what_is_not_finite_stays_in_its_row_and_column(run: Callable[..., np.nd
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_nothing_beside_the_result_is_written(dtype: str) -> None:
+def test_only_the_result_is_written(dtype: str) -> None:
     for m, n, k in ((9, 3, 2), (3, 20, 2), (17, 33, 2), (1, 65, 2), (1, 1, 1)):
         x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
         place = np.full(m * n + 200, 7, dtype)
@@ -247,7 +247,7 @@ NARROW_SIZES = (
 
 
 def narrow_products(dtype: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
-    """Return factors whose products are narrow, and the kernel that is to multiply them."""
+    """Return factors with a narrow product, and the kernel that should multiply them."""
     found = []
     for m, n, k in NARROW_SIZES:
         if n * np.dtype(dtype).itemsize <= multiplier.NARROW_BYTES:
@@ -268,7 +268,7 @@ def test_narrow_results(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch)
         if 1 not in x.shape and y.shape[1] > 1 and y.shape[0] > 1:
             assert kernels(program_of(x, y)) == [who]
         check(by_numba, x, y)
-        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in any order
         np.testing.assert_array_equal(twice(x, y, without_numba=False), 2 * by_numba(x, y))
 
 
@@ -279,14 +279,14 @@ def test_narrow_results_without_numba(dtype: str, width: int, monkeypatch: pytes
     monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
     for _, x, y in narrow_products(dtype)[::4]:
         check(by_python, x, y)
-        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in any order
         np.testing.assert_array_equal(twice(x, y, without_numba=True), 2 * by_python(x, y))
 
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("run", [by_python, by_numba])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_results_of_what_is_not_finite(run: Callable[..., np.ndarray], dtype: str) -> None:
+def test_narrow_results_with_nan_and_infinity(run: Callable[..., np.ndarray], dtype: str) -> None:
     for lies in ("rows", "columns"):
         for m, n, k in ((19, 5, 18), (35, 3, 9)):
             x, y = matrices((m, k), dtype, lies), matrices((k, n), dtype, lies)
@@ -323,7 +323,7 @@ def test_parts_of_narrow_results(dtype: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("narrow")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_narrow_kernels_write_nothing_beside_the_result(dtype: str) -> None:
+def test_narrow_kernels_write_only_the_result(dtype: str) -> None:
     for m, n, k in ((17, 3, 9), (33, 5, 2), (9, 1, 20), (64, 8, 1)):
         x, y = matrices((m, k), dtype, "rows"), matrices((k, n), dtype, "rows")
         xt = np.ascontiguousarray(x.T)
@@ -341,7 +341,7 @@ def test_narrow_kernels_write_nothing_beside_the_result(dtype: str) -> None:
             assert np.all(place[100 + m * n :] == 7)
 
 
-def test_who_multiplies_for_narrow_results() -> None:
+def test_the_choice_of_kernels_for_narrow_results() -> None:
     def chosen(m: int, n: int, k: int, x: str = "rows", y: str = "rows", dtype: str = "float32") -> list[str]:
         return kernels(program_of(matrices((m, k), dtype, x), matrices((k, n), dtype, y)))
 
@@ -400,7 +400,7 @@ def test_other_sizes_compile_nothing() -> None:
     assert len(registry) == count
 
 
-def test_who_multiplies() -> None:
+def test_the_choice_of_kernels() -> None:
     def chosen(m: int, n: int, k: int, lies: str = "rows") -> list[str]:
         x, y = np.empty((m, k), np.float32), np.empty((n, k), np.float32)
         return kernels(program_of(x, y.reshape(k, n) if lies == "rows" else y.T))
@@ -417,7 +417,7 @@ def test_who_multiplies() -> None:
     assert chosen(128, 64, 64, "columns") == ["panels"]
     assert chosen(16, 64, 64, "columns") == ["transpose", "product"]
     assert set(chosen(128, 128, 128, "columns")) == {"panels"}
-    assert chosen(3, 128, 128, "columns") == ["gemm"]  # to turn y takes longer than to multiply
+    assert chosen(3, 128, 128, "columns") == ["gemm"]  # transposing y takes longer than the product
     assert chosen(4, 128, 128, "columns") == ["panels"]
     assert chosen(4, 20, 20, "columns") == ["transpose", "product"]
     assert chosen(4, 64, 64, "columns") == ["gemm"]
@@ -454,7 +454,7 @@ def test_panels_of_all_sizes_and_layouts(dtype: str) -> None:
             assert kernels(program_of(x, y))[-1] == "panels"
             check(by_numba, x, y)
         x, y = matrices((m, k), dtype, "columns"), matrices((k, n), dtype, "columns")
-        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+        x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in any order
         np.testing.assert_array_equal(twice(x, y, without_numba=False), 2 * by_numba(x, y))
 
 
@@ -463,7 +463,7 @@ def test_panels_of_all_sizes_and_layouts(dtype: str) -> None:
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_panels_without_numba(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
-    monkeypatch.setattr(gemm, "_PANEL_BYTES", 2 * width)  # two tiles that are turned
+    monkeypatch.setattr(gemm, "_PANEL_BYTES", 2 * width)  # two tiles that are transposed
     monkeypatch.setattr(gemm, "_BLOCK_TILES", 1)
     lanes = width // np.dtype(dtype).itemsize
     for m, k in ((1, 1), (9, lanes), (13, 2 * lanes + 1), (16, 3 * lanes + 1)):
@@ -472,7 +472,7 @@ def test_panels_without_numba(dtype: str, width: int, monkeypatch: pytest.Monkey
             x, y = matrices((m, k), dtype, lies), matrices((k, n), dtype, lies)
             assert kernels(program_of(x, y))[-1] == "panels"
             check(by_python, x, y)
-            x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in whichever order
+            x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in any order
             np.testing.assert_array_equal(twice(x, y, without_numba=True), 2 * by_python(x, y))
 
 
@@ -503,11 +503,11 @@ def test_parts_of_panels(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts_of(63, wide + 1) == [(63, wide + 1)]
     assert parts_of(64, 2 * wide) == [(64, wide), (64, wide)]
     assert parts_of(256, 3 * wide) == [(64, 3 * wide)] * 4
-    assert parts_of(64, 8 * wide, "columns") == [(64, 4 * wide)] * 2  # blocks of x are copied by each part
+    assert parts_of(64, 8 * wide, "columns") == [(64, 4 * wide)] * 2  # each part copies blocks of x
     assert parts_of(128, 7 * wide, "columns") == [(64, 7 * wide)] * 2
 
 
-def test_a_right_factor_that_several_products_read_is_turned_once_for_all() -> None:
+def test_a_shared_right_factor_is_transposed_once() -> None:
     graph = Graph()
     b = Builder(graph)
     x, y, w = (b.input(Aval((32, 128), None, np.dtype(np.float32))) for _ in range(3))
@@ -518,7 +518,7 @@ def test_a_right_factor_that_several_products_read_is_turned_once_for_all() -> N
     assert set(kernels(build(graph))) == {"panels"}
 
 
-def test_a_factor_is_turned_once() -> None:
+def test_a_factor_is_transposed_once() -> None:
     graph = Graph()
     b = Builder(graph)
     x, y, w = (b.input(Aval(shape, None, np.dtype(np.float32))) for shape in ((20, 6), (30, 6), (5, 6)))

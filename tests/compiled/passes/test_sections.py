@@ -25,7 +25,7 @@ def graph_of(steps: Steps, *shapes: tuple[int, ...]) -> Graph:
 
 
 def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
-    """Return what a step of gradient descent needs of layers, by hand: the rows of each layer and of its adjoint."""
+    """Return a step of gradient descent on layers, with a hand-written adjoint."""
     rows = [x]
     for w in weights:
         rows.append(b.tanh(b.matmul(rows[-1], w)))

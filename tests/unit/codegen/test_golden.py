@@ -28,13 +28,13 @@ Make = Callable[..., list[Value]]
 
 
 class Case(NamedTuple):
-    """What to emit, for which sizes, and how many launches and bytes of arena that takes."""
+    """A program to emit, the sizes of its inputs, and its launches and memory."""
 
     make: Make
     shapes: tuple[tuple[int, ...], ...]
     launches: list[str]  # beginnings of the kernels' names
-    arena: bool = False  # whether anything but inputs and outputs has memory
-    blas: bool = False  # whether BLAS multiplies, as if the matrices were large
+    arena: bool = False  # True if there is memory besides inputs and outputs
+    blas: bool = False  # True if BLAS multiplies, as if the matrices were large
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +156,7 @@ def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
     executable = PythonExecutable(program)
     exec(
         compile(golden, str(path), "exec"), executable._namespace
-    )  # the text of the file, not what is emitted now
+    )  # the text of the file, not the text emitted now
     arrays = arrays_of(case)
     for have, want in zip(executable(arrays), evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The passes keep the meaning of a graph, and what is emitted computes it."""
+"""The passes keep the results of a graph, and the emitted program computes them."""
 
 import random
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def case(seed: int, steps: int, dtypes: tuple[str, ...] = ALL) -> tuple[Maker, r
 
 @fuzz
 @given(seeds)
-def test_simplify_keeps_the_meaning(seed: int) -> None:
+def test_simplify_keeps_results(seed: int) -> None:
     maker, _ = case(seed, 15)
     simplified = simplify(maker.graph)
     verify(maker.graph)
@@ -77,7 +77,7 @@ def test_emitted_code_computes_the_graph(seed: int) -> None:
 
 @fuzz
 @given(seeds)
-def test_inputs_may_lie_anyhow_in_memory(seed: int) -> None:
+def test_inputs_of_any_layout(seed: int) -> None:
     maker, rnd = case(seed, 10)
     views = [strided(rnd, array) for array in maker.arrays]
     program = build(maker.graph, [layout for _, layout in views])
@@ -120,7 +120,7 @@ def check_split(maker: Maker, save: bool) -> None:
     assert parts.by_output == [v in floats for v in outputs]
     cts = [np.linspace(0.5, 1.5, v.aval.size).reshape(v.shape) for v in floats]
     results = evaluate(parts.adjoint, [*arrays, *(found[i] for i in parts.saved), *cts])
-    # The same by the adjoint of the graph as it is; an output that occurs twice has two cotangents.
+    # The same by the adjoint of the whole graph; an output that occurs twice has two cotangents.
     b = Builder(graph)
     expected = gradient(b, floats, [b.constant(ct) for ct in cts], graph.inputs)
     values = [value for value in expected if value is not None]
@@ -132,12 +132,12 @@ def check_split(maker: Maker, save: bool) -> None:
         np.testing.assert_allclose(have, want, rtol=0, atol=scale, err_msg=str(graph))
 
 
-def test_a_split_keeps_what_stops_gradients() -> None:
+def test_a_split_keeps_stop_gradient() -> None:
     graph = graph_of(lambda b, x: b.mul(x, b.stop_gradient(b.exp(x))), np.ones(3))
     parts = split(graph)
     (result,) = evaluate(parts.adjoint, [np.ones(3), *evaluate(parts.forward, [np.ones(3)])[1:], np.ones(3)])
     np.testing.assert_allclose(result, np.e)
-    # The parts keep it, since they may be differentiated again; programs do not.
+    # The parts keep it, because they may be differentiated again; programs do not.
     names = [node.op.name for part in (parts.forward, parts.adjoint) for node in simplify(part).nodes]
     assert "stop_gradient" not in names
 
@@ -196,7 +196,7 @@ def test_a_softmax_of_rows_is_one_loop() -> None:
     assert len(program.rows) == 1
 
 
-def test_what_a_row_stores_for_itself_takes_the_memory_of_one_row() -> None:
+def test_values_of_a_row_share_the_memory_of_one_row() -> None:
     program, _ = run(lambda b, x: softmax(b, x, 1), normal(40, 8))
     assert program.arena_bytes == 8 * 8
 
@@ -339,7 +339,7 @@ def test_a_graph_without_nodes_or_outputs() -> None:
     assert run(lambda b, x: [x], normal(2))[1][0].shape == (2,)
 
 
-def test_dead_code_and_equal_code_go() -> None:
+def test_dead_code_and_equal_code_are_removed() -> None:
     def wasteful(b: Builder, x: Value) -> Value:
         b.exp(x)
         return b.mul(b.add(b.tanh(x), 1.0), b.add(b.tanh(x), 1.0))
@@ -356,7 +356,7 @@ def test_dead_code_and_equal_code_go() -> None:
         (lambda b, x: b.sub(x, 0.0), []),
         (lambda b, x: b.add(x, 0.0), ["add"]),  # -0.0 + 0 is 0
         (lambda b, x: b.sub(x, -0.0), ["sub"]),
-        (lambda b, x: b.mul(x, 0.0), ["mul"]),  # NaN, infinities and -0.0 stay what they are
+        (lambda b, x: b.mul(x, 0.0), ["mul"]),  # NaN, infinities and -0.0 stay
         (lambda b, x: b.sub(x, x), ["sub"]),
         (lambda b, x: b.div(x, 1.0), []),
         (lambda b, x: b.neg(b.neg(x)), []),
@@ -383,7 +383,7 @@ def test_rewrites(make: Callable[..., Value], names: list[str]) -> None:
         np.testing.assert_array_equal(np.signbit(have), np.signbit(want))
 
 
-def test_paddings_by_zeros_of_either_sign_are_not_one() -> None:
+def test_paddings_by_zeros_of_different_signs_stay_apart() -> None:
     def both(b: Builder, x: Value) -> list[Value]:
         return [b.pad(x, widths=((1, 0),), value=0.0), b.pad(x, widths=((1, 0),), value=-0.0)]
 
@@ -392,7 +392,7 @@ def test_paddings_by_zeros_of_either_sign_are_not_one() -> None:
     assert np.signbit(minus[0])
 
 
-def test_large_constants_are_held_once_and_not_unfolded() -> None:
+def test_large_constants_are_kept_once_and_not_broadcast() -> None:
     table = np.arange(100.0)
 
     def twice(b: Builder, x: Value) -> Value:
@@ -413,7 +413,7 @@ def test_loops_that_reduce_rows_of_different_lengths_stay_apart() -> None:
     z = b.tanh(x)
     over_all = b.max(x, axes=(0, 1, 2), keepdims=True)
     over_rows = b.max(z, axes=(2,), keepdims=True)
-    # The first operand's loop has no rows yet; those of the other two differ.
+    # The first operand's loop has no rows yet; the rows of the other two differ.
     chosen = b.where(b.greater(y, 0.0), over_all, z)
     graph.outputs = [chosen, b.sub(z, over_rows)]
     arrays = list(np.random.default_rng(0).standard_normal((2, 4, 2, 4)))
@@ -435,7 +435,7 @@ def test_a_product_comes_before_the_readers_of_its_slices() -> None:
         np.testing.assert_allclose(have, want)
 
 
-def test_a_chain_of_any_length_takes_proportionally_many_loops() -> None:
+def test_the_number_of_loops_grows_linearly_with_a_chain() -> None:
     def chain(b: Builder, x: Value) -> Value:
         for _ in range(length):
             x = b.mul(b.tanh(x), 0.5)
@@ -552,7 +552,7 @@ def test_a_sum_of_products_is_a_chain_in_the_memory_of_the_result() -> None:
     assert len(places) == 1
 
 
-def test_what_is_not_a_product_is_added_beside() -> None:
+def test_other_terms_are_added_to_a_chain_of_products() -> None:
     graph = Graph()
     b = Builder(graph)
     first, second = products(b, 2)
@@ -579,7 +579,7 @@ def test_products_and_sums_that_are_read_elsewhere_stay() -> None:
     check_accumulated(graph, ["matmul", "matmul", "add"])
 
 
-def test_what_is_added_to_stays_if_it_is_read_elsewhere() -> None:
+def test_a_sum_that_is_read_elsewhere_is_not_overwritten() -> None:
     graph = Graph()
     b = Builder(graph)
     x, y, z = (b.input(Aval(shape, None, np.dtype(np.float64))) for shape in ((3, 2), (2, 4), (3, 4)))
@@ -610,10 +610,12 @@ def total(b: Builder, values: list[Value]) -> Value:
     return result
 
 
-def test_disjoint_slices_amid_zeros_are_put_together() -> None:
+def test_disjoint_slices_amid_zeros_become_one_array() -> None:
     graph = graph_of(lambda b, x: total(b, parts_of(b, x, (4, 6), (0, 2), (2, 4))), normal(6, 3))
     program = check_accumulated(graph, ["slice", "exp"] * 3 + ["assemble"])
-    assert [row.note.partition(",")[0] for row in program.rows] == ["exp"]  # which writes them; and no zeros
+    assert [row.note.partition(",")[0] for row in program.rows] == [
+        "exp"
+    ]  # it writes the slices; no zeros
     gaps = graph_of(lambda b, x: total(b, [x, *parts_of(b, x, (4, 6), (0, 2))]), normal(6, 3))
     check_accumulated(gaps, ["slice", "exp"] * 2 + ["assemble", "add"])
 
@@ -635,7 +637,7 @@ def test_a_slice_amid_zeros_may_be_added_twice() -> None:
     check_accumulated(graph_of(make, normal(6, 3)), ["slice", "exp", "slice", "exp", "add", "assemble"])
 
 
-def test_slices_at_the_same_places_are_added_before_zeros_come_around_them() -> None:
+def test_slices_at_the_same_places_are_added_before_they_are_assembled() -> None:
     def make(b: Builder, x: Value) -> Value:
         first, second = parts_of(b, x, (0, 2)) + parts_of(b, b.neg(x), (0, 2))
         return b.add(first, second)
@@ -686,7 +688,7 @@ def test_the_gradient_of_many_slices_takes_linear_time_and_memory() -> None:
     assert many == 2 * few
 
 
-def test_integer_products_are_added_after_they_were_made() -> None:
+def test_integer_products_are_added_afterwards() -> None:
     graph = Graph()
     b = Builder(graph)
     x, y = (b.input(Aval((2, 2), None, np.dtype(np.int32))) for _ in range(2))
@@ -728,7 +730,7 @@ def test_a_sum_of_sums_is_a_chain(axes: tuple[int, ...]) -> None:
 
 
 def names_of(axes: tuple[int, ...]) -> list[str]:
-    if not axes:  # sums over nothing are simplified away
+    if not axes:  # sums over no axes are simplified away
         return ["tanh", "tanh", "tanh", "add", "add", "exp"]
     return ["tanh", "sum", "tanh", "tanh", "sum", "sum_add", "add", "exp"]
 
@@ -759,7 +761,7 @@ def recurrent(steps: int) -> Graph:
     return graph_of(loss, normal(8, 8), normal(8), normal(2, 8), *(normal(2, 8) for _ in range(steps)))
 
 
-def test_many_lengths_need_no_more_kernels_than_two() -> None:
+def test_many_lengths_share_the_kernels_of_two() -> None:
     def kernels(steps: int) -> set[str]:
         return {kernel.name for kernel in build(recurrent(steps)).kernels}
 
@@ -768,7 +770,7 @@ def test_many_lengths_need_no_more_kernels_than_two() -> None:
     assert len(of_two) == 7
 
 
-def test_products_of_what_is_there_from_the_start_wait_for_their_readers() -> None:
+def test_products_of_inputs_run_next_to_their_readers() -> None:
     def unrolled(b: Builder, x: Value, w: Value, h: Value) -> Value:
         for step in range(10):
             part = b.slice(x, starts=(2 * step, 0), stops=(2 * step + 2, 8), steps=(1, 1))
@@ -779,7 +781,7 @@ def test_products_of_what_is_there_from_the_start_wait_for_their_readers() -> No
     assert program.arena_bytes == 2 * 2 * 8 * 8  # a product and a state
 
 
-def test_what_waits_for_its_readers_runs_before_those_that_read_slices_of_it() -> None:
+def test_delayed_products_run_before_readers_of_their_slices() -> None:
     def make(b: Builder, x: Value, y: Value) -> Value:
         product = b.matmul(x, y)
         row = b.slice(product, starts=(1, 0), stops=(2, 3), steps=(1, 1))
@@ -809,7 +811,7 @@ def test_arena_hands_out_disjoint_ranges(requests: list[tuple[bool, int]]) -> No
     for piece in live:
         arena.give(*piece)
     if peak:
-        assert arena.take(peak) == 0  # all was joined again
+        assert arena.take(peak) == 0  # all free ranges have been joined
         assert arena.size_bytes == peak
 
 

@@ -21,7 +21,7 @@ from tracejit.runtime.python import PythonExecutable
 
 @settings(max_examples=sweep(10, 60))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(1, 2), (2, 5), (4, 9)]))
-def test_cutting_anywhere_keeps_the_meaning(seed, sizes):
+def test_cuts_anywhere_keep_results(seed, sizes):
     maker = random_case(random.Random(seed), 20, ("float64", "float32"))
     if maker is None:
         return
@@ -37,7 +37,7 @@ def softmax_like(x):
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (1, 3), (2, 4), (3, 7)])
-def test_rows_may_be_cut_between_their_passes(sizes):
+def test_cuts_between_the_passes_of_rows(sizes):
     with mock.patch.multiple(chop, SMALLEST=sizes[0], LARGEST=sizes[1]):
         program_of(softmax_like, np.linspace(-1.0, 2.0, 12).reshape(3, 4))
 
@@ -62,13 +62,13 @@ def kernels(steps):
 
 
 def test_a_longer_loop_needs_the_kernels_of_a_shorter_one():
-    """The pieces at the ends differ; those between are the same however many there are."""
+    """The pieces at the ends differ; all others are equal, whatever their number."""
     shorter, longer = kernels(35), kernels(60)
     assert len(longer) == len(shorter)
     assert len(longer - shorter) <= 2
 
 
-def test_pieces_have_the_sizes_allowed():
+def test_pieces_have_allowed_sizes():
     for count in (97, 100, 119, 120, 121, 500, 1000):
         with tj.record.recorder.Recorder("chain") as recorder:
             x = recorder.input(tj.dlarray(np.ones(2)))

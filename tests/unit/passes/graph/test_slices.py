@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is read only through slices is computed slice by slice, in the loops that read them, if that costs nothing."""
+"""Values that are read only through slices are computed slice by slice, in the loops that read them."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def ops(graph: Graph) -> list[str]:
 
 
 def rewritten(make: Make, *shapes: tuple[int, ...]) -> list[str]:
-    """Return the operations of a graph of slices after the pass, which does not change what it computes."""
+    """Return the operations of a graph of slices after the pass, which must not change its results."""
     graph = graph_of(make, *shapes)
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(v.shape).astype(np.float32) for v in graph.inputs]
@@ -55,7 +55,7 @@ def gates(b: Builder, x: Value, w: Value, bias: Value) -> Value:
     return b.mul(b.tanh(left), right)
 
 
-def test_an_operation_moves_behind_slices_of_its_result() -> None:
+def test_an_operation_is_applied_to_slices_of_its_operands() -> None:
     shapes = (8, 16), (16, 64), (64,)
     both = ["slice", "slice", "add"]
     assert rewritten(gates, *shapes) == ["matmul", *both, *both, "tanh", "mul"]
@@ -82,18 +82,18 @@ def test_a_long_chain_moves_in_part() -> None:
     assert rewritten(make, (8, 64)) == ["neg", "neg", *moved, *moved, "mul"]
 
 
-def test_what_broadcasts_is_sliced_where_it_does_not() -> None:
+def test_broadcast_operands_are_sliced_along_their_own_axes() -> None:
     def make(b: Builder, x: Value, row: Value, column: Value, number: Value) -> Value:
         whole = b.where(b.less(x, row), b.add(column, number), x)
         places = {"starts": (7, 1), "stops": (-1, 60), "steps": (-2, 3)}
         return b.neg(b.slice(whole, **places))
 
     found = rewritten(make, (8, 64), (1, 64), (8, 1), ())
-    # The sum of a column is no loop over as many elements.
+    # The sum of a column is a loop over a different number of elements.
     assert found == ["add", "slice", "slice", "less", "slice", "slice", "where", "neg"]
 
 
-def test_what_a_slice_takes_all_of_is_no_slice() -> None:
+def test_a_slice_of_a_whole_operand_is_removed() -> None:
     def make(b: Builder, x: Value, row: Value) -> Value:
         top, bottom = (
             b.slice(b.add(x, row), starts=(at, 0), stops=(at + 4, 64), steps=(1, 1)) for at in (0, 4)
@@ -193,7 +193,7 @@ def test_other_operations_stay_where_they_are(make: Make) -> None:
 
 
 def test_a_gated_unit_adds_its_biases_where_it_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)  # else the products would add them
+    monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)  # otherwise the products would add them
     made = [graph_of_gated_unit(steps, 64) for steps in (3, 6)]
     launches = [pipeline.build(graph).launches for graph in made]
     agrees(made[0])
@@ -203,7 +203,7 @@ def test_a_gated_unit_adds_its_biases_where_it_uses_them(monkeypatch: pytest.Mon
 
 
 class Slicer(Maker):
-    """Makes random graphs of which much is read through slices."""
+    """Makes random graphs with many values that are read through slices."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

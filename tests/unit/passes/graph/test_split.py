@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Splitting a joint graph: forward and adjoint give what both in one graph give, and save what they must."""
+"""Splitting a joint graph: the parts agree with it, and save no more values than needed."""
 
 import random
 
@@ -25,7 +25,7 @@ def run(graph, arrays, cotangents, save=True):
     results = evaluate(parts.forward, arrays)
     count = len(parts.by_output)
     assert count == len(graph.outputs)
-    assert set(range(count, len(results))) <= set(parts.saved)  # nothing is put out in vain
+    assert set(range(count, len(results))) <= set(parts.saved)  # every further output is a saved value
     assert len(set(parts.saved)) == len(parts.saved)
     given = [ct for ct, has in zip(cotangents, parts.by_output, strict=True) if has]
     found = evaluate(parts.adjoint, [*arrays, *(results[i] for i in parts.saved), *given])
@@ -52,7 +52,7 @@ def joint(graph, arrays, cotangents):
 
 @settings(max_examples=sweep(15, 150))
 @given(st.integers(0, 10**9), st.sampled_from([("float64",), (*FLOATS, *INTEGERS)]), st.booleans())
-def test_the_parts_give_what_the_joint_graph_gives(seed, dtypes, save):
+def test_the_parts_agree_with_the_joint_graph(seed, dtypes, save):
     rnd = random.Random(seed)
     maker: Maker | None = random_case(rnd, 12, dtypes)
     assume(maker is not None)
@@ -88,22 +88,22 @@ def ops(graph):
 @pytest.mark.parametrize(
     ("make", "saved", "forward", "adjoint"),
     [
-        # the output itself is what the adjoint needs, and is put out once
+        # the adjoint needs the output itself, which is no second output
         (lambda b, x: b.exp(x), [0], ["exp"], ["mul"]),
-        # made of the input alone, for the adjoint alone
+        # only the adjoint needs it, and only the input is needed for it
         (lambda b, x: b.sin(x), [], ["sin"], ["cos", "mul"]),
         (lambda b, x: b.mul(x, 3.0), [], ["mul"], ["mul"]),
         (lambda b, x: b.mul(b.sin(x), 3.0), [], ["mul", "sin"], ["cos", "mul", "mul"]),
-        # a view is made again of the input that it is a view of
+        # a view of the input is not saved
         (lambda b, x: b.square(b.transpose(x, axes=(1, 0))), [], None, None),
-        # a mask that the output needs as well
+        # a mask that the output also needs
         (lambda b, x: b.where(b.greater(x, 0.0), x, 0.0), [1], ["greater", "where"], ["where"]),
-        # nothing flows through a comparison
+        # no gradient flows through a comparison
         (lambda b, x: b.greater(x, 0.0), [], ["greater"], []),
         (lambda b, x: x, [], [], []),
     ],
 )
-def test_what_is_saved(make, saved, forward, adjoint):
+def test_saved_values(make, saved, forward, adjoint):
     parts = split(graph_of(make, F))
     assert parts.saved == saved
     assert forward is None or ops(parts.forward) == forward
@@ -114,7 +114,7 @@ def test_what_is_saved(make, saved, forward, adjoint):
         run(graph, [array], [np.ones(v.shape, v.dtype) for v in graph.outputs], again)
 
 
-def test_a_view_of_a_saved_value_is_not_saved_as_well():
+def test_a_view_of_a_saved_value_is_not_saved():
     parts = split(graph_of(lambda b, x: b.square(b.transpose(b.exp(x), axes=(1, 0))), F))
     assert [v.shape for v in parts.forward.outputs] == [(3, 2), (2, 3)]
     assert parts.saved == [1] and "transpose" in ops(parts.adjoint)
@@ -130,7 +130,7 @@ def test_inputs_and_outputs_without_cotangents():
     assert [v.shape for v in parts.adjoint.outputs] == [(2, 3)]
 
 
-def test_an_output_twice_and_an_input_as_output():
+def test_repeated_outputs_and_inputs_as_outputs():
     def make(b, x):
         y = b.square(x)
         return y, y, x
@@ -142,7 +142,7 @@ def test_an_output_twice_and_an_input_as_output():
 
 
 @pytest.mark.parametrize("save", [True, False])
-def test_no_gradient_flows_where_it_is_stopped(save):
+def test_stop_gradient_stops_gradients_of_both_parts(save):
     array = np.arange(6.0).reshape(2, 3)
     graph = graph_of(lambda b, x: b.mul(x, b.stop_gradient(b.square(x))), F)
     _, [ct], parts = run(graph, [array], [np.ones((2, 3))], save)
@@ -150,7 +150,7 @@ def test_no_gradient_flows_where_it_is_stopped(save):
     assert "stop_gradient" in ops(parts.forward) and (save or "stop_gradient" in ops(parts.adjoint))
 
 
-def test_the_graph_is_left_as_it_was():
+def test_split_does_not_change_its_argument():
     graph = graph_of(lambda b, x: b.sum(b.tanh(b.mul(x, x)), axes=(0,), keepdims=False), F)
     before = str(graph)
     split(graph)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops and products write straight into the array that is put together of what they make, where that costs nothing."""
+"""Loops and products write straight into assembled arrays where that costs nothing."""
 
 import random
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def test_loops_write_where_their_values_belong() -> None:
     assert pipeline.build(graph).arena_bytes == 0
 
 
-def test_a_value_is_written_to_each_of_its_places_and_kept_for_who_reads_it() -> None:
+def test_a_value_is_written_to_each_of_its_places_and_kept_for_other_readers() -> None:
     def make(b: Builder, x: Value, y: Value) -> list[Value]:
         z = b.tanh(x)
         return [b.concatenate(z, y, z, axis=1), b.concatenate(z, y, axis=0), b.matmul(z, y)]
@@ -49,7 +49,7 @@ def test_a_value_is_written_to_each_of_its_places_and_kept_for_who_reads_it() ->
     assert [a.strides for a in loop.nest.writes] == [(64, 1), (192, 1), (192, 1), (64, 1)]
 
 
-def test_what_is_stacked_is_written_there() -> None:
+def test_stacked_values_are_written_in_place() -> None:
     def make(b: Builder, x: Value, w: Value) -> Value:
         rows = []
         for _ in range(4):
@@ -60,7 +60,7 @@ def test_what_is_stacked_is_written_there() -> None:
     assert agrees(graph_of(make, (16, 16), (16, 16))) == ["product", "tanh"] * 4
 
 
-def test_slices_of_which_all_are_used_have_a_gradient_that_loops_write() -> None:
+def test_loops_write_the_gradient_of_slices_that_cover_an_array() -> None:
     def make(b: Builder, x: Value, w: Value) -> Value:
         gates = b.matmul(x, w)
         parts = [b.slice(gates, starts=(0, at), stops=(16, at + 32), steps=(1, 1)) for at in (0, 32, 64)]
@@ -151,28 +151,28 @@ def below_a_taller_one(b: Builder, x: Value, y: Value) -> Value:
 @pytest.mark.parametrize(
     ("make", "shapes", "copies"),
     [
-        (short_rows, ((100, 20),), 2),  # 2000 elements follow each other, or 20
-        (short_rows, ((100, 100),), 1),  # rows that are long anyway
+        (short_rows, ((100, 20),), 2),  # 2000 neighbouring elements, or 20
+        (short_rows, ((100, 100),), 1),  # rows that are long enough
         (short_rows, ((100, 32),), 1),  # rows that are vectors
         (cheap, ((100, 20),), 1),
-        (with_bias, ((100, 20), (20,)), 3),  # several rows at a time, for which the bias is repeated
+        (with_bias, ((100, 20), (20,)), 3),  # several rows at a time, with a repeated bias
         (with_bias, ((100, 64), (64,)), 1),
         (with_bias, ((200, 7), (7,)), 3),
-        (with_bias, ((20, 20), (20,)), 1),  # too little for that
+        (with_bias, ((20, 20), (20,)), 1),  # too few elements for that
         (blocks, ((2, 100, 64),), 2),  # 200 rows, or 2
         (blocks, ((8, 100, 64),), 1),
-        (below_a_taller_one, ((8, 64), (9, 64)), 2),  # bands of 8 rows would not be those of 9
+        (below_a_taller_one, ((8, 64), (9, 64)), 2),  # bands of 8 rows would not match those of 9
         (below_a_taller_one, ((8, 64), (8, 64)), 1),
         (below_a_taller_one, ((8, 64), (16, 64)), 1),
     ],
 )
-def test_loops_keep_memory_of_their_own_where_they_would_run_otherwise(
+def test_loops_keep_memory_of_their_own_where_the_destination_would_slow_them_down(
     make: Make, shapes: Sequence[tuple[int, ...]], copies: int
 ) -> None:
     assert agrees(graph_of(make, *shapes)).count("copy") == copies
 
 
-def test_a_kernel_can_tell_what_it_writes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_has_a_limited_number_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     from tracejit.kernels.intrinsics import pointers
 
     assert pieces.MOST_WRITES == pointers._WRITE_SCOPES
@@ -211,7 +211,7 @@ def a_result_seen_otherwise(b: Builder, x: Value, w: Value) -> list[Value]:
 
 
 def in_blocks(b: Builder, x: Value, w: Value, v: Value) -> Value:
-    """Products of all rows of a batch, the matrices of which would lie apart."""
+    """Products of all rows of a batch, whose matrices would lie apart."""
     return b.concatenate(b.matmul(x, w), b.matmul(x, v), axis=1)
 
 
@@ -223,8 +223,8 @@ def in_blocks(b: Builder, x: Value, w: Value, v: Value) -> Value:
         (seen_twice, ((32, 16), (16, 64)), 2),
         (a_result_seen_otherwise, ((32, 16), (16, 64)), 2),
         (beside, ((32, 16), (16, 1), (16, 64)), 1),
-        (beside, ((8, 1000), (1000, 8), (1000, 64)), 2),  # bands would sum up parts of its depth
-        (beside, ((64, 64), (64, 2), (64, 64)), 1),  # the kernel of so few columns writes dense rows
+        (beside, ((8, 1000), (1000, 8), (1000, 64)), 2),  # bands would sum up parts of the depth
+        (beside, ((64, 64), (64, 2), (64, 64)), 1),  # the kernel for two columns writes dense rows
         (in_blocks, ((4, 32, 16), (16, 64), (16, 64)), 2),
         (below, ((32, 16), (16, 64), (16, 64)), 0),
     ],
@@ -242,12 +242,12 @@ def test_rows_below_more_rows_are_copied(monkeypatch: pytest.MonkeyPatch) -> Non
     assert agrees(graph_of(make, (33, 16), (32, 16), (16, 64))) == [
         "product",
         "product",
-    ]  # which goes on with it
+    ]  # the epilogue of the product
     monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)
     assert agrees(graph_of(make, (33, 16), (32, 16), (16, 64))).count("copy") == 1
 
 
-def test_what_blas_multiplies_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_blas_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiplier, "BLAS_FROM", 0)
     graph = graph_of(beside, (32, 16), (16, 64), (16, 64))
     assert agrees(graph) == ["gemm", "gemm", "copy", "copy"]
@@ -265,7 +265,7 @@ def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch
 
 
 class Joiner(Maker):
-    """Makes random graphs of which much is put together of pieces."""
+    """Makes random graphs with many assembled arrays."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -299,7 +299,7 @@ class Joiner(Maker):
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make graphs of pieces; count those that loops and products write."""
+    """Make graphs of pieces; count the pieces that loops and products write."""
     found: list[int] = []
 
     def nest_in_place(

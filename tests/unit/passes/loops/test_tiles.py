@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops over short rows take several rows at a time."""
+"""Loops over short rows run over several rows at a time."""
 
 import random
 from unittest import mock
@@ -45,7 +45,7 @@ def arrays(rows, columns):
 
 @settings(max_examples=sweep(10, 80))
 @given(st.integers(0, 2**32 - 1))
-def test_tiles_are_what_the_reference_is(seed):
+def test_tiles_agree_with_the_reference(seed):
     rnd = random.Random(seed)
     maker = random_case(rnd, 20, ("float64", "float32", "int64"))
     if maker is None:
@@ -62,7 +62,7 @@ def test_tiles_are_what_the_reference_is(seed):
     [(layer, ["copy", "add_tanh"]), (gradient, ["copy", "add_tanh_mul", "sum"]), (column_sums, None)],
 )
 @pytest.mark.parametrize("columns", [2, 3, 10, 20])
-def test_short_rows_are_taken_together(function, launches, columns):
+def test_short_rows_run_several_at_a_time(function, launches, columns):
     program = program_of(function, *arrays(480, columns))
     if launches is not None and columns > 2:
         assert names(program) == launches
@@ -77,7 +77,7 @@ def test_few_rows_and_long_rows_stay_as_they_are():
     assert names(program_of(layer, *arrays(127, 10))) == ["add_tanh"]  # a prime number of rows has no tiles
 
 
-def test_rows_that_do_not_follow_each_other_stay_as_they_are():
+def test_rows_with_gaps_stay_as_they_are():
     x, bias = arrays(40, 60)
     assert names(program_of(lambda x, bias: tj.tanh(x[:, ::2] + bias[::2]), x, bias)) == ["add_tanh"]
     assert names(program_of(lambda x, bias: tj.tanh(x + bias + x.sum(axis=1, keepdims=True)), x, bias)) == [

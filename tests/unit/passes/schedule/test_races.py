@@ -33,7 +33,7 @@ Parameters = dict[str, tj.dlarray]
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sections however little they do."""
+    """Make sections of any duration."""
     monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
 
 
@@ -122,7 +122,7 @@ def attention(params: Parameters, x: tj.dlarray) -> Any:
 @pytest.mark.parametrize(
     ("rows", "width"), sweep([(16, 4), (33, 20)], [*itertools.product([16, 31, 33, 64, 100], [4, 20, 64])])
 )
-def test_steps_that_people_write(
+def test_typical_training_steps(
     function: Callable[..., Any], rows: int, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiles, "LEAST", 256)
@@ -158,7 +158,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short", "apart")
-def test_a_band_that_begins_a_row_too_early_is_found() -> None:
+def test_the_checker_detects_a_band_that_begins_a_row_too_early() -> None:
     plan, at, (first, second) = section_of(one_layer())
     product = second[0]
     assert isinstance(product, KernelLaunch)
@@ -173,7 +173,7 @@ def test_a_band_that_begins_a_row_too_early_is_found() -> None:
 
 
 @pytest.mark.usefixtures("short", "apart")
-def test_a_band_that_reads_rows_of_another_is_found() -> None:
+def test_the_checker_detects_a_band_that_reads_rows_of_another_band() -> None:
     plan, at, (first, second) = section_of(one_layer())
     tanh = first[1]
     assert isinstance(tanh, NestLaunch)
@@ -188,17 +188,17 @@ def test_a_band_that_reads_rows_of_another_is_found() -> None:
 
 
 @pytest.mark.usefixtures("short", "apart")
-def test_memory_that_is_used_again_too_early_is_found() -> None:
+def test_the_checker_detects_memory_that_is_reused_too_early() -> None:
     plan, _, (first, _) = section_of(two_layers())
     (inner,) = first[1].writes
     (product,) = first[2].writes
-    plan.places[product] = plan.places[inner]  # written while rows of the factor are still to be read
+    plan.places[product] = plan.places[inner]  # written before all rows of the factor have been read
     with pytest.raises(AssertionError, match="is not its own, or not written"):
         check_races(plan)
 
 
 @pytest.mark.usefixtures("short")
-def test_an_output_that_nobody_writes_is_found() -> None:
+def test_the_checker_detects_an_output_that_is_never_written() -> None:
     plan, at, _ = section_of(one_layer())
     plan.launches[at:] = []
     with pytest.raises(AssertionError, match="output 0 is not written"):

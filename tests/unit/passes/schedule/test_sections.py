@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sections: launches that are cut at the same rows, and what has to wait, is summed by bands, or runs as a whole."""
+"""Sections: launches that are cut at the same rows, deferred, summed by bands, or run as a whole."""
 
 from collections.abc import Callable, Sequence
 
@@ -41,7 +41,7 @@ def layers(count: int) -> Steps:
 
 
 def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
-    """Return what a step of gradient descent needs of layers, by hand: the rows of each layer and of its adjoint."""
+    """Return a step of gradient descent on layers, with a hand-written adjoint."""
     rows = [x]
     for w in weights:
         rows.append(b.tanh(b.matmul(rows[-1], w)))
@@ -107,7 +107,7 @@ def agrees(graph: Graph, seed: int = 0) -> Program:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sections however little they do."""
+    """Make sections of any duration."""
     monkeypatch.setattr(cost, "LEAST_SECTION_NS", 0.0)
 
 
@@ -119,7 +119,7 @@ def test_rows_go_through_all_layers_in_one_section() -> None:
     graph = graph_of(layers(4), (64, 64), *WEIGHTS)
     assert shape(graph) == [
         "4: product tanh, product tanh, product tanh, product tanh sum",
-        "sum",  # of what the bands summed
+        "sum",  # of the sums of bands
     ]
     program = agrees(graph)
     assert (program.launches, len(program.rows)) == (5, 4 * 4 + 1)
@@ -135,7 +135,7 @@ def test_little_work_is_not_cut() -> None:
 @pytest.mark.parametrize(
     ("rows", "count"), [(15, 0), (16, 2), (31, 2), (32, 2), (64, 4), (96, 4), (128, 8), (1024, 8)]
 )
-def test_bands_are_of_sixteen_rows_or_more(rows: int, count: int) -> None:
+def test_bands_have_sixteen_rows_or_more(rows: int, count: int) -> None:
     found = launches_of(graph_of(layers(2), (rows, 64), (64, 64), (64, 64)))
     assert [len(each.tasks) for each in found if isinstance(each, Section)] == [count] * bool(count)
 
@@ -145,7 +145,7 @@ def test_gradients_of_weights_wait_and_run_as_a_whole() -> None:
     graph = graph_of(gradients, (64, 64), *WEIGHTS)
     first, second = [each for each in launches_of(graph) if isinstance(each, Section)]
     assert [name(each).partition(" ")[0] for each in first.tasks[0]].count("product") == 4
-    assert [name(each) for each in first.tasks[0]].count("panels") == 3  # by a weight that lies by columns
+    assert [name(each) for each in first.tasks[0]].count("panels") == 3  # times a weight that lies by columns
     rows = [[each.numbers[1] for each in task if name(each) == "product"] for task in second.tasks]  # type: ignore[union-attr]
     assert sorted(map(sum, rows)) == [64] * 4  # each of them in one band
     agrees(graph)
@@ -158,7 +158,7 @@ def test_sums_over_time_are_summed_by_each_band() -> None:
     (section,) = [text for text in found if text.startswith("2: ")]
     assert section.count("product") == 6 + 5 + 6  # forward, adjoint by the rows, adjoint by the weight
     assert section.count("sum") == 6
-    # What bands have summed is combined once: six launches add to each sum.
+    # The sums of bands are combined once: six launches add to each sum.
     assert [text for text in found if text != section] == ["transpose", "matmul", "sum_add"]
     agrees(graph)
 
@@ -171,7 +171,7 @@ def test_other_sums_of_products_wait() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_what_is_written_in_place_goes_on_in_the_next_section(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_goes_on_with_sums_written_in_place_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "MOST_SECTION_BYTES", 1 << 13)
     graph = graph_of(in_time(12), (32, 16), (16, 16))
     assert sum(isinstance(each, Section) for each in launches_of(graph)) > 3
@@ -181,12 +181,12 @@ def test_what_is_written_in_place_goes_on_in_the_next_section(monkeypatch: pytes
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("steps", [layers(3), gradients])
 @pytest.mark.parametrize("rows", [33, 50, 100])
-def test_rows_that_bands_do_not_divide(steps: Steps, rows: int) -> None:
+def test_numbers_of_rows_that_bands_do_not_divide(steps: Steps, rows: int) -> None:
     agrees(graph_of(steps, (rows, 20), (20, 20), (20, 20), (20, 20)))
 
 
 @pytest.mark.usefixtures("short")
-def test_a_launch_that_looks_across_rows_ends_a_section() -> None:
+def test_a_launch_that_reads_across_rows_ends_a_section() -> None:
     def steps(b: Builder, x: Value, w: Value) -> list[Value]:
         y = b.tanh(b.matmul(x, w))
         z = b.cumsum(y, axis=0, reverse=False)
@@ -210,14 +210,14 @@ def test_a_slice_of_other_rows_does_not_join() -> None:
     agrees(graph)
 
 
-def test_nests_that_become_the_same_text_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nests_with_the_same_text_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)
     found = launches_of(graph_of(layers(3), (64, 64), *WEIGHTS[:3]))
     emissions = Emissions()
     for launch in [each for each in found if isinstance(each, NestLaunch)]:
         got, want = emissions.emit(launch), emit_nest(launch.nest)
         assert got.kernel == want.kernel
-        # The nests here have strides and sizes, which are numbers, and addresses.
+        # The arguments of these nests are sizes and strides, which are numbers, and addresses.
         assert all(a is b or a == b for a, b in zip(got.arguments, want.arguments, strict=True))
     assert len(emissions._emitted) == 2
 
