@@ -613,9 +613,7 @@ def total(b: Builder, values: list[Value]) -> Value:
 def test_disjoint_slices_amid_zeros_become_one_array() -> None:
     graph = graph_of(lambda b, x: total(b, parts_of(b, x, (4, 6), (0, 2), (2, 4))), normal(6, 3))
     program = check_accumulated(graph, ["slice", "exp"] * 3 + ["assemble"])
-    assert [row.note.partition(",")[0] for row in program.rows] == [
-        "exp"
-    ]  # it writes the slices; no zeros
+    assert [row.note.partition(",")[0] for row in program.rows] == ["exp"]  # it writes the slices; no zeros
     gaps = graph_of(lambda b, x: total(b, [x, *parts_of(b, x, (4, 6), (0, 2))]), normal(6, 3))
     check_accumulated(gaps, ["slice", "exp"] * 2 + ["assemble", "add"])
 
