@@ -12,21 +12,24 @@ object 0, and an entry for a container says which numbers its items get.
     IS_DICT object length first keys...     a dict with these keys in this order
     IS_ARRAY object input format plain      a labelled array that no evaluation records; an ndarray if `plain`
     IS_FLOAT object input                   a float that is an input of the program
-    IS_INT object input number              a whole number of 64 bits; its value is kept as if it were an object
-    IS_SAME object known                    the same object
-    IS_SAME_TEXT object known               a string of the same characters
+    IS_INT object input number              an integer of 64 bits that is an input; its value is kept in the place of
+                                            object `number`
+    IS_SAME object address                  the same object
+    IS_SAME_TEXT object address             a string of the same characters
     IS_SAME_FLOAT object bits               a float of these bits
-    IS_SAME_INT object value                a whole number
+    IS_SAME_INT object value                an integer
 
-A recipe puts results together from the inside out: objects are put on a stack, and a container takes the last ones.
+A recipe assembles the result from the leaves to the root: objects are put on a stack, and a container takes its items
+from the top.
 
     PUT_RESULT number                       a result of the program
-    PUT_OBJECT known                        an object that is the same in each call
-    PUT_TUPLE length                        a tuple of the last so many; so PUT_LIST
-    PUT_DICT length (key place)...          a dict of the last so many, each of which has a place from 0 on
+    PUT_OBJECT address                      a constant
+    PUT_TUPLE length                        a tuple of the top `length` objects
+    PUT_LIST length                         a list of them
+    PUT_DICT length (key place)...          a dict of them; `place` is the place of a value among them, from 0 on
 
-No code of anybody's runs while arguments are looked at: types are compared, not asked. What is not as the pattern
-says is a miss, also where Python would find it equal; the general way decides then.
+No code of the user runs while arguments are compared: types are compared by address. Whatever departs from the pattern
+is a miss, even if Python finds it equal; the general way decides then.
 """
 
 from .executor import after, check_inputs, fits, launch
@@ -133,7 +136,7 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     results = items[2 * turn + 2]
     objects = state[OBJECTS]
     held = 0
-    status = take_apart(state, given, count)
+    status = flatten(state, given, count)
     if status == 0:
         status = check_inputs(state, objects)
     if status == 0:
@@ -157,7 +160,7 @@ def enter(_: Word, given: Word, count: Word) -> Word:
             state[TURN] = 0
         made = results
         if state[RECIPE] != 0:
-            made = put_together(state, results[LIST_ITEMS])
+            made = assemble(state, results[LIST_ITEMS])
         else:
             call(api[TAKE_REFERENCE], made)
     else:
@@ -168,7 +171,7 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     return made
 
 
-def take_apart(state: Word, given: Word, count: Word) -> Word:
+def flatten(state: Word, given: Word, count: Word) -> Word:
     """Find the inputs, whose addresses begin what `state[OBJECTS]` points to; return the status (see enter)."""
     inputs = state[OBJECTS]
     taken = 0
@@ -196,93 +199,93 @@ def match(state: Word, given: Word) -> Word:
     end = state[PATTERN_END]
     while at < end:
         kind = at[0]
-        found = objects[at[1]]
+        item = objects[at[1]]
         if kind == IS_ARRAY:
-            at = match_array(state, at, found)
+            at = match_array(state, at, item)
         elif kind <= IS_LIST:
-            at = match_sequence(state, at, found, objects)
+            at = match_sequence(state, at, item, objects)
         elif kind == IS_DICT:
-            at = match_dict(state, at, found, objects)
+            at = match_dict(state, at, item, objects)
         elif kind == IS_FLOAT:
-            at = match_float(state, at, found)
+            at = match_float(state, at, item)
         elif kind == IS_INT or kind == IS_SAME_INT:  # noqa: SIM109 (words have no `in`)
-            at = match_int(state, at, found, objects)
+            at = match_int(state, at, item, objects)
         else:
-            at = match_same(state, at, found)
+            at = match_same(state, at, item)
         if at == 0:
             return 0
     return 1
 
 
-# Each of these compares the object `found` with the entry at `at`. It returns the address of the next entry, or 0 for a
+# Each of these compares the object `item` with the entry at `at`. It returns the address of the next entry, or 0 for a
 # miss.
 
 
-def match_array(state: Word, at: Word, found: Word) -> Word:
+def match_array(state: Word, at: Word, item: Word) -> Word:
     """Compare with IS_ARRAY, and note the array as an input."""
     api = state[API]
-    array = found
-    if found[OBJECT_TYPE] == state[LABELLED_TYPE]:
-        if found[state[SLOT_VALUE]] != api[NONE] or not is_text(api, found[state[SLOT_FORMAT]], at[3]):
+    array = item
+    if item[OBJECT_TYPE] == state[LABELLED_TYPE]:
+        if item[state[SLOT_VALUE]] != api[NONE] or not is_text(api, item[state[SLOT_FORMAT]], at[3]):
             return 0
-        array = found[state[SLOT_DATA]]
+        array = item[state[SLOT_DATA]]
         if array == 0:  # somebody deleted the attribute
             return 0
-    elif found[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] == 0:
+    elif item[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] == 0:
         return 0
     state[OBJECTS][at[2]] = array
     return at + 8 * IS_ARRAY_WORDS
 
 
-def match_sequence(state: Word, at: Word, found: Word, objects: Word) -> Word:
+def match_sequence(state: Word, at: Word, item: Word, objects: Word) -> Word:
     """Compare with IS_TUPLE or IS_LIST, and note the items as objects."""
     api = state[API]
     wanted = api[TUPLE_TYPE]
     if at[0] == IS_LIST:
         wanted = api[LIST_TYPE]
-    if found[OBJECT_TYPE] != wanted or found[OBJECT_SIZE] != at[2]:
+    if item[OBJECT_TYPE] != wanted or item[OBJECT_SIZE] != at[2]:
         return 0
-    items = found + state[TUPLE_HEAD]
+    items = item + state[TUPLE_HEAD]
     if at[0] == IS_LIST:
-        items = found[LIST_ITEMS]
+        items = item[LIST_ITEMS]
     for i in range(at[2]):
         objects[at[3] + i] = items[i]
     return at + 8 * IS_SEQUENCE_WORDS
 
 
-def match_dict(state: Word, at: Word, found: Word, objects: Word) -> Word:
+def match_dict(state: Word, at: Word, item: Word, objects: Word) -> Word:
     """Compare with IS_DICT, and note the values as objects."""
     api = state[API]
     length = at[2]
-    if found[OBJECT_TYPE] != api[DICT_TYPE] or found[DICT_SIZE] != length:
+    if item[OBJECT_TYPE] != api[DICT_TYPE] or item[DICT_SIZE] != length:
         return 0
     place = state + 8 * SCRATCH
     place[0] = 0
     for i in range(length):
-        call(api[DICT_NEXT], found, place, place + 8, place + 16)
+        call(api[DICT_NEXT], item, place, place + 8, place + 16)
         if not is_text(api, place[1], at[IS_DICT_WORDS + i]):
             return 0
         objects[at[3] + i] = place[2]
     return at + 8 * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
 
 
-def match_float(state: Word, at: Word, found: Word) -> Word:
+def match_float(state: Word, at: Word, item: Word) -> Word:
     """Compare with IS_FLOAT, and note the number as an input."""
-    if found[OBJECT_TYPE] != state[API][FLOAT_TYPE]:
+    if item[OBJECT_TYPE] != state[API][FLOAT_TYPE]:
         return 0
-    state[OBJECTS][at[2]] = found
-    state[DATA][at[2]] = found + 8 * FLOAT_VALUE
+    state[OBJECTS][at[2]] = item
+    state[DATA][at[2]] = item + 8 * FLOAT_VALUE
     return at + 8 * IS_FLOAT_WORDS
 
 
-def match_int(state: Word, at: Word, found: Word, objects: Word) -> Word:
+def match_int(state: Word, at: Word, item: Word, objects: Word) -> Word:
     """Compare with IS_INT, and note the number as an input; or compare with IS_SAME_INT."""
     api = state[API]
     overflow = state + 8 * SCRATCH
     overflow[0] = 0
-    if found[OBJECT_TYPE] != api[INT_TYPE]:
+    if item[OBJECT_TYPE] != api[INT_TYPE]:
         return 0
-    value = call(api[INT_VALUE], found, overflow)
+    value = call(api[INT_VALUE], item, overflow)
     if half_at(overflow) != 0:
         return 0
     if at[0] == IS_SAME_INT:
@@ -297,27 +300,27 @@ def match_int(state: Word, at: Word, found: Word, objects: Word) -> Word:
     return at + 8 * IS_INT_WORDS
 
 
-def match_same(state: Word, at: Word, found: Word) -> Word:
+def match_same(state: Word, at: Word, item: Word) -> Word:
     """Compare with IS_SAME, IS_SAME_TEXT or IS_SAME_FLOAT."""
     api = state[API]
     if at[0] == IS_SAME_FLOAT:
-        if found[OBJECT_TYPE] != api[FLOAT_TYPE] or found[FLOAT_VALUE] != at[2]:
+        if item[OBJECT_TYPE] != api[FLOAT_TYPE] or item[FLOAT_VALUE] != at[2]:
             return 0
     elif at[0] == IS_SAME_TEXT:
-        if not is_text(api, found, at[2]):
+        if not is_text(api, item, at[2]):
             return 0
-    elif found != at[2]:
+    elif item != at[2]:
         return 0
     return at + 8 * IS_SAME_WORDS
 
 
-def is_text(api: Word, found: Word, known: Word) -> Word:
-    """Return whether an object, or 0 for none, is another, or a string of its characters."""
-    if found == known:
+def is_text(api: Word, item: Word, text: Word) -> Word:
+    """Return whether an object, or 0 for none, is `text`, or a string of its characters."""
+    if item == text:
         return 1
-    if found == 0 or found[OBJECT_TYPE] != api[TEXT_TYPE] or known[OBJECT_TYPE] != api[TEXT_TYPE]:
+    if item == 0 or item[OBJECT_TYPE] != api[TEXT_TYPE] or text[OBJECT_TYPE] != api[TEXT_TYPE]:
         return 0
-    return call(api[TEXT_COMPARE], found, known) & 0xFFFFFFFF == 0
+    return call(api[TEXT_COMPARE], item, text) & 0xFFFFFFFF == 0
 
 
 def check_results(state: Word, arrays: Word, results: Word) -> Word:
@@ -351,7 +354,7 @@ def check_results(state: Word, arrays: Word, results: Word) -> Word:
     return 0
 
 
-def put_together(state: Word, results: Word) -> Word:
+def assemble(state: Word, results: Word) -> Word:
     """Return what the recipe makes of the results, or 0 if there is no memory for it."""
     api = state[API]
     stack = state[OBJECTS] + 8 * state[INPUT_COUNT]

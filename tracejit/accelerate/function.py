@@ -65,7 +65,7 @@ class AcceleratedFunction(OptionProperties):
         (50.0, 2.0)
     """
 
-    # Slots, which each replay reads: CPython keeps the other attributes of an instance in a table that takes longer.
+    # Slots, because each replay reads them: CPython may keep other attributes in a table, which takes longer.
     __slots__ = ("_cache", "_dispatcher", "_function", "_method_name", "_name", "_signature")
 
     evaluates_itself = True  # a call outside any evaluation needs no dlfeval around it
@@ -89,9 +89,8 @@ class AcceleratedFunction(OptionProperties):
         functools.update_wrapper(self, function)
         self._function = function
         self._name = name_of(function)
-        self._method_name = (
-            f"_accelerated_{self._name}"  # in the __dict__ of an instance, if this is a method
-        )
+        # If this is a method, the name under which an instance keeps its own.
+        self._method_name = f"_accelerated_{self._name}"
         self._signature: inspect.Signature | None = None
         self._options = Options()
         self._dispatcher = CallDispatcher(self._name, function, self._options)

@@ -46,7 +46,8 @@ class OptionProperties:
             AttributeError: if there is no such attribute, or it cannot be set.
         """
         is_special = name.startswith("__") and name.endswith("__")
-        if not is_special and name not in self.__dict__ and not hasattr(type(self), name):
+        is_declared = any(name in vars(cls) for cls in type(self).__mro__)
+        if not is_special and not is_declared and name not in self.__dict__:
             raise AttributeError(messages.unknown_attribute(name, NAMES, READ_ONLY))
         super().__setattr__(name, value)
 

@@ -229,7 +229,7 @@ class TestUnknownAttributes:
             f"an accelerated function has no attribute {name!r}; {meant} is the name, and it can only be read."
         )
 
-    @pytest.mark.parametrize("name", ["note", "_note", "x", "calls_made"])
+    @pytest.mark.parametrize("name", ["note", "_note", "x", "calls_made", "mro"])
     def test_an_attribute_like_no_option(self, name):
         with pytest.raises(AttributeError) as error:
             setattr(dlaccelerate(np.square), name, 3)
