@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from messages import ROWS, outcome
 
 import tracejit as tj
-from tests.support.messages import ROWS, outcome
 from tracejit import ArgumentError, TraceError, dlarray, dlfeval, errors
 
 TREE = {
@@ -160,15 +160,16 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
-WITHOUT_ROWS = {  # folder: why its messages are not in the table, and where they are tested
-    "cache": "they need a folder of entries, sound or damaged: tests/process/cache",
+WITHOUT_ROWS = {  # folder: why its messages are not in this part of the table, and where they are tested
+    "cache": "they are about files: tests/process/test_messages.py; of damaged ones: tests/process/cache",
     "commands": "they need a command line: tests/process/commands, test_cli.py",
     "compile": "a defect of tracejit, or a machine that it does not know: tests/compiled",
     "describe": "a defect of tracejit: tests/unit/describe",
-    "export": "they need an exported folder, sound or damaged: tests/process/export, tests/unit/export",
+    "export": "they are about files: tests/process/test_messages.py; of damaged ones: tests/process/export, "
+    "tests/unit/export",
     "passes": "a defect of tracejit: tests/unit/passes",
     "runtime": "a defect of tracejit, or a build of Python that it does not know: tests/compiled",
-    "store": "they need a folder of entries, sound or damaged: tests/process/store",
+    "store": "they are about damaged files: tests/process/store",
     "view": "they need a stored program: tests/unit/view",
 }
 

@@ -323,7 +323,7 @@ def _table(file: str, whole: _Hashed) -> list[Member]:
     try:
         first = tarfile.TarInfo.frombuf(header, "ascii", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError):
-        raise _damaged(file, "it is no tar file") from None
+        raise _damaged(file, "it is not a tar file") from None
     named = _TABLE.fullmatch(first.name)
     if named is None or not 0 <= first.size <= LARGEST or header != _header(first.name, first.size):
         raise _damaged(file, "it does not begin with a table")

@@ -282,9 +282,9 @@ OLDER = b'x\n{"schema":1}'
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"", "it is no tar file"),
-        (b"PK\x03\x04" * 500, "it is no tar file"),
-        (bytes(10240), "it is no tar file"),
+        (b"", "it is not a tar file"),
+        (b"PK\x03\x04" * 500, "it is not a tar file"),
+        (bytes(10240), "it is not a tar file"),
         (tar(table(), [])[:-1], "it has 2047 bytes, and its table says 2048|it has"),
         (tar(table(), [], b""), "it has 1024 bytes, and its table says 2048"),
         (tar(table(), []) + bytes(512), "it has 2560 bytes, and its table says 2048"),
