@@ -17,6 +17,8 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
 from tracejit.record import recorder
 
+CONTENTS_OF = "what is in "
+"""The beginning of the names of guards that compare the elements of an array."""
 _MOST_LOOSE_BYTES = 1 << 24  # of a loose array that can be compared
 
 
@@ -119,7 +121,7 @@ class ArrayGuards:
             elif array.tobytes() != content:
                 self._guards.note_change(name, observed.where)
             else:
-                contents = Site(data, "", f"what is in {name}", observed.where)
+                contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
                 self._guards.add(contents, "as it was", condition, is_told=True)
         is_loose = observed.is_loose or any(place not in places for place in observed.passed)
@@ -207,7 +209,7 @@ class ArrayGuards:
             if array.nbytes > _MOST_LOOSE_BYTES:
                 self._guards.refuse(name, where)
                 continue
-            site = Site(data, "", f"what is in {name}", where)
+            site = Site(data, "", f"{CONTENTS_OF}{name}", where)
             self._guards.add_content(site, ContentGuard(array, branches))
 
 

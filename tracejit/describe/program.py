@@ -371,7 +371,7 @@ class _Describer:
         return low * root.dtype.itemsize, (high + 1) * root.dtype.itemsize
 
     def pairs(self) -> list[Pair]:
-        """Return the pairs of launches of which one reads a value that the other writes."""
+        """Return the pairs of a launch that writes a value and a launch that reads it."""
         written_by: dict[Value, _LaunchGroup] = {}
         pairs: dict[tuple[int, int], Pair] = {}
         for group in self.groups:

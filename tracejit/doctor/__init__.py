@@ -25,7 +25,7 @@ class Report:
 
     @property
     def broken(self) -> list[Finding]:
-        """The findings because of which tracejit fails or may compute wrong results."""
+        """The findings that make tracejit fail or compute wrong results."""
         return [finding for finding in self.findings if finding.level == BROKEN]
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """export(): the traces of an accelerated function as a folder.
 
-Note [what is exported]
+Note [exported state]
 A trace depends on more than its arguments:
 - Captured arrays are inputs of the program. If the caller allows it, they are exported as constants with their current
   contents. They keep their layout, so that the kernels stay the same.
@@ -24,6 +24,7 @@ from tracejit.accelerate.function import AcceleratedFunction
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.result import is_output
 from tracejit.call.signature import ArrayPart, NumberPart, key_fits
+from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
 from tracejit.errors import ArgumentError, ExportError
@@ -38,7 +39,6 @@ from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 
 CAPTURED = ("refuse", "constants")
-_CONTENT = "what is in "  # begins the names of guards that compare the elements of an array
 _MORE_CALLS = 4  # than confirmations, until a call with the same arguments has to be a replay
 _SHOWN = 5
 _VERSIONS = ("numba", "llvmlite", "numpy", "python")
@@ -307,7 +307,7 @@ class _Writer:
         self, trace: Trace, reads: State, fixed: Mapping[str, str]
     ) -> list[tuple[np.ndarray, int]]:
         """Return copies of the captured arrays, and the byte at which each begins in its memory."""
-        compared = [name.removeprefix(_CONTENT) for name in fixed if name.startswith(_CONTENT)]
+        compared = [name.removeprefix(CONTENTS_OF) for name in fixed if name.startswith(CONTENTS_OF)]
         names = list(dict.fromkeys([*map(str, reads.names), *compared]))
         if names and self._captured == "refuse":
             shown = ", ".join([*names[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])])
