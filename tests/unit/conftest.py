@@ -10,10 +10,10 @@ import pytest
 from interpreted import interpreted
 
 from tracejit import config
-from tracejit.compile.registry import KernelRegistry
 from tracejit.traces import replay
 
-NOT_NEEDED = ("numba", "llvmlite")
+HEAVY = ("numba", "llvmlite", "scipy.linalg.cython_blas")  # what compiled programs import
+ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
 
 
 def refuse(what: str, folder: str) -> Callable[..., None]:
@@ -25,19 +25,35 @@ def refuse(what: str, folder: str) -> Callable[..., None]:
     return refused
 
 
-@pytest.fixture(autouse=True)
+def imported() -> set[str]:
+    """Return what unit tests do not need, but this process has imported."""
+    return {name for name in HEAVY if name in sys.modules}
+
+
+@pytest.fixture(autouse=True, scope="module")
 def python_backend() -> Iterator[None]:
     """Run programs as Python and verify graphs; fail a test that compiles or starts a process."""
+    before = imported()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config.settings, "backend", "python")
         patch.setattr(config.settings, "verify", True)
         patch.setattr(replay, "executable", interpreted)
-        patch.setattr(KernelRegistry, "prepare", refuse("compiles", "compiled"))
         patch.setattr(subprocess, "Popen", refuse("starts a process", "process"))
         patch.setattr(os, "fork", refuse("forks", "process"))
+        for module, function in ENTRIES.items():
+            if module in sys.modules:  # where tests of compiled/ are collected too
+                patch.setattr(f"{module}.{function}", refuse("compiles", "compiled"))
         yield
+    check_imports(before)
 
 
-def imported() -> list[str]:
-    """Return the packages that unit tests do not need and that are imported all the same."""
-    return [name for name in NOT_NEEDED if name in sys.modules]
+def check_imports(before: set[str]) -> None:
+    """Fail if tests of this module imported what no unit test needs."""
+    added = sorted(imported() - before)
+    assert not added, f"tests in tests/unit imported {', '.join(added)}; move them to tests/compiled"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fail if test modules of this folder import what no unit test needs; those of other folders may."""
+    if all("unit" in item.path.parts for item in items):
+        check_imports(set())

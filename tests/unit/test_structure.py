@@ -110,7 +110,9 @@ def parsed(path: Path) -> ast.Module:
 def imports_of(path: Path, module: str) -> Iterator[Import]:
     def visit(node: ast.AST, at_top: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
-            inside = at_top and not isinstance(child, (ast.FunctionDef, ast.Lambda))
+            if isinstance(child, ast.expr):
+                continue
+            inside = at_top and not isinstance(child, ast.FunctionDef)
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 inside = False
             names: list[str] = []

@@ -10,6 +10,7 @@ from draws import X, assert_draws_as_uncompiled, calls
 
 import tracejit as tj
 from tracejit import config, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.compile.registry import registry
 
 
 @pytest.fixture(params=["python", "cpu"])
@@ -102,3 +103,15 @@ def test_threads_that_replay_draw_different_numbers(audit):
     # A replay takes both of its blocks at once; in a recording, which an audit is, others may come in between.
     assert audit or sorted(drawn) == sorted(blocks[4::2])
     assert tj.rng() == (0, 404)
+
+
+def test_sizes_share_kernels():
+    @dlaccelerate
+    def noisy(x):
+        return tj.dropout(x + tj.rand(x.shape, like=x), 0.5)
+
+    noisy(tj.zeros(8)), noisy(tj.zeros(8))
+    before = len(registry)
+    for n in (9, 0, 100):
+        noisy(tj.zeros(n)), noisy(tj.zeros(n))
+    assert len(registry) == before

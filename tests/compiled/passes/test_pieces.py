@@ -10,6 +10,7 @@ from pools import check_same_bits
 
 from tracejit import pipeline
 from tracejit.ir import Builder, Value, evaluate
+from tracejit.passes.loops import pieces
 from tracejit.runtime.cpu import CpuExecutable
 
 
@@ -64,3 +65,13 @@ def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch)
     results = check_same_bits(program, arrays, 40, monkeypatch)
     for got, want in zip(results, evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-6)
+
+
+def test_a_kernel_has_a_limited_number_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracejit.kernels.intrinsics import pointers
+
+    assert pieces.MOST_WRITES == pointers._WRITE_SCOPES
+    graph = graph_of(lambda b, x: b.concatenate(*[b.tanh(x)] * 5, axis=0), (4, 4))
+    for most, copies in ((5, 0), (4, 5)):
+        monkeypatch.setattr(pieces, "MOST_WRITES", most)
+        assert agrees(graph).count("copy") == copies

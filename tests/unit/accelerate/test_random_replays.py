@@ -11,7 +11,6 @@ from draws import X, assert_draws_as_uncompiled, calls
 
 import tracejit as tj
 from tracejit import dlaccelerate, dlfeval, dlgradient
-from tracejit.compile.registry import registry
 from tracejit.functions.rng import Draws, apart
 
 
@@ -40,18 +39,6 @@ def test_what_is_drawn_and_not_used_counts():
         return x.sum() * 0 + y
 
     assert_draws_as_uncompiled(last, X)
-
-
-def test_sizes_share_kernels():
-    @dlaccelerate
-    def noisy(x):
-        return tj.dropout(x + tj.rand(x.shape, like=x), 0.5)
-
-    noisy(tj.zeros(8)), noisy(tj.zeros(8))
-    before = len(registry)
-    for n in (9, 0, 100):
-        noisy(tj.zeros(n)), noisy(tj.zeros(n))
-    assert len(registry) == before
 
 
 def test_the_noise_of_the_reference():

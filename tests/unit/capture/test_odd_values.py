@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ExportError
 
 
 class Silent:
@@ -69,21 +68,6 @@ class TestWithoutRepr:
     def test_a_key_of_what_is_read(self, name: str, error: str) -> None:
         table = {HERE[name]: 2.0}
         called(lambda x: [x * table[HERE[name]]], X)
-
-    def test_a_default(self, name: str, error: str, tmp_path: Any) -> None:
-        def double(x: Any, other: Any = HERE[name]) -> Any:
-            return x * 2
-
-        tj.export(tj.dlaccelerate(double), tmp_path / "double.tj", args=(X,))
-        loaded = tj.load(tmp_path / "double.tj")
-        assert str(loaded.__signature__) == f"(x, other=<{name} without repr: {error}>)"
-
-
-def test_an_integer_that_cannot_be_written(tmp_path: Any) -> None:
-    with pytest.raises(ExportError, match="other is an int with more digits than Python converts"):
-        tj.export(tj.dlaccelerate(lambda x, other: x * 2), tmp_path / "double.tj", args=(X, HUGE))
-    with pytest.raises(ExportError, match="hold an int with more digits than Python converts"):
-        tj.export(tj.dlaccelerate(lambda d: d[HUGE] * 2), tmp_path / "double.tj", args=({HUGE: X},))
 
 
 ODD = [

@@ -194,7 +194,7 @@ def test_other_operations_stay_where_they_are(make: Make) -> None:
 
 def test_a_gated_unit_adds_its_biases_where_it_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)  # otherwise the products would add them
-    made = [graph_of_gated_unit(steps, 64) for steps in (3, 6)]
+    made = [graph_of_gated_unit(steps, 24) for steps in (3, 6)]
     launches = [pipeline.build(graph).launches for graph in made]
     agrees(made[0])
     monkeypatch.setattr(pipeline, "through_slices", lambda graph: None)
