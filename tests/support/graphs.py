@@ -69,10 +69,10 @@ class Maker:
 
     def pick(self, accept: Callable[[Value], bool] = lambda v: True) -> Value | None:
         # Mostly one of the newest values, so that chains grow.
-        found = [v for v in self.values if accept(v)]
-        if not found:
+        candidates = [v for v in self.values if accept(v)]
+        if not candidates:
             return None
-        return self.rnd.choice(found[-4:]) if self.rnd.random() < 0.6 else self.rnd.choice(found)
+        return self.rnd.choice(candidates[-4:]) if self.rnd.random() < 0.6 else self.rnd.choice(candidates)
 
     def partner(self, x: Value) -> Value:
         """Return a value that broadcasts with x."""
@@ -423,13 +423,13 @@ def max_of(graph: Graph, arrays: Sequence[np.ndarray]) -> float:
     return max([1.0, *[float(np.abs(a).max()) for a in data if a.dtype.kind == "f" and a.size]])
 
 
-def assert_same(maker: Maker, found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
+def assert_same(maker: Maker, results: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
     """Compare outputs: exactly where the arithmetic is exact, otherwise relative to the largest value."""
     scale = max_of(maker.graph, maker.arrays)
     values = (v for node in maker.graph.nodes for v in node.outputs)
     single = any(v.dtype == np.float32 for v in (*maker.graph.inputs, *values))
-    assert len(found) == len(expected) == len(maker.graph.outputs)
-    for number, (value, have, want) in enumerate(zip(maker.graph.outputs, found, expected, strict=True)):
+    assert len(results) == len(expected) == len(maker.graph.outputs)
+    for number, (value, have, want) in enumerate(zip(maker.graph.outputs, results, expected, strict=True)):
         what = f"output {number} of\n{maker.graph}"
         assert have.shape == want.shape == value.shape, what
         assert have.dtype == want.dtype == value.dtype, what

@@ -24,8 +24,8 @@ class Touch(NamedTuple):
 def touches(launch: Single, stop: int | None = None) -> list[Touch]:
     """Return the elements that a launch touches, reads first; `stop` is the end of a part of a kernel's output."""
     if isinstance(launch, KernelLaunch) and launch.epilogue is not None:
-        nest, made = launch.epilogue
-        rest = nest._replace(reads=[access for k, access in enumerate(nest.reads) if k != made])
+        nest, product_read = launch.epilogue
+        rest = nest._replace(reads=[access for k, access in enumerate(nest.reads) if k != product_read])
         factors = [touch for touch in _of_product(launch) if not touch.is_written]
         return [*factors, *touches(NestLaunch(rest))]
     if isinstance(launch, NestLaunch):
@@ -39,13 +39,13 @@ def touches(launch: Single, stop: int | None = None) -> list[Touch]:
     if launch.name in ("product", "panels", "columns", "dots"):
         return list(_of_product(launch))
     *_, out = launch.pointers
-    found = [Touch(root, np.arange(root.aval.size), False) for root in launch.reads]
+    touches_of_launch = [Touch(root, np.arange(root.aval.size), False) for root in launch.reads]
     if launch.name == "gemm" and launch.numbers[10]:
-        found.append(Touch(out.root, np.arange(out.root.aval.size), False))
+        touches_of_launch.append(Touch(out.root, np.arange(out.root.aval.size), False))
     for access in launch.pointers[len(launch.pointers) - launch.written :]:
         end = access.root.aval.size if stop is None else stop
-        found.append(Touch(access.root, np.arange(access.offset, end), True))
-    return found
+        touches_of_launch.append(Touch(access.root, np.arange(access.offset, end), True))
+    return touches_of_launch
 
 
 def _walked(access: Access, extents: Sequence[int]) -> np.ndarray:
@@ -53,11 +53,11 @@ def _walked(access: Access, extents: Sequence[int]) -> np.ndarray:
 
 
 def _spanned(offset: int, *axes: tuple[int, int]) -> np.ndarray:
-    found = np.array([offset])
+    elements = np.array([offset])
     for extent, stride in axes:
         if stride:
-            found = np.add.outer(found, stride * np.arange(extent)).ravel()
-    return found
+            elements = np.add.outer(elements, stride * np.arange(extent)).ravel()
+    return elements
 
 
 def _of_product(launch: KernelLaunch) -> Iterator[Touch]:
@@ -110,8 +110,8 @@ class Checker:
     def begin(self, launch: Single) -> None:
         is_nest = isinstance(launch, NestLaunch)
         nests = [launch.nest] if is_nest else [] if launch.epilogue is None else [launch.epilogue.nest]
-        found = [access for nest in nests for access in (*nest.reads, *nest.writes)]
-        for access in found if is_nest else [*launch.pointers, *found]:
+        accesses = [access for nest in nests for access in (*nest.reads, *nest.writes)]
+        for access in accesses if is_nest else [*launch.pointers, *accesses]:
             if access.root not in self.plan.places:
                 assert launch.epilogue is not None and access.root is launch.pointers[-1].root
                 continue
@@ -125,33 +125,33 @@ class Checker:
             for k, (launch, further) in enumerate(zip(task, after, strict=True)):
                 if isinstance(launch, KernelLaunch) and isinstance(further, KernelLaunch):
                     stops[i, k] = further.pointers[-1].offset
-        found = [
+        tasks_touches = [
             [touches(launch, stops.get((i, k))) for k, launch in enumerate(task)]
             for i, task in enumerate(section.tasks)
         ]
-        self.tasks += len(found)
+        self.tasks += len(tasks_touches)
         writers: dict[Place, np.ndarray] = {}
         for wanted in (True, False):
-            for number, task in enumerate(found):
+            for number, task in enumerate(tasks_touches):
                 for touch in [t for each in task for t in each if t.is_written >= wanted]:
                     at = self.at(touch)
                     if at is None:
                         continue
                     place, places = at
-                    known = writers.setdefault(place, np.full(self.owners[place].size, -1, np.int32))
-                    others = known[places]
+                    last_writer = writers.setdefault(place, np.full(self.owners[place].size, -1, np.int32))
+                    others = last_writer[places]
                     assert ((others == -1) | (others == number)).all(), (
                         f"task {number} touches what task {others.max()} writes of {place.kind}"
                     )
                     if touch.is_written:
-                        known[places] = number
-        for task in found:
+                        last_writer[places] = number
+        for task in tasks_touches:
             for each in task:
                 self.follow(each)
 
-    def follow(self, found: list[Touch]) -> None:
+    def follow(self, touched: list[Touch]) -> None:
         # Once more after the writes: a launch must not overwrite elements of another value that it reads.
-        for touch in (*found, *found):
+        for touch in (*touched, *touched):
             at = self.at(touch)
             if at is None:
                 continue

@@ -38,9 +38,9 @@ def arrays_of(graph: Graph) -> list[np.ndarray]:
     return [rng.uniform(-1, 1, v.shape).astype(v.dtype) for v in graph.inputs]
 
 
-def agree(found: Sequence[np.ndarray], graph: Graph, arrays: list[np.ndarray]) -> None:
+def agree(results: Sequence[np.ndarray], graph: Graph, arrays: list[np.ndarray]) -> None:
     """Check results against NumPy, with an error of a few roundings for each step of a sum."""
-    for got, want in zip(found, evaluate(graph, arrays), strict=True):
+    for got, want in zip(results, evaluate(graph, arrays), strict=True):
         bound = 200 * np.finfo(want.dtype).eps
         np.testing.assert_allclose(got, want, rtol=bound, atol=bound * max(1.0, np.abs(want).max(initial=0)))
 
@@ -204,13 +204,13 @@ def layers(b: Builder, x: Value, *weights: Value) -> list[Value]:
 def parts_of(launch: Launch) -> list[tuple[int, int]]:
     """Return the sizes of the products and of their epilogues in each task of a section."""
     assert isinstance(launch, Section)
-    found = []
+    sizes = []
     for task in launch.tasks:
         for each in task:
             assert isinstance(each, KernelLaunch) and each.epilogue is not None
             assert each.epilogue.nest.extents == each.numbers[1:3]
-            found.append(each.epilogue.nest.extents)
-    return found
+            sizes.append(each.epilogue.nest.extents)
+    return sizes
 
 
 def test_bands_become_one_launch_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,9 +239,9 @@ def test_the_checker_detects_an_epilogue_over_rows_of_another_band(monkeypatch: 
     assert isinstance(section, Section)
     first = section.tasks[1][0]
     assert isinstance(first, KernelLaunch) and first.epilogue is not None
-    nest, made = first.epilogue
+    nest, product_read = first.epilogue
     early = nest._replace(writes=[nest.writes[0].moved(-64), *nest.writes[1:]])
-    section.tasks[1][0] = first._replace(epilogue=epilogues.Epilogue(early, made))
+    section.tasks[1][0] = first._replace(epilogue=epilogues.Epilogue(early, product_read))
     with pytest.raises(AssertionError, match="task 1 touches what task 0 writes of"):
         check_races(plan)
 

@@ -58,8 +58,8 @@ def test_a_sum_is_added_to_an_array_of_another_layout(
     b.graph.outputs = [y, b.sum_add(y, z, axes=(0,), keepdims=False)]
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(value.shape) for value in b.graph.inputs]
-    found, want = PythonExecutable(build(b.graph))(arrays), evaluate(b.graph, arrays)
-    for got, expected in zip(found, want, strict=True):
+    results, want = PythonExecutable(build(b.graph))(arrays), evaluate(b.graph, arrays)
+    for got, expected in zip(results, want, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
@@ -83,9 +83,9 @@ def reduction(x: np.ndarray) -> Program:
 
 @pytest.fixture
 def four_threads() -> Iterator[Pool]:
-    made = Pool(4)
-    yield made
-    made.stop()
+    pool = Pool(4)
+    yield pool
+    pool.stop()
 
 
 @pytest.fixture
@@ -109,10 +109,10 @@ def test_same_bits_on_one_thread_and_on_many(
             time.sleep(0.02)  # the workers fall asleep, and are woken
         assert [part.tobytes() for part in parallel([matrix])] == want
     y = np.tanh(matrix) * matrix
-    for found, expected in zip(
+    for result, expected in zip(
         serial([matrix]), (y, y.sum(0), np.exp(y.sum() * 1e-6), y.max(1)), strict=True
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_concurrent_callers(matrix: np.ndarray, four_threads: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,10 +195,10 @@ def test_one_thread_makes_no_pool() -> None:
 
 def test_bounds_cover_an_extent() -> None:
     for extent, count, unit in [(10, 3, 1), (131, 4, 16), (1000, 7, 64), (64, 2, 64), (5, 5, 1)]:
-        found = parts.bounds(extent, count, unit)
-        assert len(found) == count
-        assert found[0][0] == 0 and found[-1][1] == extent
-        assert all(a[1] == b[0] and b[0] % unit == 0 for a, b in itertools.pairwise(found))
+        ranges = parts.bounds(extent, count, unit)
+        assert len(ranges) == count
+        assert ranges[0][0] == 0 and ranges[-1][1] == extent
+        assert all(a[1] == b[0] and b[0] % unit == 0 for a, b in itertools.pairwise(ranges))
 
 
 def test_accumulation_in_place_runs_as_a_whole() -> None:

@@ -52,8 +52,8 @@ def test_products_write_where_their_results_belong(
     assert agrees(graph) == kernels
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
-    (found,), (want,) = CpuExecutable(pipeline.build(graph))(arrays), evaluate(graph, arrays)
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    (result,), (want,) = CpuExecutable(pipeline.build(graph))(arrays), evaluate(graph, arrays)
+    np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
 
 
 def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

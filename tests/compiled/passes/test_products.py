@@ -78,13 +78,13 @@ LIES = ("rows", "columns", "wide", "wide columns", "apart")
 
 def check(run: Callable[..., np.ndarray], x: np.ndarray, y: np.ndarray) -> None:
     """Check a product against float64: the error of each element is at most k roundings of its largest sum."""
-    found = run(x, y)
+    result = run(x, y)
     wide = np.float64 if x.dtype == np.float32 else np.longdouble
     expected = np.matmul(x.astype(wide), y.astype(wide))
     bound = np.matmul(np.abs(x).astype(wide), np.abs(y).astype(wide))
-    assert found.dtype == x.dtype
-    assert found.shape == expected.shape
-    assert np.all(np.abs(found - expected) <= (x.shape[-1] + 1) * np.finfo(x.dtype).eps * bound)
+    assert result.dtype == x.dtype
+    assert result.shape == expected.shape
+    assert np.all(np.abs(result - expected) <= (x.shape[-1] + 1) * np.finfo(x.dtype).eps * bound)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -193,14 +193,14 @@ def test_nan_and_infinity_stay_in_their_row_and_column(run: Callable[..., np.nda
         for bad in (np.nan, np.inf):
             x, y = np.ones((m, k), dtype), np.ones((k, n), dtype)
             x[m - 1, 2] = bad
-            found = run(x, y)
-            assert np.all(found[: m - 1] == k)
-            np.testing.assert_array_equal(found[m - 1], np.full(n, bad))
+            result = run(x, y)
+            assert np.all(result[: m - 1] == k)
+            np.testing.assert_array_equal(result[m - 1], np.full(n, bad))
             x[m - 1, 2] = 1
             y[1, n - 1] = bad
-            found = run(x, y)
-            assert np.all(found[:, : n - 1] == k)
-            np.testing.assert_array_equal(found[:, n - 1], np.full(m, bad))
+            result = run(x, y)
+            assert np.all(result[:, : n - 1] == k)
+            np.testing.assert_array_equal(result[:, n - 1], np.full(m, bad))
             y[1, n - 1] = np.inf
             x[0, 1] = 0
             with np.errstate(invalid="ignore"):
@@ -248,14 +248,14 @@ NARROW_SIZES = (
 
 def narrow_products(dtype: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Return factors with a narrow product, and the kernel that should multiply them."""
-    found = []
+    cases = []
     for m, n, k in NARROW_SIZES:
         if n * np.dtype(dtype).itemsize <= multiplier.NARROW_BYTES:
             for x_lies, y_lies in itertools.product(LIES[:4], LIES):
                 if "columns" in x_lies or y_lies != "apart":
                     x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
-                    found.append(("columns" if "columns" in x_lies else "dots", x, y))
-    return found
+                    cases.append(("columns" if "columns" in x_lies else "dots", x, y))
+    return cases
 
 
 @pytest.mark.usefixtures("narrow")
@@ -292,10 +292,10 @@ def test_narrow_results_with_nan_and_infinity(run: Callable[..., np.ndarray], dt
             x, y = matrices((m, k), dtype, lies), matrices((k, n), dtype, lies)
             x[...], y[...] = 1, 1
             x[m - 1, 2], y[1, n - 1] = np.nan, np.inf
-            found = run(x, y)
-            assert np.all(found[: m - 1, : n - 1] == k)
-            np.testing.assert_array_equal(found[m - 1], np.full(n, np.nan))
-            np.testing.assert_array_equal(found[: m - 1, n - 1], np.full(m - 1, np.inf))
+            result = run(x, y)
+            assert np.all(result[: m - 1, : n - 1] == k)
+            np.testing.assert_array_equal(result[m - 1], np.full(n, np.nan))
+            np.testing.assert_array_equal(result[: m - 1, n - 1], np.full(m - 1, np.inf))
 
 
 @pytest.mark.usefixtures("narrow")

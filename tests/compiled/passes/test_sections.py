@@ -29,12 +29,12 @@ def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
     rows = [x]
     for w in weights:
         rows.append(b.tanh(b.matmul(rows[-1], w)))
-    ct, found = rows[-1], []
+    ct, gradients = rows[-1], []
     for h, below, w in zip(reversed(rows[1:]), reversed(rows[:-1]), reversed(weights), strict=True):
         ct = b.mul(ct, b.sub(1.0, b.mul(h, h)))
-        found.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
+        gradients.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
         ct = b.matmul(ct, b.transpose(w, axes=(1, 0)))
-    return found
+    return gradients
 
 
 def launches_of(graph: Graph) -> list[Single | Section]:

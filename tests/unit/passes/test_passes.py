@@ -69,8 +69,8 @@ def test_simplify_keeps_results(seed: int) -> None:
 def test_emitted_code_computes_the_graph(seed: int) -> None:
     maker, _ = case(seed, 15)
     before = [array.copy() for array in maker.arrays]
-    found = PythonExecutable(build(maker.graph))(maker.arrays)
-    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+    results = PythonExecutable(build(maker.graph))(maker.arrays)
+    assert_same(maker, results, evaluate(maker.graph, maker.arrays))
     for array, copy in zip(maker.arrays, before, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -81,18 +81,18 @@ def test_inputs_of_any_layout(seed: int) -> None:
     maker, rnd = case(seed, 10)
     views = [strided(rnd, array) for array in maker.arrays]
     program = build(maker.graph, [layout for _, layout in views])
-    found = PythonExecutable(program)([view for view, _ in views])
-    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
+    results = PythonExecutable(program)([view for view, _ in views])
+    assert_same(maker, results, evaluate(maker.graph, maker.arrays))
 
 
 @fuzz
 @given(seeds)
 def test_long_graphs_with_adjoints(seed: int) -> None:
     maker, _ = case(seed, 25, ("float64",))
-    found = PythonExecutable(build(maker.graph))(maker.arrays)
-    assert_same(maker, found, evaluate(maker.graph, maker.arrays))
-    for i, array in enumerate(found):
-        others = [*maker.arrays, *found[:i]]
+    results = PythonExecutable(build(maker.graph))(maker.arrays)
+    assert_same(maker, results, evaluate(maker.graph, maker.arrays))
+    for i, array in enumerate(results):
+        others = [*maker.arrays, *results[:i]]
         assert not any(np.shares_memory(array, other) for other in others)
 
 
@@ -112,14 +112,14 @@ def check_split(maker: Maker, save: bool) -> None:
     verify(parts.forward)
     verify(parts.adjoint)
     outputs = list(graph.outputs)
-    found = evaluate(parts.forward, arrays)
-    assert_same(maker, found[: len(outputs)], evaluate(graph, arrays))
-    assert set(range(len(outputs), len(found))) <= set(parts.saved)
+    forward_values = evaluate(parts.forward, arrays)
+    assert_same(maker, forward_values[: len(outputs)], evaluate(graph, arrays))
+    assert set(range(len(outputs), len(forward_values))) <= set(parts.saved)
     assert save or not parts.saved
     floats = [v for v in outputs if v.dtype.kind == "f"]
     assert parts.by_output == [v in floats for v in outputs]
     cts = [np.linspace(0.5, 1.5, v.aval.size).reshape(v.shape) for v in floats]
-    results = evaluate(parts.adjoint, [*arrays, *(found[i] for i in parts.saved), *cts])
+    results = evaluate(parts.adjoint, [*arrays, *(forward_values[i] for i in parts.saved), *cts])
     # The same by the adjoint of the whole graph; an output that occurs twice has two cotangents.
     b = Builder(graph)
     expected = gradient(b, floats, [b.constant(ct) for ct in cts], graph.inputs)
@@ -153,11 +153,11 @@ def run(make: Callable[..., Value | list[Value]], *arrays: np.ndarray) -> tuple[
     """Build the graph that `make(b, *inputs)` returns, check its results and return them with the program."""
     graph = graph_of(make, *arrays)
     program = build(graph)
-    found = PythonExecutable(program)(arrays)
-    for have, want in zip(found, evaluate(graph, arrays), strict=True):
+    results = PythonExecutable(program)(arrays)
+    for have, want in zip(results, evaluate(graph, arrays), strict=True):
         assert have.dtype == want.dtype
         np.testing.assert_allclose(have, want, rtol=1e-13, atol=1e-13)
-    return program, found
+    return program, results
 
 
 def graph_of(make: Callable[..., Value | list[Value]], *arrays: np.ndarray) -> Graph:
@@ -243,8 +243,8 @@ def test_a_total_may_be_used_at_every_element() -> None:
         y = b.exp(x)
         return b.div(y, b.sum(y, axes=(0, 1), keepdims=False))
 
-    _, (found,) = run(share, normal(3, 4))
-    np.testing.assert_allclose(found.sum(), 1.0, rtol=1e-14)
+    _, (result,) = run(share, normal(3, 4))
+    np.testing.assert_allclose(result.sum(), 1.0, rtol=1e-14)
 
 
 def test_sums_over_leading_axes_accumulate_beside_the_values() -> None:
@@ -286,8 +286,8 @@ def test_a_total_may_be_broadcast_and_summed_again() -> None:
             x = b.sum(b.broadcast_to(b.mul(x, x), shape=(3,)), axes=(0,), keepdims=False)
         return x
 
-    _, (found,) = run(again, np.asarray(0.5))
-    assert found == 3.0**7 * 0.5**8
+    _, (result,) = run(again, np.asarray(0.5))
+    assert result == 3.0**7 * 0.5**8
 
 
 def test_values_that_all_readers_compute_again_leave_no_loop_behind() -> None:
@@ -306,8 +306,8 @@ def test_empty_slices_are_multiplied(m: int, k: int, n: int) -> None:
         y = b.slice(b.transpose(y, axes=(1, 0)), starts=(0, 0), stops=(k, n), steps=(1, 1))
         return b.matmul(x, y)
 
-    _, (found,) = run(product, normal(4, 6), normal(4, 4))
-    assert found.shape == (m, n)
+    _, (result,) = run(product, normal(4, 6), normal(4, 4))
+    assert result.shape == (m, n)
 
 
 def test_an_empty_slice_backwards_reads_nothing() -> None:
@@ -328,8 +328,8 @@ def test_an_output_may_be_an_input_a_view_a_constant_or_twice_the_same() -> None
         return [x, y, y, view, part, constant, b.reshape(y, shape=(6,)), b.transpose(x, axes=(1, 0))]
 
     x = normal(2, 3)
-    _, found = run(outputs, x)
-    arrays = [x, *found]
+    _, results = run(outputs, x)
+    arrays = [x, *results]
     for i, array in enumerate(arrays):
         assert not any(np.shares_memory(array, other) for other in arrays[:i])
 
@@ -533,8 +533,8 @@ def check_accumulated(graph: Graph, expected: list[str]) -> Program:
     accumulate(changed)
     verify(changed)
     assert sorted(names(changed)) == sorted(expected)
-    for found in (evaluate(changed, arrays), PythonExecutable(program)(arrays)):
-        for have, want in zip(found, before, strict=True):
+    for outputs in (evaluate(changed, arrays), PythonExecutable(program)(arrays)):
+        for have, want in zip(outputs, before, strict=True):
             np.testing.assert_allclose(have, want, rtol=1e-13, atol=1e-13)
     return program
 
@@ -596,11 +596,11 @@ def test_a_sum_that_is_read_elsewhere_is_not_overwritten() -> None:
 def parts_of(b: Builder, x: Value, *bounds: tuple[int, int]) -> list[Value]:
     """Return the adjoints of slices of rows: the slices amid zeros."""
     zeros = b.broadcast_to(b.constant(np.zeros((), x.dtype)), shape=x.shape)
-    found = []
+    slices = []
     for start, stop in bounds:
         place = {"starts": (start, 0), "stops": (stop, x.shape[1]), "steps": (1, 1)}
-        found.append(b.setslice(zeros, b.exp(b.slice(x, **place)), **place))
-    return found
+        slices.append(b.setslice(zeros, b.exp(b.slice(x, **place)), **place))
+    return slices
 
 
 def total(b: Builder, values: list[Value]) -> Value:
@@ -701,8 +701,8 @@ def test_gradients_of_unrolled_steps_take_the_memory_of_one() -> None:
             first = w
             for _ in range(steps):
                 h = b.tanh(b.matmul(h, w))
-            found = gradient(b, [h], [b.constant(np.ones((2, 8)))], [first])
-            return [v for v in found if v is not None]
+            gradients = gradient(b, [h], [b.constant(np.ones((2, 8)))], [first])
+            return [v for v in gradients if v is not None]
 
         return build(graph_of(loss, normal(8, 8), normal(2, 8))).arena_bytes
 
@@ -737,9 +737,9 @@ def test_sums_and_products_have_a_chain_each() -> None:
     graph = Graph()
     b = Builder(graph)
     rows = sums(b, 3, (0,), (5, 3, 4))
-    made = products(b, 2)
+    factors = products(b, 2)
     z = b.input(Aval((3, 4), None, np.dtype(np.float64)))
-    graph.outputs = [b.add(b.add(b.add(rows[0], made[0]), b.add(rows[1], z)), b.add(made[1], rows[2]))]
+    graph.outputs = [b.add(b.add(b.add(rows[0], factors[0]), b.add(rows[1], z)), b.add(factors[1], rows[2]))]
     check_accumulated(
         graph, ["tanh", "sum", "tanh", "tanh", "matmul", "matmul_add", "sum_add", "sum_add", "add", "add"]
     )
@@ -753,8 +753,8 @@ def recurrent(steps: int) -> Graph:
         for x in inputs:
             h = b.tanh(b.add(b.add(b.matmul(h, w), x), bias))
             total = b.add(total, b.sum(b.square(h), axes=(0, 1), keepdims=False))
-        found = gradient(b, [total], [b.constant(np.ones(()))], [w, bias])
-        return [total, *(v for v in found if v is not None)]
+        gradients = gradient(b, [total], [b.constant(np.ones(()))], [w, bias])
+        return [total, *(v for v in gradients if v is not None)]
 
     return graph_of(loss, normal(8, 8), normal(8), normal(2, 8), *(normal(2, 8) for _ in range(steps)))
 
@@ -818,8 +818,8 @@ def test_layouts_of_broadcast_and_reversed_inputs() -> None:
     x = np.broadcast_to(np.arange(3.0), (3, 3))
     y = normal(3, 3)[::-1, ::-1]
     layouts = [Layout(0, a.shape, tuple(s // 8 for s in a.strides)) for a in (x, y)]
-    (found,) = PythonExecutable(build(graph, layouts))([x, y])
-    np.testing.assert_allclose(found, (x + y) @ y, rtol=1e-14)
+    (result,) = PythonExecutable(build(graph, layouts))([x, y])
+    np.testing.assert_allclose(result, (x + y) @ y, rtol=1e-14)
 
 
 def test_a_short_inner_loop_has_its_extent_in_the_text() -> None:

@@ -45,8 +45,8 @@ def rewritten(make: Make, *shapes: tuple[int, ...]) -> list[str]:
     want = evaluate(graph, arrays)
     through_slices(graph)
     verify(graph)
-    for found, expected in zip(evaluate(graph, arrays), want, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(evaluate(graph, arrays), want, strict=True):
+        np.testing.assert_array_equal(result, expected)
     return ops(graph)
 
 
@@ -88,9 +88,9 @@ def test_broadcast_operands_are_sliced_along_their_own_axes() -> None:
         places = {"starts": (7, 1), "stops": (-1, 60), "steps": (-2, 3)}
         return b.neg(b.slice(whole, **places))
 
-    found = rewritten(make, (8, 64), (1, 64), (8, 1), ())
+    names = rewritten(make, (8, 64), (1, 64), (8, 1), ())
     # The sum of a column is a loop over a different number of elements.
-    assert found == ["add", "slice", "slice", "less", "slice", "slice", "where", "neg"]
+    assert names == ["add", "slice", "slice", "less", "slice", "slice", "where", "neg"]
 
 
 def test_a_slice_of_a_whole_operand_is_removed() -> None:
@@ -194,11 +194,11 @@ def test_other_operations_stay_where_they_are(make: Make) -> None:
 
 def test_a_gated_unit_adds_its_biases_where_it_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)  # otherwise the products would add them
-    made = [graph_of_gated_unit(steps, 24) for steps in (3, 6)]
-    launches = [pipeline.build(graph).launches for graph in made]
-    agrees(made[0])
+    units = [graph_of_gated_unit(steps, 24) for steps in (3, 6)]
+    launches = [pipeline.build(graph).launches for graph in units]
+    agrees(units[0])
     monkeypatch.setattr(pipeline, "through_slices", lambda graph: None)
-    apart = [pipeline.build(graph).launches for graph in made]
+    apart = [pipeline.build(graph).launches for graph in units]
     assert apart[1] - apart[0] - (launches[1] - launches[0]) == 2 * 3
 
 
@@ -219,9 +219,9 @@ class Slicer(Maker):
             starts, stops = [0] * x.ndim, list(x.shape)
             starts[axis], stops[axis] = start, stop
             part = self.b.slice(x, starts=tuple(starts), stops=tuple(stops), steps=(1,) * x.ndim)
-            found = self.derived(self.b.neg(part), x)
+            result = self.derived(self.b.neg(part), x)
         self.values.remove(x)
-        return found
+        return result
 
 
 def test_slices_of_random_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,8 +28,8 @@ def run(graph, arrays, cotangents, save=True):
     assert set(range(count, len(results))) <= set(parts.saved)  # every further output is a saved value
     assert len(set(parts.saved)) == len(parts.saved)
     given = [ct for ct, has in zip(cotangents, parts.by_output, strict=True) if has]
-    found = evaluate(parts.adjoint, [*arrays, *(results[i] for i in parts.saved), *given])
-    return results[:count], [None if i is None else found[i] for i in parts.by_input], parts
+    cotangents_of_inputs = evaluate(parts.adjoint, [*arrays, *(results[i] for i in parts.saved), *given])
+    return results[:count], [None if i is None else cotangents_of_inputs[i] for i in parts.by_input], parts
 
 
 def joint(graph, arrays, cotangents):
@@ -41,10 +41,10 @@ def joint(graph, arrays, cotangents):
         (v, b.constant(ct)) for v, ct in zip(both.outputs, cotangents, strict=True) if v.dtype.kind == "f"
     ]
     wrt = [v if v.dtype.kind == "f" else None for v in both.inputs]
-    found = iter(
+    gradients = iter(
         autodiff.gradient(b, *([*zip(*pairs, strict=True)] or ([], [])), [v for v in wrt if v is not None])
     )
-    values = [None if v is None else next(found) for v in wrt]
+    values = [None if v is None else next(gradients) for v in wrt]
     both.outputs = [v for v in values if v is not None]
     results = iter(evaluate(both, arrays))
     return outputs, [None if v is None else next(results) for v in values]

@@ -245,11 +245,11 @@ def test_results_of_blas_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("width", sweep([24], [24, 64]))
 def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
-    launches = [pipeline.build(graph).launches for graph in made]
-    assert not any("copy" in agrees(graph) for graph in made)
+    units = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
+    launches = [pipeline.build(graph).launches for graph in units]
+    assert not any("copy" in agrees(graph) for graph in units)
     monkeypatch.setattr(select, "nest_in_place", lambda *args: None)
-    copied = [pipeline.build(graph).launches for graph in made]
+    copied = [pipeline.build(graph).launches for graph in units]
     # Two arrays of three pieces in each step.
     assert copied[1] - copied[0] - (launches[1] - launches[0]) == 6 * 3
 
@@ -278,36 +278,36 @@ class Joiner(Maker):
             return None
         lead = x.shape[:1] if x.ndim == 3 and self.rnd.random() < 0.3 else ()
         like, columns = str(x.dtype), self.rnd.randint(1, 4)
-        found = [
+        operands = [
             self.b.matmul(x, self.input((*lead, x.shape[-1], columns), like))
             for _ in range(self.rnd.randint(1, 3))
         ]
         if self.rnd.random() < 0.2:
-            self.derived(found[0], x)
-        return self.derived(self.b.concatenate(*found, axis=self.rnd.randrange(x.ndim)), x)
+            self.derived(operands[0], x)
+        return self.derived(self.b.concatenate(*operands, axis=self.rnd.randrange(x.ndim)), x)
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make graphs of pieces; count the pieces that loops and products write."""
-    found: list[int] = []
+    written: list[int] = []
 
     def nest_in_place(
         nest: Nest, loop: Loop, destinations: Sequence[Destination], kept: list[Value]
     ) -> Nest | None:
         placed = pieces.nest_in_place(nest, loop, destinations, kept)
-        found.append(0 if placed is None else len(destinations))
+        written.append(0 if placed is None else len(destinations))
         return placed
 
     def result_in_place(product: Product, destination: Destination, kernel: str) -> Matrices | None:
         placed = pieces.result_in_place(product, destination, kernel)
-        found.append(placed is not None)
+        written.append(placed is not None)
         return placed
 
     monkeypatch.setattr(select, "nest_in_place", nest_in_place)
     monkeypatch.setattr(contract, "result_in_place", result_in_place)
     monkeypatch.setattr(graphs, "Maker", Joiner)
-    return found
+    return written
 
 
 @pytest.mark.parametrize("wherever", [False, True], ids=["if-it-pays", "wherever-it-can"])

@@ -45,12 +45,12 @@ def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
     rows = [x]
     for w in weights:
         rows.append(b.tanh(b.matmul(rows[-1], w)))
-    ct, found = rows[-1], []
+    ct, gradients = rows[-1], []
     for h, below, w in zip(reversed(rows[1:]), reversed(rows[:-1]), reversed(weights), strict=True):
         ct = b.mul(ct, b.sub(1.0, b.mul(h, h)))
-        found.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
+        gradients.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
         ct = b.matmul(ct, b.transpose(w, axes=(1, 0)))
-    return found
+    return gradients
 
 
 def in_time(steps: int) -> Steps:
@@ -100,8 +100,8 @@ def agrees(graph: Graph, seed: int = 0) -> Program:
     rng = np.random.default_rng(seed)
     arrays = [rng.uniform(-0.1, 0.1, v.shape).astype(F32) for v in graph.inputs]
     program = pipeline.build(graph)
-    for found, want in zip(PythonExecutable(program)(arrays), evaluate(graph, arrays), strict=True):
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    for result, want in zip(PythonExecutable(program)(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-5)
     return program
 
 
@@ -136,8 +136,8 @@ def test_little_work_is_not_cut() -> None:
     ("rows", "count"), [(15, 0), (16, 2), (31, 2), (32, 2), (64, 4), (96, 4), (128, 8), (1024, 8)]
 )
 def test_bands_have_sixteen_rows_or_more(rows: int, count: int) -> None:
-    found = launches_of(graph_of(layers(2), (rows, 64), (64, 64), (64, 64)))
-    assert [len(each.tasks) for each in found if isinstance(each, Section)] == [count] * bool(count)
+    launches = launches_of(graph_of(layers(2), (rows, 64), (64, 64), (64, 64)))
+    assert [len(each.tasks) for each in launches if isinstance(each, Section)] == [count] * bool(count)
 
 
 @pytest.mark.usefixtures("short")
@@ -154,20 +154,20 @@ def test_gradients_of_weights_wait_and_run_as_a_whole() -> None:
 @pytest.mark.usefixtures("short")
 def test_sums_over_time_are_summed_by_each_band() -> None:
     graph = graph_of(in_time(6), (32, 16), (16, 16))
-    found = shape(graph)
-    (section,) = [text for text in found if text.startswith("2: ")]
+    texts = shape(graph)
+    (section,) = [text for text in texts if text.startswith("2: ")]
     assert section.count("product") == 6 + 5 + 6  # forward, adjoint by the rows, adjoint by the weight
     assert section.count("sum") == 6
     # The sums of bands are combined once: six launches add to each sum.
-    assert [text for text in found if text != section] == ["transpose", "matmul", "sum_add"]
+    assert [text for text in texts if text != section] == ["transpose", "matmul", "sum_add"]
     agrees(graph)
 
 
 @pytest.mark.usefixtures("short")
 def test_other_sums_of_products_wait() -> None:
-    found = shape(graph_of(in_time(6), (32, 64), (64, 64)))
-    assert [text.partition(": ")[0] for text in found] == ["transpose", "2", "sum_add", "4"]
-    assert found[-1] == "4: " + ", ".join(["product"] * 6)
+    texts = shape(graph_of(in_time(6), (32, 64), (64, 64)))
+    assert [text.partition(": ")[0] for text in texts] == ["transpose", "2", "sum_add", "4"]
+    assert texts[-1] == "4: " + ", ".join(["product"] * 6)
 
 
 @pytest.mark.usefixtures("short")
@@ -212,9 +212,9 @@ def test_a_slice_of_other_rows_does_not_join() -> None:
 
 def test_nests_with_the_same_text_are_emitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epilogues, "LONGEST_BYTES", 0)
-    found = launches_of(graph_of(layers(3), (64, 64), *WEIGHTS[:3]))
+    launches = launches_of(graph_of(layers(3), (64, 64), *WEIGHTS[:3]))
     emissions = Emissions()
-    for launch in [each for each in found if isinstance(each, NestLaunch)]:
+    for launch in [each for each in launches if isinstance(each, NestLaunch)]:
         got, want = emissions.emit(launch), emit_nest(launch.nest)
         assert got.kernel == want.kernel
         # The arguments of these nests are sizes and strides, which are numbers, and addresses.
