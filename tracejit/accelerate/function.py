@@ -142,10 +142,9 @@ class AcceleratedFunction(OptionProperties):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function: by replay where a trace fits, otherwise recording one."""
-        options = self._options
         recorder = recorders.thread.recorder
         if (
-            not options.enabled
+            not self._options.enabled
             or policy.uncompiled
             or (recorder is not None and recorder.accelerating)  # then it is traced through
         ):
@@ -153,7 +152,7 @@ class AcceleratedFunction(OptionProperties):
         if kwargs:
             args, kwargs = self._bound(args, kwargs)
         cache = self._cache
-        if recorder is None and options.check_mode != "tolerance":
+        if recorder is None:
             whole = (args, kwargs)
             for call_path, trace, variants in cache.paths:
                 result = call_path(whole)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracejit as tj
+from tracejit.accelerate import dispatch
 from tracejit.call import recycle
 
 LONG = 40
@@ -318,3 +319,21 @@ def test_guard_that_fails_gives_nothing_away() -> None:
         if i % 2:
             del held[0]
         assert all(inside(kept).tolist() == [want] * 3 for kept, want in held)
+
+
+def test_checks_that_are_switched_on_after_replays_are_made(
+    step: tj.AcceleratedFunction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = []
+    monkeypatch.setattr(dispatch, "difference_from_function", lambda *given: checked.append(given))
+    x = np.ones(3)
+    for _ in range(5):
+        step(x)
+    assert step._cache.paths and not checked
+    step.check_mode = "tolerance"
+    for number in range(1, 4):
+        step(x)
+        assert len(checked) == number and not step._cache.paths
+    step.check_mode = "none"
+    step(x), step(x)
+    assert step._cache.paths and len(checked) == 3
