@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guards: what the values of traced arrays decided while a function was recorded.
+"""Guards: the outcomes that values of traced arrays decided while a function was recorded.
 
 A branch, a loop or a number taken out of an array makes a trace that is right only where the same is decided again.
 So a recording notes each such outcome, and its graph gets one more output: whether all of them hold. It is computed
@@ -14,11 +14,11 @@ import numpy as np
 
 from tracejit.ir import Builder, Value, Where
 
-MOST_VALUES = 256  # that a guard compares; more, taken out of an array, are refused
+MOST_VALUES = 256  # the most that a guard compares; an array of more whose values are needed is refused
 
 
 class Decides(Enum):
-    """What of a value steered Python code."""
+    """The part of a value that steered Python code."""
 
     TRUTH = "truth"  # whether it is true
     WHOLE = "whole"  # its integer part
@@ -42,7 +42,7 @@ class Guard(NamedTuple):
 
 
 class GuardFailed(Exception):  # noqa: N818 - no error: another trace is tried
-    """A trace does not apply to a call: a guard of it does not hold."""
+    """A trace does not apply to a call: one of its guards does not hold."""
 
 
 def outcome(decides: Decides, data: np.ndarray) -> np.ndarray:
@@ -55,7 +55,7 @@ def outcome(decides: Decides, data: np.ndarray) -> np.ndarray:
 
 
 def same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Return whether two arrays are alike to the bit (of NaN there is one)."""
+    """Return whether two arrays are equal to the bit; all NaNs are equal."""
     if first.dtype != second.dtype or first.shape != second.shape:
         return False
     if first.tobytes() == second.tobytes():

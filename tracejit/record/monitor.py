@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which Python functions run while a block runs, in this thread.
+"""Monitoring: the Python functions that run in this thread while a block runs.
 
-Python 3.12 and later tell by sys.monitoring, where code that does not matter costs once; before there is a profile
-function only, whose calls make a recording take about twice as long.
+On Python 3.12 and later sys.monitoring reports them, and code of no interest costs once. On Python 3.11 a profile
+function does, and makes a recording take about twice as long.
 
-What an import runs (the body of a module, what that calls, the finders and loaders of sys.meta_path) is not the
-function's: it runs in one recording and in no other, and what the function then reads of the module is seen by itself.
-Once anything is imported, the frames around each function that starts are looked through for that.
+Code that an import runs (the body of a module, what that calls, the finders and loaders of sys.meta_path) does not
+belong to the function: it runs in one recording only, and what the function reads of the module is observed anyway.
+After the first import, the frames around each function that starts are searched for the import machinery.
 """
 
 import os
@@ -41,9 +41,9 @@ _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes l
 
 class _Watching(threading.local):
     started: Started | None = None
-    import_around: types.FrameType | None = None  # that the block itself is run by
-    has_imported = False  # whether any import ran in the block, and may still
-    profile: Any = None  # the profile function, where that is how the functions that run are found
+    import_around: types.FrameType | None = None  # the import that runs the block itself
+    has_imported = False  # whether an import ran, or still runs, in the block
+    profile: Any = None  # the profile function, on Python 3.11
 
 
 current = _Watching()
@@ -51,7 +51,7 @@ current = _Watching()
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Let a block of our own code run without telling of each of its calls."""
+    """Run a block of the package's own code without reporting its calls."""
     profile = current.profile
     if profile is None:
         yield
@@ -64,7 +64,7 @@ def paused() -> Iterator[None]:
 
 
 def is_library(file: str) -> bool:
-    """Return whether code of a file is taken to read nothing that changes: NumPy's, tracejit's, Python's own."""
+    """Return whether code of a file is assumed to read nothing that changes: NumPy's, tracejit's, Python's own."""
     known = _is_library.get(file)
     if known is None:
         path = file if file.startswith("<") else os.path.abspath(file)
@@ -99,7 +99,7 @@ def _start(frame: types.FrameType) -> None:
     if started is not None and frame.f_code.co_flags & _OPTIMIZED:
         if current.has_imported and _import_around(frame) is not current.import_around:
             return
-        current.started = None  # what is found out about a frame is not watched
+        current.started = None  # code that looks at a frame is not reported
         try:
             started(frame)
         finally:
@@ -133,7 +133,7 @@ def _profiled() -> Iterator[None]:
         current.profile = outer
         if previous is None or forward is not None:
             sys.setprofile(previous)
-        else:  # a cProfile.Profile, which is set by itself only
+        else:  # a cProfile.Profile, which only its own method sets
             sys.setprofile(None)
             previous.enable()
 
@@ -169,7 +169,7 @@ class _Monitor:
     def change(self, by: int) -> None:
         with self.lock:
             self.count += by
-            if self.count == max(by, 0):  # the first that comes, the last that goes
+            if self.count == max(by, 0):  # the first to come or the last to go
                 _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.count else 0)
 
 

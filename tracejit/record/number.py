@@ -2,9 +2,9 @@
 """Python numbers as inputs of a trace: an argument that takes other values from call to call.
 
 A Number stands for a Python number while a function is recorded. Arithmetic with it is recorded in the precision that
-Python has (float64, int64), and where it meets an array it takes the array's dtype as a Python number does. What a
-comparison of it gives is a guard. Whatever else needs the number itself (an index, math.sqrt, a format) gets it, and
-the number is *needed*: its value selects the trace again, as it did before (Note [numbers that vary]).
+Python has (float64, int64), and where it meets an array it takes the array's dtype as a Python number does. The
+outcome of a comparison is a guard. Anything that needs the number itself (an index, math.sqrt, a format) gets it; the
+number is then *needed*, and its value selects the trace again (Note [numbers that vary]).
 """
 
 import math
@@ -31,7 +31,7 @@ _Operation = Callable[[Any, Any], Any]
 
 
 class Number:
-    """A number that is an input of a trace, or was computed of such.
+    """A number that is an input of a trace, or was computed from one.
 
     It says that it is an instance of the Python type that it stands for.
     """
@@ -66,7 +66,7 @@ class Number:
         if self._kind is np.float64:
             return self._array
         if self._kind is int and any(dtype.kind in "iu" and dtype != _INT for dtype in dtypes):
-            # Whether it fits the type is an error, or not, of NumPy's.
+            # NumPy raises an error if it does not fit the type.
             return recorder.wrap(weak_array(self.needed("arithmetic with small integers"), dtypes))
         dtype = weak_array(self._kind(1), dtypes).dtype
         return (
@@ -147,7 +147,7 @@ class Number:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of a NumPy scalar."""
+        """The dtype, which only NumPy scalars have."""
         if self._kind is not np.float64:
             raise AttributeError(f"'{self._kind.__name__}' object has no attribute 'dtype'")
         return _FLOAT
@@ -278,7 +278,7 @@ class Number:
         return _compared("greater_equal", operator.ge, self, other)
 
 
-# What NumPy computes of a Python float, as a float64.
+# Ufuncs that give a float64 for a Python float.
 _UFUNCS: dict[Any, str] = {
     np.sqrt: "sqrt", np.exp: "exp", np.log: "log", np.expm1: "expm1", np.log1p: "log1p", np.sin: "sin",
     np.cos: "cos", np.tanh: "tanh", np.square: "square", np.absolute: "abs",

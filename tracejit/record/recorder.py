@@ -60,7 +60,7 @@ def user_location() -> Where:
 
 
 def user_place() -> Any:
-    """Return the file, and from where to where in it the expression reaches that the user's code is at."""
+    """Return the file, and the span in it of the expression that the user's code is at."""
     frame = user_frame()
     if frame is None:
         return None
@@ -80,7 +80,7 @@ def describe_location(where: Where) -> str:
 
 
 class Refusal(NamedTuple):
-    """Why a recording cannot be replayed, where, and what to do about it."""
+    """The reason why a recording cannot be replayed, the place, and the remedy."""
 
     reason: str
     where: Where
@@ -103,11 +103,11 @@ class Recorder:
         self.builder = Builder(self.graph, compute=True, owner=self)
         self.guards: list[Guard] = []
         self.refusal: Refusal | None = None
-        # Arguments that are inputs, but whose values are needed, by the number of their leaf: what for, and where.
+        # Inputs whose values are needed as Python numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
-        self.draws: dict[Any, Any] = {}  # of random numbers, by generator (tracejit.functions.rng)
+        self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.replayable = True  # False: right for this call only
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
@@ -177,9 +177,9 @@ class Recorder:
             return value
         if value is not None:
             check_open(array)
-            found = self.state.outer(self.builder, array)
-            if found is not None:
-                return found
+            outer = self.state.outer(self.builder, array)
+            if outer is not None:
+                return outer
             raise TraceError(
                 f"an array of {describe(array)} that {value.owner.name} is recording is used inside {self.name}, "
                 "which has a trace of its own; its value would become a constant there and it would have no "
@@ -279,7 +279,7 @@ def check_open(array: Any) -> None:
 
 
 def steers(array: Any) -> bool:
-    """Return whether the value of an array is an input, or was computed, of a trace that will be replayed."""
+    """Return whether an array is an input of a trace that will be replayed, or was computed from one."""
     return array._value is not None and array._value.owner.accelerating
 
 
@@ -314,7 +314,7 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     profile = monitor.current.profile
     if profile is None:
         return _apply(OPS[name], operands, params)
-    # As watch.paused() does: it would be told of about forty calls for each operation.
+    # As monitor.paused() does: the profile function would be called about forty times for each operation.
     sys.setprofile(None)
     try:
         return _apply(OPS[name], operands, params)
@@ -377,7 +377,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         outputs = builder.append(op, values, params, avals)
     except BoundsError:
-        # Whoever catches it goes on by what the indices were.
+        # A caller that catches the error goes on as these indices decide.
         current.refuse(f"{op.name} met an index out of range", builder.location, "check indices outside")
         raise
     if type(avals) is Aval:
@@ -390,21 +390,21 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     cls = _array_class
     arrays = list(operands)
-    known: list[np.dtype] | None = None
+    dtypes: list[np.dtype] | None = None
     current_recorder = thread.recorder
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
         if type(x) in (float, int, _number_class):
-            if known is None:
-                known = [y._data.dtype if type(y) is cls else y.dtype
+            if dtypes is None:
+                dtypes = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
-            arrays[i] = x.weak(known) if type(x) is _number_class else _number(x, known)
+            arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
         elif isinstance(x, np.generic) and current_recorder is not None:
-            made = as_array(x, op.name)
+            scalar = as_array(x, op.name)
             current_recorder.state.number(x)
-            arrays[i] = wrap(made._data, None, current_recorder.builder.constant(made._data))
+            arrays[i] = wrap(scalar._data, None, current_recorder.builder.constant(scalar._data))
         else:
             arrays[i] = as_array(x, op.name)
     return arrays
@@ -416,12 +416,12 @@ def _number(x: float, dtypes: list[np.dtype]) -> Any:
     if current is None:
         return _array_class._wrap(weak_array(x, dtypes), None, None)
     key = (x, type(x), *dtypes)
-    found = current.numbers.get(key) if x else None  # 0.0 equals -0.0
-    if found is None:
+    constant = current.numbers.get(key) if x else None  # 0.0 equals -0.0
+    if constant is None:
         current.state.number(x)
         value = current.builder.constant(weak_array(x, dtypes))
-        found = current.numbers[key] = _array_class._wrap(value.data, None, value)
-    return found
+        constant = current.numbers[key] = _array_class._wrap(value.data, None, value)
+    return constant
 
 
 def _align(arrays: Sequence[Any]) -> list[Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trace reads besides the arguments of a call, and what it does to it: the seam between both.
+"""The state that a trace captures besides the arguments of a call: the interface of recorder, capture and replay.
 
 A recording has one State. While the function runs, the recorder asks it about every array that is not traced
 (`value`): an array that can be found again at each call becomes an input of the graph, behind those of the
@@ -8,10 +8,10 @@ was compared with what the recording saw. When the recording ends the State belo
 
 A replay asks `fetch` before anything is launched. It gives the arrays of now, one for each input that the State
 added, in their order, or None where a guard does not hold; then the trace does not apply to this call and
-nothing has run. After a launch whose results count `accepted` is called, once: a generator of random numbers, which
-is an array that was read, goes on by what the trace draws.
+nothing has run. After a launch whose results are returned, `accepted` is called once: a generator of random numbers,
+whose state is an array that was read, moves on by the numbers that the trace draws.
 
-This class reads nothing and is what a trace has that reads nothing; its replay asks nothing.
+This class itself stands for a trace that captures nothing; its replays ask nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,10 +31,10 @@ class State:
     fetches = False
     accepts = False
 
-    # Where the elements of each array lie that fetch() gives; None: contiguous, in C order.
+    # The layouts of the arrays that fetch() gives; None: contiguous, in C order.
     layouts: tuple[Layout | None, ...] = ()
 
-    # What tells where each of those arrays is found: two recordings that read from other places differ.
+    # The places that those arrays are read from: two recordings that read from different places differ.
     names: tuple[Any, ...] = ()
 
     # Arrays of the evaluation around the recording, by the inputs that stand for them.
@@ -44,13 +44,13 @@ class State:
     # that it uses, and the expressions for the arrays after it; None: fetch() is called.
     inlined: tuple[list[str], dict[str, Any], list[str]] | None = None
 
-    # What the function read and changed itself, in words, and where: such a recording is right for its own call only.
+    # State that the function both read and changed, in words, and where: the recording is right for its own call only.
     changed: tuple[str, Where] | None = None
 
-    # What cannot be compared at each call, in words, and where it is read.
+    # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
-    # What random numbers were drawn from that no trace draws, in words, and where it is read.
+    # A source of random numbers that no trace can draw from, in words, and where it is read.
     drew: tuple[str, Where] | None = None
 
     def open(self) -> None:
@@ -69,7 +69,7 @@ class State:
         """Note that a number of Python's or NumPy's is an operand, and a constant of the trace."""
 
     def taken(self, data: np.ndarray) -> None:
-        """Note that the elements of an untraced dlarray are read by something else than operations of the trace."""
+        """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
 
     def abandon(self) -> None:
         """End a recording whose function raised an error."""
@@ -86,7 +86,7 @@ class State:
         return self.fetch_checked() is not None
 
     def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
-        """Return what fetch() does, or None also if an array has another size, dtype or layout."""
+        """Return the arrays of fetch(), or None if the size, dtype or layout of one differs."""
         return self.fetch()
 
     def fetch_within(self) -> tuple[Any, ...] | None:
@@ -94,10 +94,10 @@ class State:
         return self.fetch_checked()
 
     def loosen(self, is_same: Callable[[], bool]) -> bool:
-        """Compare what may not matter no longer, if it turns out so; return whether.
+        """Stop comparing contents that turn out not to matter; return whether it stopped.
 
-        Of some arrays it is not known whether constants of the trace were made of them. If nothing but such arrays has
-        changed since the recording, and a recording with what they are now is the same, nothing was.
+        For some arrays it is unknown whether constants of the trace came from them. If only such arrays have changed
+        since the recording, and a recording with their present contents is the same, no constant did.
 
         Args:
             is_same: says whether that recording has the operations and constants of this one; called if it matters.
@@ -116,7 +116,7 @@ class State:
         return {}
 
     def guards(self) -> list[Any]:
-        """Return what is compared at each call, for explain(): things with `where`, and words by ``str()``."""
+        """Return the guards that each call compares, for explain(): objects with `where`, described by ``str()``."""
         return []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tracejit.util.text import printable
 
-_WIDEST = 60  # characters of a line beyond which a comment is no longer in the column of the others
+_WIDEST = 60  # the longest line, in characters, whose comment stands in the column of the others
 
 
 def annotated(source: str, comments: Mapping[int, str]) -> str:
@@ -32,7 +32,7 @@ def annotated(source: str, comments: Mapping[int, str]) -> str:
 
 
 def comment(name: str, where: Sequence[Any] | None, names: Mapping[str, str]) -> str:
-    """Return what to write beside a line of an operation.
+    """Return the comment beside a line of an operation.
 
     Args:
         name: of the operation.

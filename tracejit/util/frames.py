@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the user's code is that called this package."""
+"""The frame of the user's code that called this package."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTML for notebooks: a title, facts and tables, short, in colours that are read on light and on dark."""
+"""HTML for notebooks: a title, facts and tables, short, in colours that are legible on light and dark backgrounds."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ _QUIET = "opacity: 0.75"
 
 
 def block(title: str, note: str, *parts: str) -> str:
-    """Return a title, what is to be said of it, and further parts, which are HTML."""
+    """Return a title, its description, and further parts, which are HTML."""
     heading = f"<div><b>{_escaped(title)}</b> <span style='{_QUIET}'>{_escaped(note)}</span></div>"
     return f"<div style='font-size: 13px'>{heading}{''.join(parts)}</div>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], most: int, what: str) -> str:
-    """Return a table of texts; of more than `most` rows the first are shown, and it is said how many are not.
+    """Return a table of texts; beyond `most` rows, the first ones and the number of the others.
 
     >>> text = table(["op"], [["add"], ["mul"]], 1, "ops")
     >>> text.count("<tr>"), "and 1 more ops" in text
@@ -39,7 +39,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], most: int, wh
 
 
 def values(data: np.ndarray) -> str:
-    """Return the elements of an array as a table, of long axes the ends, of more than two axes the first matrix.
+    """Return the elements of an array as a table: the ends of long axes, the first matrix of more than two axes.
 
     >>> "4" in values(np.array([[1, 2], [3, 4]])), "..." in values(np.arange(100.0))
     (True, True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Locks that a forked child can take: one that another thread held when the process forked is free there.
 
-That thread does not exist in the child, so it would never be released. What it guarded is rebuilt or counted by the
-child like by any other thread: nothing that such a lock guards is in between two states when it is read.
+That thread does not exist in the child, so it would never be released. The child treats what it
+guarded as any other thread would: nothing that such a lock guards is ever seen between two states.
 """
 
 import os

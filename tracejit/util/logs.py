@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tracejit does, line by line: the logger "tracejit" of the standard library.
+"""The log of tracejit: the logger "tracejit" of the standard library.
 
-TRACEJIT_LOG=info prints it to standard error; without that setting the program's own configuration of `logging`
-decides who gets it.
+TRACEJIT_LOG=info prints it to standard error; otherwise the program's own configuration of `logging` applies.
 
     WARNING     what is also a Python warning: a function runs uncompiled, a trace was wrong, the folder is not used
     INFO        what happens once for each trace: recorded, confirmed, audited, built, compiled, first replayed, evicted
@@ -12,10 +11,10 @@ decides who gets it.
 Each record has an attribute `event`, one of EVENTS.
 
 Note [hits]
-A replay is to cost nothing for lines that nobody reads, and even the question whether somebody does takes a thirtieth
-of a small one. So what is generated for a trace never logs. While each call is wanted, no call path is kept, and all
-calls go the general way, which logs. A function that has call paths by then goes on in silence until its next audit,
-or until clear_cache().
+Lines that nobody reads must not slow a replay down, and even asking whether somebody reads them takes a thirtieth of a
+small one. So the code that is generated for a trace never logs. While a line for each call is asked for, no call path
+is kept, and all calls go the general way, which logs. A function that already has call paths stays silent until its
+next audit, or until clear_cache().
 """
 
 import logging
@@ -40,7 +39,7 @@ _logger.addHandler(logging.NullHandler())  # what nobody asked for is not printe
 
 
 def set_up(level: str) -> None:
-    """Print what is logged from a level on to standard error; nothing happens for "off"."""
+    """Print log records of a level and above to standard error; nothing happens for "off"."""
     if level != "off":
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter(_FORMAT))
@@ -49,12 +48,12 @@ def set_up(level: str) -> None:
 
 
 def enabled(level: int) -> bool:
-    """Return whether somebody gets lines of a level."""
+    """Return whether anybody reads records of a level."""
     return _logger.isEnabledFor(level)
 
 
 def each_call() -> bool:
-    """Return whether somebody wants a line for each call."""
+    """Return whether anybody reads a line for each call."""
     return 0 < _logger.level <= DEBUG and enabled(DEBUG)
 
 

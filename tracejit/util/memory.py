@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory, between the stages: the garbage collector paused, and what a recording took given back."""
+"""Memory between the stages: pausing the garbage collector, and returning what a recording took."""
 
 import ctypes
 import gc
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-_LONG = 2000  # operations of a recording whose arrays are worth to be given back
+_LONG = 2000  # the least operations of a recording after which memory is returned
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from scanning again and again what passes and compilers make objects of.
+    """Keep the garbage collector from scanning, again and again, the objects that passes and compilers create.
 
     It finds nothing to free there and takes a quarter of the time of a build, a tenth of that of a compilation.
     """
@@ -27,7 +27,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def give_back(operations: int) -> None:
-    """Give memory that nobody uses back to the system, after a recording of so many operations.
+    """Return unused memory to the system, after a recording of that many operations.
 
     While a function is recorded, the arrays of all its operations exist. Freed, they stay with the process as long as
     the C library hopes for use of them; then building and compiling would add to that peak.
@@ -39,7 +39,7 @@ def give_back(operations: int) -> None:
 
 @cache
 def _trim() -> Any:
-    """Return the function of the GNU C library that gives memory back, or None."""
+    """Return the function of the GNU C library that returns memory to the system, or None."""
     try:
         return ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):

@@ -17,7 +17,7 @@ def count(number: int, what: str) -> str:
 
 
 def differing_first(alike: Sequence[Sequence[object]]) -> list[int]:
-    """Return the numbers of the parts of sequences of one length, those first that are not the same in all of them.
+    """Return the indices of sequences of one length; those where the sequences differ come first.
 
     >>> differing_first([["4x3", "2", "5"], ["4x3", "2", "6"]])
     [2, 0, 1]
@@ -40,7 +40,7 @@ def size(size_bytes: float) -> str:
 
 
 def milliseconds(time_ns: int | None) -> str:
-    """Return a time in milliseconds, nothing for one that is not known.
+    """Return a time in milliseconds, "" for an unknown one.
 
     >>> milliseconds(1_500_000), milliseconds(None)
     ('1.5', '')
@@ -49,7 +49,7 @@ def milliseconds(time_ns: int | None) -> str:
 
 
 def moment(time_s: float | None) -> str:
-    """Return a point in time as a local date and time, nothing for one that is not known, or that no calendar has.
+    """Return a point in time as a local date and time, "" for one that is unknown or that no calendar has.
 
     >>> moment(None), moment(1e300)
     ('', '')
@@ -61,7 +61,7 @@ def moment(time_s: float | None) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str] = ()) -> str:
-    """Return rows in columns under a header, nothing if there are none; columns of numbers end at one place.
+    """Return rows in columns under a header, "" without rows; numbers are aligned to the right.
 
     >>> print(table(["name", "size"], [["mul_1", "2"], ["add", "10"]], numbers=["size"]))
     name   size
@@ -82,7 +82,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a value, whose class may be anybody's; words for one that has none.
+    """Return the repr of a value of any class; a description where the repr fails.
 
     >>> shown("a"), shown(10**5000)
     ("'a'", '<int without repr: ValueError>')
@@ -94,5 +94,5 @@ def shown(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a line of text without what a terminal would obey: a file in a shared folder may hold anything."""
+    """Return a line of text without characters that control a terminal: a file in a shared folder may hold any."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
