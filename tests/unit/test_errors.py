@@ -148,7 +148,7 @@ def raise_statements(path: Path) -> Iterator[Statement]:
 
 WITHOUT_ROW = {  # statement: why no row provokes it
     "autodiff.gradient: : its adjoint gives": "a mistake in the record of an op",
-    "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes/test_passes.py",
+    "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",
     "ir.verify: assigns a value twice": "as above",
     "ir.verify: holds data of another type or size": "as above",
