@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cache on disk: compiled kernels, found by the hash of all that they depend on.
+"""tj.cache: tools that list, show, compare, check, remove and pack what the disk cache holds.
 
-Nothing raises an error because of what is on the disk: what is missing, damaged or not to be trusted is compiled anew.
+The functions are the commands ``tracejit cache ...``; their results are dataclasses, whose repr is what the command
+prints. A CacheError says that the folder cannot be read, or has nothing that matches. Imports store, and compile.key.
 
-The functions look into it and tidy it up, as the commands ``tracejit cache ...`` do. Results are dataclasses, which
-show themselves as the command prints them. A CacheError says that the folder cannot be read, or that it does not hold
-what was asked for.
+The cache itself never fails a call: an entry that is missing, damaged or not trusted is compiled again.
 
 Examples:
     >>> import numpy as np, tracejit as tj
@@ -23,7 +22,7 @@ Examples:
 
 from typing import TYPE_CHECKING
 
-# What is imported at once is imported with tracejit, whether anybody looks or not.
+# Imported late: these modules are not needed until a function is called.
 if TYPE_CHECKING:
     from tracejit.cache.archive import Packed, Unpacked
     from tracejit.cache.diff import Why
@@ -33,7 +32,7 @@ __all__ = ["dir", "info", "list", "pack", "purge", "remove", "show", "unpack", "
 
 
 def dir() -> str:
-    """Return the folder, whether it exists or not.
+    """Return the path of the folder, which need not exist.
 
     Examples:
         >>> import os, tracejit as tj
@@ -46,7 +45,7 @@ def dir() -> str:
 
 
 def info() -> "Info":
-    """Return what the folder is and holds, and if it is not used, why.
+    """Return the size and the settings of the folder, and why it is not used, if so.
 
     Examples:
         >>> import tracejit as tj
@@ -62,20 +61,20 @@ def list(
     pattern: str = "*", *, file: str | None = None, target: str | None = None, since_s: float | None = None,
     sort: str = "used", reverse: bool = False, limit: int | None = None,
 ) -> "Listing":  # fmt: skip
-    """Return programs, by default the one used last first.
+    """Return programs, by default the last used first.
 
     Args:
-        pattern: of the function's name, with ``*`` and ``?``, or the beginning of a key.
-        file: a pattern of the file that the function is defined in, with or without its folder.
-        target: what the kernels are compiled for, such as "cpu".
-        since_s: leaves out what was not used since then, in seconds since 1970.
+        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key.
+        file: a pattern of the file that defines the function, with or without its folder.
+        target: the target of the kernels, such as "cpu".
+        since_s: only programs used since then, in seconds since 1970.
         sort: "key", "function", "where", "target", "kernels", "size", "hits", "build", "compile" or "used". Numbers
-            and times are sorted from the largest on, names by the alphabet.
-        reverse: the other way round.
-        limit: how many at most.
+            and times are sorted from the largest on, names alphabetically.
+        reverse: reverse the order.
+        limit: the largest number of programs.
 
     Returns:
-        A tuple of dataclasses, which shows itself as a table.
+        A tuple of dataclasses, whose repr is a table.
 
     Raises:
         CacheError: if the folder cannot be read, or there is no such column.
@@ -99,7 +98,7 @@ def show(key: str) -> "Shown":
         key: the beginning of a key, or a function's name.
 
     Raises:
-        CacheError: if there is no such program or there are several, or the folder cannot be read.
+        CacheError: if no program or several match, or the folder cannot be read.
 
     Examples:
         >>> import tracejit as tj
@@ -121,8 +120,8 @@ def why(key: str, other: str | None = None) -> "Why":
             the result also says whether this process finds the kernels.
 
     Raises:
-        CacheError: if there is no such entry or there are several, or one is a program and the other a kernel, or the
-            folder cannot be read.
+        CacheError: if no entry or several match, or one is a program and the other a kernel, or the folder cannot be
+            read.
 
     Examples:
         >>> import numpy as np, tracejit as tj
@@ -158,9 +157,9 @@ def verify() -> "Verified":
 
 
 def remove(pattern: str) -> "Removed":
-    """Remove the programs whose function or key fits a pattern, and the kernels that no other program uses.
+    """Remove the programs whose function or key matches a pattern, and the kernels that only they use.
 
-    Kernels that are loaded stay in use; the next process compiles them anew.
+    Loaded kernels stay in use; the next process compiles them again.
 
     Raises:
         CacheError: if the folder cannot be read.
@@ -195,7 +194,7 @@ def pack(file: str) -> "Packed":
     """Write all kernels and programs into one file, a tar, for machines of the same kind.
 
     Args:
-        file: what is written; a file that is there is replaced.
+        file: the path to write; an existing file is replaced.
 
     Raises:
         CacheError: if the folder cannot be read, or the file cannot be written.
@@ -213,15 +212,15 @@ def pack(file: str) -> "Packed":
 
 
 def unpack(file: str, sha256: str | None = None) -> "Unpacked":
-    """Put what pack() wrote into the cache, after all of it was checked. What is in it runs as code.
+    """Check a file that pack() wrote and put its entries into the cache. They run as code.
 
     Args:
-        file: what pack() wrote.
-        sha256: what `sha256` of pack()'s result was; another one is an error.
+        file: the path of the file.
+        sha256: the hash that the file has to have: `sha256` of pack()'s result.
 
     Raises:
-        CacheError: if the file is not, to the bit, what pack() writes, or too large for the cache, or the folder is not
-            to be used; then nothing was written. Or if a file cannot be written.
+        CacheError: if the file is not, bit for bit, a result of pack(), or too large for the cache, or the folder
+            cannot be trusted; then nothing was written. Or if a file cannot be written.
 
     Examples:
         >>> import tracejit as tj

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The cache as one file, to take it to other machines of the same kind.
+"""The cache as one file, for other machines of the same kind.
 
 Note [archives]
-An archive is a tar file without compression. Its first member, ``tracejit-cache-<sha256 of its content>.json``, is a
-table of the others: name, size and SHA-256 of each, in the order of names. They are entries of kernels and programs,
-as they lie in the folder. The same cache gives the same bytes.
+An archive is an uncompressed tar file. Its first member, ``tracejit-cache-<sha256 of its content>.json``, is a table
+of the other members: name, size and SHA-256 of each, sorted by name. They are the files of kernels and programs, as in
+the folder. The same cache gives the same bytes.
 
-Any program reads such a file, but what is unpacked is just what pack() writes: each header and each byte between
-members is compared with the one that belongs there. So there is no room for links, devices, other names, sparse or
-compressed members, and no bit can change unseen. All of it is checked before the first file is written; each file is
-then read, checked and put in place whole (tracejit.store.folder), so who is killed on the way leaves a smaller cache.
+Any tar program reads such a file, but unpack() accepts exactly what pack() writes: it compares each header and each
+byte between members with the expected one. So there is no room for links, devices, other names, sparse or compressed
+members, and every changed bit is noticed. The whole file is checked before the first entry is written; each entry is
+then read, checked and written whole (tracejit.store.folder), so a process that is killed leaves a smaller cache.
 
-Hashes find damage. They do not tell who made an archive, and what is in it runs as code.
+Hashes find damage. They do not say who made an archive, and its kernels run as code.
 """
 
 import hashlib
@@ -45,11 +45,11 @@ _NAME = re.compile(rf"kernels/([0-9a-f]{{64}})\{SUFFIX}|programs/([0-9a-f]{{64}}
 _HASH = re.compile(r"[0-9a-f]{64}")
 _BLOCK = tarfile.BLOCKSIZE
 _END = bytes(2 * _BLOCK)
-_OF_PROCESS = ("kind", "source")  # parts of a key that are of the entry; the others are of the machine
+_OF_ENTRY = ("kind", "source")  # key parts of the kernel; all others are of the machine
 
 
 class Member(NamedTuple):
-    """A file of the cache in an archive, and where its content begins."""
+    """A file of the cache in an archive, and the offset of its header."""
 
     name: str
     bytes: int
@@ -59,13 +59,13 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was packed.
+    """A packed archive.
 
-    file        the archive
-    sha256      of the archive, as `sha256sum` prints it
-    kernels, programs   how many
-    bytes       the size of the archive
-    left_out    entries that are not as they should be, with what is wrong
+    file        its path
+    sha256      its hash, as `sha256sum` prints it
+    kernels, programs   the number of entries
+    bytes       its size
+    left_out    damaged entries, which were not packed, with what is wrong
     """
 
     file: str
@@ -83,14 +83,14 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What was unpacked.
+    """An unpacked archive.
 
-    file        the archive
-    sha256      of the archive
-    kernels, programs   how many were new
-    known       how many were there already
-    foreign     how many kernels were compiled for another kind of machine, and are not used here
-    differences what differs between that and this process: names of key parts
+    file        its path
+    sha256      its hash
+    kernels, programs   the number of new entries
+    known       the number of entries that the cache had already
+    foreign     the number of kernels for a different kind of machine, which are not used here
+    differences the key parts in which those differ from this process
     """
 
     file: str
@@ -106,7 +106,7 @@ class Unpacked:
         lines = [f"unpacked {what} into {root()}; {self.known} were there already"]
         if self.foreign:
             lines.append(
-                f"{count(self.foreign, 'kernel')} of another kind of machine, not used here: "
+                f"{count(self.foreign, 'kernel')} for a different kind of machine, not used here: "
                 f"{', '.join(self.differences)} differ"
             )
         return "\n".join(lines)
@@ -120,23 +120,23 @@ def pack(file: str) -> Packed:
     """
     members: list[Member] = []
     left_out: list[tuple[str, str]] = []
-    # Each entry is read once: it may be written anew or removed meanwhile. The table is known when all are read.
+    # Each entry is read once: it may be replaced or removed meanwhile. The table is complete when all are read.
     with _written(file) as stream, tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(file))) as rest:
         for kind, folder in _folders().items():
-            for name in sorted(each.name for each in reading(folder.files)):
-                whole = f"{kind}/{name}"
-                if not _NAME.fullmatch(whole):
+            for name in sorted(member.name for member in reading(folder.files)):
+                path = f"{kind}/{name}"
+                if not _NAME.fullmatch(path):
                     continue
                 try:
                     content = folder.read(name, use=False)
                     if content is None:
                         continue
-                    _checked(whole, content)
+                    _checked(path, content)
                 except (CacheError, OSError) as error:
                     left_out.append((name.partition(".")[0], str(error)))
                     continue
-                _append(rest, whole, content)
-                members.append(Member(whole, len(content), _sha256(content), 0))
+                _append(rest, path, content)
+                members.append(Member(path, len(content), _sha256(content), 0))
         table = json.dumps(
             {"kind": _KIND, "format": FORMAT, "entries": [list(member[:3]) for member in members]}, indent=0
         ).encode()
@@ -152,20 +152,20 @@ def pack(file: str) -> Packed:
 
 
 def unpack(file: str, sha256: str | None = None) -> Unpacked:
-    """Put what is in an archive into the cache.
+    """Put the entries of an archive into the cache.
 
     Args:
-        file: what pack() wrote.
-        sha256: of the file, what `Packed.sha256` was; another one is an error.
+        file: a file that pack() wrote.
+        sha256: the hash that the file has to have: `Packed.sha256`.
 
     Raises:
-        CacheError: if the file is not, to the bit, what pack() writes, or too large for the cache, or the folder is not
-            to be used; then nothing was written. Or if a file cannot be written.
+        CacheError: if the file is not, bit for bit, a result of pack(), or too large for the cache, or the folder
+            cannot be trusted; then nothing was written. Or if a file cannot be written.
     """
     if config.settings.cache == "off":
         raise CacheError("there is no cache to unpack into: TRACEJIT_CACHE=off")
     with _opened(file) as stream:
-        # The file is read from its beginning to its end here, so the hash is of the very bytes that are checked.
+        # The file is read from beginning to end here, so that the hash covers exactly the bytes that are checked.
         whole = _Hashed(stream)
         members = _table(file, whole)
         foreign: list[set[str]] = []
@@ -213,16 +213,16 @@ def _folders() -> dict[str, Folder]:
 
 
 def _held(folder: Folder, name: str) -> bytes | None:
-    with suppress(CacheError, OSError):  # then it is written over
+    with suppress(CacheError, OSError):  # it will be overwritten
         return folder.read(name, use=False)
     return None
 
 
 def _checked(name: str, content: bytes) -> KernelKey | None:
-    """Check the content of a file of the cache; return the key of a kernel.
+    """Check the content of a file of the cache; return the key if it is a kernel.
 
     Raises:
-        CacheError: if it is not what belongs there.
+        CacheError: if the content does not match the name.
     """
     kind, _, file = name.partition("/")
     stem = file.partition(".")[0]
@@ -233,15 +233,13 @@ def _checked(name: str, content: bytes) -> KernelKey | None:
 
 
 def _differences(key: KernelKey) -> set[str]:
-    """Return the parts of a key of a kernel that are others in this process."""
+    """Return the parts of a kernel's key that differ in this process."""
     from tracejit.compile.key import key_of
 
     here = key_of("kernel", "")
     mine = {} if here is None else dict(here.parts)
     theirs = dict(key.parts)
-    return {part for part in mine.keys() | theirs.keys() if mine.get(part) != theirs.get(part)} - {
-        *_OF_PROCESS
-    }
+    return {part for part in mine.keys() | theirs.keys() if mine.get(part) != theirs.get(part)} - {*_OF_ENTRY}
 
 
 def _sha256(content: bytes) -> str:
@@ -266,22 +264,22 @@ def _append(stream: IO[bytes], name: str, content: bytes) -> None:
 
 @contextmanager
 def _written(file: str) -> Iterator[BufferedRandom]:
-    """Give a stream whose content becomes the file when the block ends without an error."""
-    aside = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
+    """Yield a stream whose content becomes the file when the block ends without an error."""
+    temporary = f"{file}.new-{os.getpid()}-{os.urandom(4).hex()}"
     with suppress(OSError):
         mode = os.stat(file).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the administrator would replace a device
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # an administrator could replace a device
             raise CacheError(f"{file} is not an ordinary file")
     try:
         try:
-            with open(aside, "x+b") as stream:
+            with open(temporary, "x+b") as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(aside, file)
+            os.replace(temporary, file)
         finally:
             with suppress(OSError):
-                os.unlink(aside)
+                os.unlink(temporary)
     except OSError as error:
         raise CacheError(f"{file} cannot be written ({error.strerror or error})") from error
 
@@ -303,7 +301,7 @@ def _damaged(file: str, what: str) -> CacheError:
 
 
 class _Hashed:
-    """A stream that is read from its beginning on, and the hash of what was read."""
+    """A stream and the hash of what was read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
@@ -316,7 +314,7 @@ class _Hashed:
 
 
 def _table(file: str, whole: _Hashed) -> list[Member]:
-    """Return what the table of an archive lists; the stream is behind the table then."""
+    """Read the table of an archive; return its members."""
     stream = whole.stream
     total = os.fstat(stream.fileno()).st_size
     header = whole.read(_BLOCK)
@@ -357,17 +355,17 @@ def _table(file: str, whole: _Hashed) -> list[Member]:
     kernels = sum(member.bytes for member in members if member.name.endswith(SUFFIX))
     if kernels > limit:
         raise CacheError(
-            f"{file} has {size(kernels)} of kernels, and the cache keeps {size(limit)}; set TRACEJIT_CACHE_MIB"
+            f"{file} has {size(kernels)} of kernels, more than the limit of {size(limit)}; raise TRACEJIT_CACHE_MIB"
         )
     return members
 
 
 def _content(file: str, stream: "IO[bytes] | _Hashed", member: Member) -> bytes:
-    """Return the content of a member, before which the stream is; it is behind it then."""
+    """Read the next member of a stream; return its content."""
     header = stream.read(_BLOCK)
     content = stream.read(member.bytes)
     if header != _header(member.name, member.bytes):
-        raise _damaged(file, f"the header of {member.name} is another")
+        raise _damaged(file, f"the header of {member.name} is damaged")
     if _sha256(content) != member.sha256 or any(stream.read(_padding(member.bytes))):
         raise _damaged(file, f"{member.name} does not agree with its hash")
     return content

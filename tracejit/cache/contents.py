@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What there is in the cache folder that is set: programs and kernels, by key or by a function's name.
+"""Programs and kernels of the cache folder that is set, by key or by a function's name.
 
 All functions raise a CacheError if the folder cannot be read.
 """
@@ -26,63 +26,63 @@ def store() -> KernelStore:
 
 
 def programs() -> Programs:
-    """Return what holds the programs."""
+    """Return the store of the programs."""
     return Programs(root(), config.settings.cache == "shared")
 
 
-def reading(what: Callable[[], T]) -> T:
-    """Return what a function returns that reads the folder; its errors are those of a command.
+def reading(read: Callable[[], T]) -> T:
+    """Return the result of a function that reads the folder; its errors become a CacheError.
 
     Raises:
         CacheError: if the folder cannot be read.
     """
     try:
-        return what()
+        return read()
     except (RefusedError, OSError) as error:
         raise CacheError(f"the cache in {root()} cannot be used: {error}") from error
 
 
 def heads() -> list[ProgramSummary]:
-    """Return what a list shows of all programs, the one used last first."""
-    with collector_paused():  # nothing here is garbage
+    """Return the summaries of all programs, the last used first."""
+    with collector_paused():  # nothing allocated here is garbage
         return reading(programs().heads)
 
 
 def matching(pattern: str) -> list[ProgramSummary]:
-    """Return the programs whose function or key fits a pattern, the one used last first."""
+    """Return the programs whose function or key matches a pattern, the last used first."""
     return fitting(heads(), pattern)
 
 
 def fitting(heads: Sequence[ProgramSummary], pattern: str) -> list[ProgramSummary]:
-    """Return those of some programs whose function fits a pattern, or whose key begins with it."""
+    """Return the given programs whose function matches a pattern, or whose key begins with it."""
     fits = re.compile(fnmatch.translate(pattern)).match
     return [
-        each
-        for each in heads
-        if fits(str(each.head["function"])) or (pattern and each.name.startswith(pattern))
+        program
+        for program in heads
+        if fits(str(program.head["function"])) or (pattern and program.name.startswith(pattern))
     ]
 
 
 def one(key: str) -> str:
-    """Return the whole key of the one program that has a key, the beginning of one, or a function's name.
+    """Return the key of the only program whose key begins with `key` or whose function has that name.
 
     Raises:
         CacheError: if there is none or there are several.
     """
-    known = heads()
-    found = [each for each in known if key and each.name.startswith(key)] or fitting(known, key)
-    if not found:
+    programs = heads()
+    fits = [program for program in programs if key and program.name.startswith(key)] or fitting(programs, key)
+    if not fits:
         raise CacheError(f"no program has the key or the function {key!r}; `tracejit cache list` shows all")
-    if len(found) > 1:
-        raise several(key, [each.name for each in found], "programs")
-    return found[0].name
+    if len(fits) > 1:
+        raise several(key, [program.name for program in fits], "programs")
+    return fits[0].name
 
 
 def several(key: str, names: Sequence[str], what: str) -> CacheError:
-    """Return the error that several entries fit where one is wanted."""
+    """Return the error for a key that several entries match."""
     keys = ", ".join(name[:12] for name in names[:5])
     return CacheError(
-        f"{len(names)} {what} fit {key!r}: {keys}{', ...' if len(names) > 5 else ''}; name one by its key"
+        f"{len(names)} {what} match {key!r}: {keys}{', ...' if len(names) > 5 else ''}; name one by its key"
     )
 
 
@@ -109,7 +109,7 @@ def kernel_names() -> list[str]:
 
 
 def entry(name: str) -> StoredKernel | str | None:
-    """Return a kernel by its key; or what is wrong with it, None if there is none."""
+    """Return a kernel by its key; a damaged one as the text of what is wrong, None if there is none."""
     folder = Folder(root(), "kernels", config.settings.cache == "shared")
     try:
         content = folder.read(name + SUFFIX, use=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in the cache folder: counted, listed, checked and removed. Nothing of it is loaded or run here."""
+"""The cache folder, counted, listed, checked and emptied. Nothing in it is loaded or run here."""
 
 import fnmatch
 import os
@@ -40,7 +40,7 @@ _NUMBERS = ("kernels", "size", "hits", "build ms", "compile ms")
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """The cache folder as a whole; `problem` says why it is not used, None if it is."""
+    """The cache folder as a whole; `problem` says why it is not used, None if it is used."""
 
     folder: str
     setting: str
@@ -68,18 +68,17 @@ class Listed:
     """A program, as a line of the list.
 
     key             the hash of its description
-    function        what was accelerated
-    file, line      where that is defined
-    signature       of the call: the name of each array or value, and what it is; the first 128
-    arguments       how many there are
-    target          what the kernels are compiled for
-    kernels         how many kernels it launches, and in how many launches (a loop repeats some)
-    launches
-    size_bytes      of its description and its kernels on disk; kernels may belong to other programs too
-    arena_bytes     the memory that it works in
-    hits            how often a process came to use it after the first one
-    build_ns, compile_ns    what building it and compiling its kernels took the first one; None if that is not known
-    used_s          when it was used last, in seconds since 1970
+    function        the name of the accelerated function
+    file, line      the place of its definition
+    signature       pairs of the name and the type of each argument; the first 128
+    arguments       the number of arguments
+    target          the target of the kernels
+    kernels, launches   the number of different kernels, and of launches (a loop repeats some kernels)
+    size_bytes      the size of its description and its kernels on disk; several programs may share a kernel
+    arena_bytes     the size of its arena
+    hits            the number of processes that used it, besides the first
+    build_ns, compile_ns    the times that the first process took to build it and compile its kernels; None if unknown
+    used_s          the time of the last use, in seconds since 1970
     """
 
     key: str
@@ -99,7 +98,7 @@ class Listed:
     used_s: float
 
     def arguments_text(self, order: Sequence[int]) -> str:
-        """Return all arguments in words, or as many as find room, those first that `order` names first."""
+        """Return the arguments in words; of many, those that fit into the line, in the given order."""
         parts = self._arguments(range(len(self.signature)))
         if len(parts) < self.arguments:
             parts = self._arguments(order)
@@ -118,7 +117,7 @@ class Listed:
         return parts
 
     def row(self, order: Sequence[int]) -> tuple[str, ...]:
-        """Return a row of the table; `order` is that of the arguments, if not all find room."""
+        """Return a row of the table; `order` is the order of arguments if the line has no room for all."""
         where = "" if self.file is None else f"{os.path.basename(self.file)}:{self.line}"
         return (
             self.key[:SHOWN], self.function, where, self.arguments_text(order), self.target, str(self.kernels),
@@ -133,21 +132,21 @@ class Listing(tuple[Listed, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        alike: dict[Any, list[Listed]] = {}
-        for each in self:
-            alike.setdefault(_alike(each), []).append(each)
-        orders = {key: differing_first([each.signature for each in group]) for key, group in alike.items()}
-        return table(_HEADER, [each.row(orders[_alike(each)]) for each in self], _NUMBERS) or "()"
+        groups: dict[Any, list[Listed]] = {}
+        for program in self:
+            groups.setdefault(_group(program), []).append(program)
+        orders = {key: differing_first([p.signature for p in group]) for key, group in groups.items()}
+        return table(_HEADER, [program.row(orders[_group(program)]) for program in self], _NUMBERS) or "()"
 
 
-def _alike(each: Listed) -> tuple[Any, ...]:
-    """Return what programs have in common of which it is shown in what their arguments differ."""
-    return each.function, each.file, each.line, len(each.signature)
+def _group(program: Listed) -> tuple[Any, ...]:
+    """Return the properties shared by programs whose lines show the arguments that differ first."""
+    return program.function, program.file, program.line, len(program.signature)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A program with its description, and its kernels that are on disk by name."""
+    """The description of a program, and those of its kernels that are on disk, by name."""
 
     key: str
     program: dict[str, Any]
@@ -157,7 +156,7 @@ class Shown:
         try:
             return "\n".join(ProgramText(self.key, self.program, self.kernels).all())
         except UNREADABLE:
-            return f"{self.key}: not what tracejit writes"
+            return f"{self.key}: a damaged description"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What was removed."""
+    """The number of removed programs and kernels, and their size."""
 
     programs: int
     kernels: int
@@ -188,7 +187,7 @@ class Removed:
 
 
 def info() -> Info:
-    """Return what the folder is and holds."""
+    """Return the properties of the folder."""
     settings = config.settings
     kernels: list[CacheFile] = []
     kept: list[CacheFile] = []
@@ -209,58 +208,57 @@ def listing(
     pattern: str = "*", *, file: str | None = None, target: str | None = None, since_s: float | None = None,
     sort: str = "used", reverse: bool = False, limit: int | None = None,
 ) -> Listing:  # fmt: skip
-    """Return programs, by default the one used last first.
+    """Return programs, by default the last used first.
 
     Args:
-        pattern: of the function's name, with ``*`` and ``?``, or the beginning of a key.
-        file: the same of the file that the function is defined in, with or without its folder.
-        target: what the kernels are compiled for, such as "cpu".
-        since_s: leaves out what was not used since then, in seconds since 1970.
-        sort: one of COLUMNS. Sizes, counts and times are sorted from the largest on, names by the alphabet.
-        reverse: the other way round.
-        limit: how many at most.
+        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key.
+        file: a pattern of the file that defines the function, with or without its folder.
+        target: the target of the kernels, such as "cpu".
+        since_s: only programs used since then, in seconds since 1970.
+        sort: one of COLUMNS. Sizes, counts and times are sorted from the largest on, names alphabetically.
+        reverse: reverse the order.
+        limit: the largest number of programs.
 
     Raises:
         CacheError: if the folder cannot be read, or there is no such column.
     """
     if sort not in COLUMNS:
         raise CacheError(f"there is no column {sort!r} to sort by; there are {', '.join(COLUMNS)}")
-    found = []
-    with collector_paused():  # nothing here is garbage
-        sizes = {each.name.removesuffix(SUFFIX): each.bytes for each in kernel_files()}
+    programs = []
+    with collector_paused():  # nothing allocated here is garbage
+        sizes = {kernel.name.removesuffix(SUFFIX): kernel.bytes for kernel in kernel_files()}
         for head in matching(pattern):
             with suppress(KeyError, TypeError, ValueError):  # a shared folder has what others wrote
-                found.append(_listed(head, sizes))
-    found = [
-        each
-        for each in found
-        if (file is None or _fits_file(each.file, file))
-        and (target is None or each.target == target)
-        and (since_s is None or each.used_s >= since_s)
+                programs.append(_listed(head, sizes))
+    programs = [
+        program
+        for program in programs
+        if (file is None or _fits_file(program.file, file))
+        and (target is None or program.target == target)
+        and (since_s is None or program.used_s >= since_s)
     ]
     by, largest_first = COLUMNS[sort]
-    found.sort(key=by, reverse=largest_first != reverse)
-    return Listing(found[:limit])
+    programs.sort(key=by, reverse=largest_first != reverse)
+    return Listing(programs[:limit])
 
 
-COLUMNS: dict[
-    str, tuple[Callable[[Listed], Any], bool]
-] = {  # what a list is sorted by, and whether downwards
-    "key": (lambda each: each.key, False),
-    "function": (lambda each: each.function, False),
-    "where": (lambda each: (each.file or "", each.line or 0), False),
-    "target": (lambda each: each.target, False),
-    "kernels": (lambda each: each.kernels, True),
-    "size": (lambda each: each.size_bytes, True),
-    "hits": (lambda each: each.hits, True),
-    "build": (lambda each: each.build_ns or 0, True),
-    "compile": (lambda each: each.compile_ns or 0, True),
-    "used": (lambda each: each.used_s, True),
+# The columns that a list can be sorted by: the value to compare, and whether the largest comes first.
+COLUMNS: dict[str, tuple[Callable[[Listed], Any], bool]] = {
+    "key": (lambda program: program.key, False),
+    "function": (lambda program: program.function, False),
+    "where": (lambda program: (program.file or "", program.line or 0), False),
+    "target": (lambda program: program.target, False),
+    "kernels": (lambda program: program.kernels, True),
+    "size": (lambda program: program.size_bytes, True),
+    "hits": (lambda program: program.hits, True),
+    "build": (lambda program: program.build_ns or 0, True),
+    "compile": (lambda program: program.compile_ns or 0, True),
+    "used": (lambda program: program.used_s, True),
 }
 
 
 def show(key: str) -> Shown:
-    """Return the program of a key, of the beginning of one, or of a function's name.
+    """Return the program whose key begins with `key`, or whose function has that name.
 
     Raises:
         CacheError: if there is none or there are several, or the folder cannot be read.
@@ -268,9 +266,9 @@ def show(key: str) -> Shown:
     program = described(one(key))
     kernels: dict[str, StoredKernel] = {}
     for kernel in program.program["kernels"]:
-        found = entry(kernel["entry"])
-        if isinstance(found, StoredKernel):
-            kernels[kernel["name"]] = found
+        stored = entry(kernel["entry"])
+        if isinstance(stored, StoredKernel):
+            kernels[kernel["name"]] = stored
     return Shown(program.name, program.program, kernels)
 
 
@@ -287,15 +285,15 @@ def verify() -> Verified:
 
 
 def remove(pattern: str) -> Removed:
-    """Remove the programs whose function or key fits a pattern, and the kernels that no other program uses.
+    """Remove the programs whose function or key matches a pattern, and the kernels that only they use.
 
     Raises:
         CacheError: if the folder cannot be read.
     """
     doomed = matching(pattern)
-    names = {each.name for each in doomed}
-    left = {kernel for each in heads() if each.name not in names for kernel in each.head["kernels"]}
-    return _remove(names, {kernel for each in doomed for kernel in each.head["kernels"]} - left)
+    names = {program.name for program in doomed}
+    used = {kernel for program in heads() if program.name not in names for kernel in program.head["kernels"]}
+    return _remove(names, {kernel for program in doomed for kernel in program.head["kernels"]} - used)
 
 
 def purge() -> Removed:
@@ -308,7 +306,7 @@ def purge() -> Removed:
     removed = _remove(kept, set(kernel_names()))
     for name in ("kernels", "programs"):
         folder = _folder(name)
-        for file in reading(folder.files):  # what processes that were killed have left
+        for file in reading(folder.files):  # left by processes that were killed
             if file.is_temporary or file.name.endswith(USES):
                 folder.remove(file.name)
     return removed

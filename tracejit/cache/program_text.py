@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program on disk (tracejit.describe.inventory) as text, in sections."""
+"""A stored program (tracejit.describe.inventory) as text, in sections."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -9,22 +9,22 @@ from tracejit.util.annotate import annotated, comment, short_names
 from tracejit.util.text import milliseconds, printable, size, table
 
 _PARAMETER = 40  # characters of a parameter that are printed
-_OPERATIONS = 8  # of a launch, whose names are printed
+_OPERATIONS = 8  # operations of a launch that are printed
 
 Program = Mapping[str, Any]
 
 
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
-"""What descriptions raise that are not what tracejit writes; a shared folder has what others wrote."""
+"""The errors of damaged descriptions; a shared folder may hold anything."""
 
 
 class ProgramText:
     """The sections of a program; each is a list of lines.
 
     Args:
-        key: of the program.
+        key: the key of the program.
         program: its description.
-        kernels: the entries of its kernels that are on disk, by name.
+        kernels: its kernels that are on disk, by name.
     """
 
     def __init__(self, key: str, program: Program, kernels: Mapping[str, StoredKernel]) -> None:
@@ -39,7 +39,7 @@ class ProgramText:
         )
 
     def where(self, where: Sequence[Any] | None) -> str:
-        """Return a line of the user's, with as much of the file's name as tells it from others."""
+        """Return a line of user code, with the shortest unambiguous name of its file."""
         return "" if where is None else f"{self.names[where[0]]}:{where[1]}"
 
     def all(self) -> list[str]:
@@ -49,7 +49,7 @@ class ProgramText:
         return "\n\n".join("\n".join(lines) for lines in sections).splitlines()
 
     def head(self) -> list[str]:
-        """Return what the program is."""
+        """Return the properties of the program."""
         program, defined = self.program, self.program["defined"]
         arguments = ", ".join(f"{name}: {text}" for name, text in program["signature"])
         lines = [
@@ -66,16 +66,16 @@ class ProgramText:
         return list(map(printable, lines))
 
     def operations(self) -> list[str]:
-        """Return the operations: what each makes of what, where it stands, and which launches compute it."""
+        """Return the operations: value, operands, result type, line, and the launches that compute it."""
         rows = []
         for op in self.program["ops"]:
             params = [f"{name}={_short(text)}" for name, text in op["params"].items()]
-            made = [(value, f"{_shape(shape)} {dtype}") for value, shape, dtype in op["outputs"]]
+            outputs = [(value, f"{_shape(shape)} {dtype}") for value, shape, dtype in op["outputs"]]
             rows.append(
                 (
-                    ", ".join(value for value, _ in made),
+                    ", ".join(value for value, _ in outputs),
                     f"{op['name']}({', '.join([*op['inputs'], *params])})",
-                    ", ".join(what for _, what in made),
+                    ", ".join(kind for _, kind in outputs),
                     self.where(op["where"]),
                     _ranges(op["rows"]) or "none: a view",
                 )
@@ -84,7 +84,7 @@ class ProgramText:
         return ["operations", *_indented(text), *self.more("ops", "operations")]
 
     def launches(self) -> list[str]:
-        """Return the launches: kernel, operations, lines, and why what one reads was made by another one."""
+        """Return the launches: kernel, operations, lines, and why a launch is separate from those it reads."""
         lines = ["launches"]
         apart: dict[int, list[Any]] = {}
         for pair in self.program["pairs"]:
@@ -92,7 +92,7 @@ class ProgramText:
         for rows in self.together():
             row = rows[0]
             places = ", ".join(self.where(where) for where in row["where"])
-            numbers = _ranges([each["number"] for each in rows])
+            numbers = _ranges([part["number"] for part in rows])
             kernel = self.program["kernels"][row["kernel"]]["name"]
             what = f"{kernel}  {self.fused(row)}{f'  ({places})' if places else ''}"
             lines.append(printable(f"{numbers:>6}  {what}"))
@@ -102,18 +102,18 @@ class ProgramText:
         return [*lines, *self.more("rows", "launches")]
 
     def together(self) -> Iterator[list[Any]]:
-        """Give the rows; those that are parts of one launch are together."""
-        found: dict[tuple[int, int], list[Any]] = {}  # by section and place in it
+        """Yield the rows, grouped by launch."""
+        launches: dict[tuple[int, int], list[Any]] = {}  # by section and place in it
         section = -1
         for row in self.program["rows"]:
             part, _, place = row["part"]
             if part == place == 0:
                 section += 1
-            found.setdefault((section, place), []).append(row)
-        yield from found.values()
+            launches.setdefault((section, place), []).append(row)
+        yield from launches.values()
 
     def fused(self, row: Any) -> str:
-        """Return the operations that a launch computes, or what it is for."""
+        """Return the operations that a launch computes, or its purpose."""
         if row["purpose"]:
             return str(row["purpose"])
         values = [
@@ -124,7 +124,7 @@ class ProgramText:
         return ", ".join([*values[:_OPERATIONS], *more])
 
     def memory(self) -> list[str]:
-        """Return all memory: where it is, what it holds, which operation writes it, from which launch to which."""
+        """Return the memory plan: place, size, value, the operation that writes it, first and last launch."""
         rows = [
             (
                 each["kind"] if each["kind"] == "arena" else f"{each['kind']} {each['number']}",
@@ -184,13 +184,13 @@ class ProgramText:
                         yield comment(op["name"], op["where"], self.names)
 
     def more(self, name: str, what: str) -> list[str]:
-        """Return a line that says how many there are besides."""
+        """Return a line with the number of those left out."""
         left = self.program["left_out"].get(name, 0)
-        return [f"  and {left} more {what}, which are not written down"] if left else []
+        return [f"  and {left} more {what}, not written down"] if left else []
 
 
 def _places(where: Any) -> list[Any]:
-    """Return lines in a list, whether there are none, one or several."""
+    """Return a list of places, given None, one place or several."""
     if where is None:
         return []
     return [where] if where and isinstance(where[0], str) else list(where)
@@ -209,11 +209,11 @@ def _short(text: str) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return numbers in words: neighbours as a range."""
-    found: list[list[int]] = []
+    """Return numbers in words, with runs as ranges."""
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], number]
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
         else:
-            found.append([number])
-    return ", ".join("-".join(map(str, each)) for each in found)
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit cache ...`: what is in the cache on disk."""
+"""`tracejit cache ...`: the disk cache, listed, checked and emptied."""
 
 import argparse
 from typing import Any
@@ -13,11 +13,11 @@ from tracejit.store.kernels import root
 
 def add(commands: Any) -> None:
     """Add `cache` and its commands to a parser."""
-    help = "look into the compiled kernels on disk, check or remove them"
+    help = "list, check or remove the compiled kernels on disk"
     cache = commands.add_parser("cache", help=help, description=f"{help[0].upper()}{help[1:]}.")
     verbs = cache.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add_command(verbs, "dir", _dir, "print the folder")
-    add_command(verbs, "info", _info, "say what the folder holds and whether it is used")
+    add_command(verbs, "dir", _dir, "print the path of the folder")
+    add_command(verbs, "info", _info, "print the size of the folder, and whether it is used")
     cache_list.add(verbs)
     cache_show.add(verbs)
     cache_why.add(verbs)
@@ -33,17 +33,17 @@ def _dir(_: argparse.Namespace) -> Result:
 
 
 def _info(_: argparse.Namespace) -> Result:
-    found = inspect.info()
-    return Result(found, str(found))
+    info = inspect.info()
+    return Result(info, str(info))
 
 
 def _remove(arguments: argparse.Namespace) -> Result:
-    found = inspect.remove(arguments.pattern)
-    if found.programs or found.kernels:
-        return Result(found, str(found))
-    return Result(found, str(found), FAILED, cache_list.no_match(arguments.pattern))
+    removed = inspect.remove(arguments.pattern)
+    if removed.programs or removed.kernels:
+        return Result(removed, str(removed))
+    return Result(removed, str(removed), FAILED, cache_list.no_match(arguments.pattern))
 
 
 def _purge(_: argparse.Namespace) -> Result:
-    found = inspect.purge()
-    return Result(found, str(found))
+    removed = inspect.purge()
+    return Result(removed, str(removed))

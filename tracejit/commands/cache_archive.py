@@ -14,22 +14,22 @@ def add(verbs: Any) -> None:
         verbs, "pack", _pack, "write kernels and programs into one file, for machines of the same kind"
     )
     pack.add_argument("file", metavar="FILE")
-    unpack = add_command(verbs, "unpack", _unpack, "check what pack wrote, and put it into the cache")
+    unpack = add_command(verbs, "unpack", _unpack, "check a file that pack wrote, and put it into the cache")
     unpack.add_argument("file", metavar="FILE")
     unpack.add_argument(
-        "--sha256", metavar="HASH", help="fail unless this is the hash of the file, as pack printed it"
+        "--sha256", metavar="HASH", help="fail unless the file has this hash, as printed by pack"
     )
 
 
 def _pack(arguments: argparse.Namespace) -> Result:
     from tracejit.cache import archive  # imports tarfile
 
-    found = archive.pack(arguments.file)
-    return Result(found, str(found))
+    packed = archive.pack(arguments.file)
+    return Result(packed, str(packed))
 
 
 def _unpack(arguments: argparse.Namespace) -> Result:
     from tracejit.cache import archive  # imports tarfile
 
-    found = archive.unpack(arguments.file, arguments.sha256)
-    return Result(found, str(found))
+    unpacked = archive.unpack(arguments.file, arguments.sha256)
+    return Result(unpacked, str(unpacked))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit cache list`: programs, a line for each."""
+"""`tracejit cache list`: the programs, one per line."""
 
 import argparse
 import re
@@ -19,36 +19,38 @@ _AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
 
 def add(verbs: Any) -> None:
     """Add the command to a parser."""
-    verb = add_command(verbs, "list", _list, "list programs, the one used last first")
+    verb = add_command(verbs, "list", _list, "list programs, the last used first")
     verb.add_argument(
         "pattern",
         metavar="PATTERN",
         nargs="?",
         help=PATTERN,
     )
-    verb.add_argument("--file", metavar="PATTERN", help="functions of this file only, with * and ?")
-    verb.add_argument("--target", help="programs for this target only, such as cpu")
+    verb.add_argument("--file", metavar="PATTERN", help="only functions of this file, with * and ?")
+    verb.add_argument("--target", help="only programs for this target, such as cpu")
     verb.add_argument(
         "--since",
         type=_since,
         metavar="TIME",
-        help="programs used since then only: 30m, 2h, 3d, 1w, or a date as in 2026-05-04",
+        help="only programs used since then: 30m, 2h, 3d, 1w, or a date such as 2026-05-04",
     )
     verb.add_argument(
         "--sort",
         choices=inspect.COLUMNS,
         default="used",
         metavar="COLUMN",
-        help=f"one of {', '.join(inspect.COLUMNS)} (%(default)s); numbers and times the largest first",
+        help=f"one of {', '.join(inspect.COLUMNS)} (%(default)s); the largest numbers and times first",
     )
-    verb.add_argument("--reverse", action="store_true", help="in the opposite order")
-    verb.add_argument("--names", action="store_true", help="print only the names of functions, each once")
-    verb.add_argument("--limit", type=positive, metavar="N", help="at most so many")
+    verb.add_argument("--reverse", action="store_true", help="reverse the order")
+    verb.add_argument(
+        "--names", action="store_true", help="print only the names of functions, without repetitions"
+    )
+    verb.add_argument("--limit", type=positive, metavar="N", help="print at most N programs")
 
 
 def _list(arguments: argparse.Namespace) -> Result:
     pattern = arguments.pattern
-    found = inspect.listing(
+    programs = inspect.listing(
         "*" if pattern is None else pattern,
         file=arguments.file,
         target=arguments.target,
@@ -57,24 +59,25 @@ def _list(arguments: argparse.Namespace) -> Result:
         reverse=arguments.reverse,
         limit=arguments.limit,
     )
-    filtered = any(each is not None for each in (arguments.file, arguments.target, arguments.since))
+    filtered = any(option is not None for option in (arguments.file, arguments.target, arguments.since))
     chosen = filtered or pattern is not None
-    note = "" if found else f"no programs in {root()}{' are like that' if chosen else ''}"
-    if not found and pattern is not None and not filtered:
+    note = "" if programs else f"no programs in {root()}{' match the options' if chosen else ''}"
+    if not programs and pattern is not None and not filtered:
         note = no_match(pattern)
+    code = DONE if programs or not chosen else FAILED
     if arguments.names:
-        names = list(dict.fromkeys(each.function for each in found))
-        return Result(names, "\n".join(map(printable, names)), DONE if found or not chosen else FAILED, note)
-    return Result(found, str(found) if found else "", DONE if found or not chosen else FAILED, note)
+        names = list(dict.fromkeys(program.function for program in programs))
+        return Result(names, "\n".join(map(printable, names)), code, note)
+    return Result(programs, str(programs) if programs else "", code, note)
 
 
 def no_match(pattern: str) -> str:
-    """Return what is to be said if nothing matches a pattern."""
-    return f"no program in {root()} matches {pattern!r}, which is to be {PATTERN}; `tracejit cache list` shows all"
+    """Return the message for a pattern that matches nothing."""
+    return f"no program in {root()} matches {pattern!r}; expected {PATTERN}; `tracejit cache list` shows all"
 
 
 def _since(text: str) -> float:
-    """Return a point in time, in seconds since 1970."""
+    """Return a time in seconds since 1970."""
     age = _AGE.fullmatch(text)
     if age:
         return time.time() - float(age[1]) * _SECONDS[age[2]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit cache show`: what a program is made of, and the source of its kernels."""
+"""`tracejit cache show`: the operations, launches, memory plan and kernels of a program."""
 
 import argparse
 from typing import Any
@@ -14,13 +14,13 @@ from tracejit.store.entry import StoredKernel
 
 _SECTIONS = (
     ("ops", "operations with their lines"),
-    ("kernels", "launches with the operations fused into each, and why they are apart"),
+    ("kernels", "launches with the operations fused into each, and why they are separate"),
     ("memory", "the memory plan"),
-    ("source", "the emitted source of kernels, with the lines that it comes from"),
+    ("source", "the emitted source of kernels, with your lines"),
 )
 _COMPILED = (
-    ("asm", "kernels in the language of the CPU, compiled again"),
-    ("llvm", "kernels as LLVM optimised them, compiled again"),
+    ("asm", "the assembly of kernels, compiled again"),
+    ("llvm", "the optimised LLVM IR of kernels, compiled again"),
 )
 
 
@@ -29,27 +29,27 @@ def add(verbs: Any) -> None:
     help = "show a program: operations, launches, memory, and the source of its kernels"
     verb = add_command(
         verbs, "show", _show, help,
-        description="Show a program, by its key, the beginning of it, or the name of a function. Without an option: "
+        description="Show a program by its key, the beginning of it, or the name of a function. Without an option: "
         "its operations, launches, memory plan and the source of its kernels.",
     )  # fmt: skip
     verb.add_argument("key", metavar="KEY")
     for name, what in (*_SECTIONS, *_COMPILED):
         verb.add_argument(f"--{name}", action="store_true", help=what)
     verb.add_argument(
-        "--kernel", metavar="NAME", help="of the kernels only this one, or those whose names begin with it"
+        "--kernel", metavar="NAME", help="only this kernel, or the kernels whose names begin with NAME"
     )
 
 
 def _show(arguments: argparse.Namespace) -> Result:
-    found = inspect.show(arguments.key)
+    shown = inspect.show(arguments.key)
     try:
-        text = ProgramText(found.key, found.program, found.kernels)
+        text = ProgramText(shown.key, shown.program, shown.kernels)
         wanted = _wanted(arguments)
-        kernels = _kernels(found.program["kernels"], arguments.kernel)
+        kernels = _kernels(shown.program["kernels"], arguments.kernel)
         compiled = {
-            kernel["name"]: _compiled(found.kernels[kernel["name"]], wanted)
+            kernel["name"]: _compiled(shown.kernels[kernel["name"]], wanted)
             for kernel in kernels
-            if kernel["name"] in found.kernels
+            if kernel["name"] in shown.kernels
         }
         lines = [] if arguments.kernel else [*text.head(), ""]
         for name, section in (("ops", text.operations), ("kernels", text.launches), ("memory", text.memory)):
@@ -61,12 +61,10 @@ def _show(arguments: argparse.Namespace) -> Result:
             for name, code in compiled.get(kernel["name"], {}).items():
                 lines += [f"# {kernel['name']}: {name}", code.rstrip(), ""]
     except UNREADABLE as error:
-        raise CacheError(
-            f"the description of the program {found.key[:12]} is not what tracejit writes"
-        ) from error
+        raise CacheError(f"the description of the program {shown.key[:12]} is damaged") from error
     data = {
-        "key": found.key,
-        "program": found.program,
+        "key": shown.key,
+        "program": shown.program,
         "kernels": {
             name: {
                 "key": dict(entry.key.parts),
@@ -74,7 +72,7 @@ def _show(arguments: argparse.Namespace) -> Result:
                 "code_bytes": len(entry.code),
                 "compile_ns": entry.compile_ns,
             } | compiled.get(name, {})
-            for name, entry in found.kernels.items()
+            for name, entry in shown.kernels.items()
         },
     }  # fmt: skip
     return Result(data, "\n".join(lines[:-1]))
@@ -89,21 +87,21 @@ def _wanted(arguments: argparse.Namespace) -> list[str]:
 
 
 def _kernels(kernels: list[Any], name: str | None) -> list[Any]:
-    """Return the kernels of a name, of which the beginning is enough.
+    """Return the kernel of a name, or those whose names begin with it; all if it is None.
 
     Raises:
-        CacheError: if there is none.
+        CacheError: if none matches.
     """
-    found = [kernel for kernel in kernels if kernel["name"] == name]
-    found = found or [kernel for kernel in kernels if kernel["name"].startswith(name or "")]
-    if not found:
+    matching = [kernel for kernel in kernels if kernel["name"] == name]
+    matching = matching or [kernel for kernel in kernels if kernel["name"].startswith(name or "")]
+    if not matching:
         names = ", ".join(kernel["name"] for kernel in kernels)
         raise CacheError(f"the program has no kernel {name!r}; it has {names}")
-    return found
+    return matching
 
 
 def _compiled(entry: StoredKernel, wanted: list[str]) -> dict[str, str]:
-    """Return a kernel in other languages, for which it is compiled again."""
+    """Compile a kernel again; return its assembly or its LLVM IR."""
     if not {"asm", "llvm"} & set(wanted):
         return {}
     from tracejit.compile.lower import lower
@@ -112,7 +110,7 @@ def _compiled(entry: StoredKernel, wanted: list[str]) -> dict[str, str]:
         lowered = lower(Kernel(entry.symbol, entry.source))
     except CodegenError as error:
         raise CommandError(
-            "CodegenError", f"{entry.symbol} is not of this version of tracejit, which cannot compile it"
+            "CodegenError", f"{entry.symbol} cannot be compiled: a different version of tracejit emitted it"
         ) from error
     texts = {"asm": lowered.assembly, "llvm": lowered.optimised}
     return {name: make() for name, make in texts.items() if name in wanted}

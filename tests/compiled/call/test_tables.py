@@ -467,7 +467,9 @@ def test_a_python_whose_objects_begin_otherwise(monkeypatch: pytest.MonkeyPatch)
     for name, value in (("OBJECT_BYTES", 32), ("ARRAY_WEAK", 10)):
         with monkeypatch.context() as patch:
             patch.setattr(state, name, value)
-            with pytest.raises(CodegenError, match=r"lays out its objects differently\. Set TRACEJIT_BACKEND=python"):
+            with pytest.raises(
+                CodegenError, match=r"lays out its objects differently\. Set TRACEJIT_BACKEND=python"
+            ):
                 object_layout.check_layout.__wrapped__()
 
 

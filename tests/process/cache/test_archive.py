@@ -151,7 +151,7 @@ def test_kernels_of_other_machines_are_counted(go: Callable[[str], Path], tmp_pa
     assert (found.kernels, found.foreign, found.differences) == (3, 2, ("cpu", "system"))
     assert repr(found) == (
         f"unpacked 3 kernels and 0 programs into {tmp_path / 'fleet'}; 0 were there already\n"
-        "2 kernels of another kind of machine, not used here: cpu, system differ"
+        "2 kernels for a different kind of machine, not used here: cpu, system differ"
     )
 
 
@@ -305,16 +305,16 @@ OLDER = b'x\n{"schema":1}'
         (tar(table(TOLD, TOLD), [(NAME, GOOD)] * 2), "twice or in another place"),
         (tar(table(TOLD), [(NAME, GOOD[:-1] + b"x")]), "does not agree with its hash"),
         (tar(table(TOLD), [(special(tarfile.SYMTYPE, linkname="/etc/passwd"), GOOD)]), "the header of "
-                                                                                       "kernels/.* is another"),
+                                                                                       "kernels/.* is damaged"),
         (tar(table(TOLD), [(special(tarfile.LNKTYPE, linkname="/etc/passwd"), GOOD)]), "the header of "
-                                                                                       "kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.CHRTYPE, devmajor=1), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.FIFOTYPE), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.GNUTYPE_SPARSE), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.REGTYPE, mode=0o4755), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.REGTYPE, uid=7), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.REGTYPE, name="../../x"), GOOD)]), "the header of kernels/.* is another"),
-        (tar(table(TOLD), [(special(tarfile.REGTYPE, size=1 << 32), GOOD)]), "the header of kernels/.* is another"),
+                                                                                       "kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.CHRTYPE, devmajor=1), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.FIFOTYPE), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.GNUTYPE_SPARSE), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.REGTYPE, mode=0o4755), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.REGTYPE, uid=7), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.REGTYPE, name="../../x"), GOOD)]), "the header of kernels/.* is damaged"),
+        (tar(table(TOLD), [(special(tarfile.REGTYPE, size=1 << 32), GOOD)]), "the header of kernels/.* is damaged"),
         *[(tar(table(told(name)), [("x", GOOD)]), "it names .*, which no cache has") for name in NAMES],
     ],
 )  # fmt: skip
@@ -400,8 +400,8 @@ def test_an_archive_that_is_too_large(file: Path, go: Any, monkeypatch: pytest.M
     monkeypatch.setattr(config.settings, "cache_mib", 0)
     with pytest.raises(
         CacheError,
-        match=r"cache.tar has \d\.\d KiB of kernels, and the cache keeps 0 bytes; "
-        r"set TRACEJIT_CACHE_MIB$",
+        match=r"cache.tar has \d\.\d KiB of kernels, more than the limit of 0 bytes; "
+        r"raise TRACEJIT_CACHE_MIB$",
     ):
         archive.unpack(str(file))
     assert not root.exists()

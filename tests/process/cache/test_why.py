@@ -212,14 +212,14 @@ def test_keys_that_name_nothing(capsys, root) -> None:
 def test_keys_that_name_several(capsys, root) -> None:
     keys = keep(root, program(entry(MUL)), program(entry(MUL), function="evaluate"))
     both = ", ".join(key[:12] for key in reversed(keys))
-    assert error(capsys, "*") == f"2 entries fit '*': {both}; name one by its key"
+    assert error(capsys, "*") == f"2 entries match '*': {both}; name one by its key"
     kernels = sorted(keep(root, *(entry(source(f"k_{i}")) for i in range(40))))
     first = next(
         letter
         for letter in "0123456789abcdef"
         if sum(each[0] == letter for each in kernels) > 1 and not any(each[0] == letter for each in keys)
     )
-    assert f" entries fit {first!r}: " in error(capsys, first)
+    assert f" entries match {first!r}: " in error(capsys, first)
 
 
 def test_a_program_and_a_kernel(capsys, root) -> None:

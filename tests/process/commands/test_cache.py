@@ -86,7 +86,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 NO_MATCH = (
-    "matches '{}', which is to be the name of a function, with * and ?, or the beginning of a key; "
+    "matches '{}'; expected the name of a function, with * and ?, or the beginning of a key; "
     "`tracejit cache list` shows all"
 )
 
@@ -209,7 +209,7 @@ def test_list_filters(capsys, root) -> None:
     assert functions(capsys, "--target", "cpu", "--limit", "1") == ["step"]
     assert functions(capsys, "--since", "2026-05-04T03:02:30") == ["step"]
     assert functions(capsys, "--since", "2026-05-04") == ["step", "evaluate"]
-    nothing = f"tracejit cache list: no programs in {root} are like that\n"
+    nothing = f"tracejit cache list: no programs in {root} match the options\n"
     assert run(capsys, "list", "step", "--target", "gpu") == (1, "", nothing)
     for given in (["--file", "test.py"], ["--target", "gpu"], ["--since", "1m"]):
         assert data(capsys, "list", *given) == (1, [])
@@ -322,7 +322,7 @@ def test_show_needs_one_program(capsys, root) -> None:
     code, out, err = run(capsys, "show", "*")
     assert (code, out) == (1, "")
     both = ", ".join(keys(root)[function][:12] for function in ("step", "evaluate"))
-    assert err == f"tracejit cache show: 2 programs fit '*': {both}; name one by its key\n"
+    assert err == f"tracejit cache show: 2 programs match '*': {both}; name one by its key\n"
 
 
 def test_verify(capsys, root) -> None:

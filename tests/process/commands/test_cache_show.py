@@ -210,8 +210,8 @@ def test_as_json(capsys, root) -> None:
 
 def test_a_long_program_says_what_is_left_out(capsys, root) -> None:
     out = shown(capsys, root, "long")
-    assert "  and 400 more operations, which are not written down\n" not in out
-    left = re.findall(r"  and (\d+) more (\w+), which are not written down", out)
+    assert "  and 400 more operations, not written down\n" not in out
+    left = re.findall(r"  and (\d+) more (\w+), not written down", out)
     (each,) = [each for each in Programs(str(root)).all() if each.program["function"] == "long"]
     kept = {name: len(each.program[name]) for name in ("ops", "rows", "memory")}
     assert [(int(number), what) for number, what in left] == [
@@ -273,7 +273,7 @@ def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path) -
     code, out, err = run(capsys, "step", "--llvm", "--kernel", "tanh")
     assert (code, out) == (1, "")
     assert stable(err, root) == (
-        "tracejit cache show: tanh_square_sub_HASH is not of this version of tracejit, which cannot compile it\n"
+        "tracejit cache show: tanh_square_sub_HASH cannot be compiled: a different version of tracejit emitted it\n"
     )
 
 
@@ -283,9 +283,9 @@ def test_a_description_that_nobody_wrote(capsys, root, monkeypatch, tmp_path, ch
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "other"))
     Programs(str(tmp_path / "other")).keep(each.program | change, {"at": 1.0})
     (key,) = [each.name for each in Programs(str(tmp_path / "other")).all()]
-    text = f"the description of the program {key[:12]} is not what tracejit writes"
+    text = f"the description of the program {key[:12]} is damaged"
     assert run(capsys, "step") == (1, "", f"tracejit cache show: {text}\n")
-    assert repr(tracejit.cache.show("step")) == f"{key}: not what tracejit writes"
+    assert repr(tracejit.cache.show("step")) == f"{key}: a damaged description"
 
 
 def test_names_that_a_terminal_would_obey_are_printed_as_text(capsys, root, monkeypatch, tmp_path) -> None:
