@@ -50,7 +50,7 @@ class Value:
 
 
 class Node:
-    """One application of an op; `output` is the first of its outputs, and mostly the only one."""
+    """One application of an op; `output` is the first of its outputs, usually the only one."""
 
     __slots__ = ("inputs", "op", "output", "outputs", "params", "where")
 
@@ -64,7 +64,7 @@ class Node:
         self.outputs: tuple[Value, ...] = ()
 
     def makes(self, outputs: tuple[Value, ...]) -> None:
-        """Set the outputs, which are made after the node, because they name it."""
+        """Set the outputs, which are created after the node because they refer to it."""
         self.outputs = outputs
         if outputs:
             self.output = outputs[0]
@@ -139,7 +139,7 @@ class Builder:
         def append(*inputs: Any, **params: Any) -> Any:
             return self.apply(op, inputs, params)
 
-        self.__dict__[name] = append  # the next use finds it without coming here
+        self.__dict__[name] = append  # so that __getattr__ is not called again
         return append
 
     def apply(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -103,7 +103,7 @@ class Program(NamedTuple):
 
     @property
     def places(self) -> list[int]:
-        """For each row, its number in the part that it belongs to."""
+        """For each row, its number within its part."""
         places: list[int] = []
         while len(places) < len(self.rows):
             row = self.rows[len(places)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""bands: how a launch can be cut into bands of rows, and which memory each band then has to itself.
+"""bands: the ways to cut a launch into bands of rows, and the memory that belongs to each band.
 
 A launch that takes each row by itself can be cut anywhere between two rows. Whether bands of several launches can run
 one after the other, each without looking at other bands, depends on how their rows lie in memory
@@ -199,5 +199,5 @@ def sums_of_product(
 
 
 def _start_in_memory(band: tuple[int, int]) -> tuple[int, int]:
-    """Return a band; one without rows begins where there is memory."""
+    """Return a band. If it has no rows, it begins at the first row, where there is memory."""
     return band if band[0] < band[1] else (0, 0)

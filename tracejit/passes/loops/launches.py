@@ -44,7 +44,7 @@ class KernelLaunch(NamedTuple):
     name: str
     numbers: tuple[int, ...]
     pointers: tuple[Access, ...]  # strides are not used: the kernel knows its layout
-    written: int  # how many of the pointers, the last ones, are written
+    written: int  # the number of pointers, at the end, that are written
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
     whole: Product | Cut | None = None  # how it can be cut into parts

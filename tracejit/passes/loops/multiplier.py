@@ -32,8 +32,8 @@ BLAS_FROM = 1_000_000_000  # multiplications
 # Panels: the size of y and the rows of x, at least.
 PANELS_BYTES, PANELS_ROWS = 65536, 64
 FAR_BYTES, FAR_ROWS = 1 << 20, 8  # y is so far away that panels pay for fewer rows
-# The same if y lies by columns and would be turned for this product alone; near y, and y of PANELS_BYTES. What one CPU
-# has turned is far from another CPU.
+# The same if y lies by columns and would be transposed for this product alone: a y transposed by one CPU is far from
+# another CPU. With y of PANELS_BYTES, TURNING_PANELS_ROWS are enough.
 TURNING_BYTES, TURNING_ROWS = 8192, 32
 TURNING_PANELS_ROWS = 4
 
