@@ -1420,7 +1420,7 @@ ROWS: tuple[Row, ...] = (
         uncompiled_under_a_policy,
         RetraceError,
         "counting.<locals>.scale: not accelerated for x: 2(B) x 3(C) float64: two recordings differ: a "
-        "constant of cast was 1, is 2 (1 of 1 elements differ): an array that is made in each call has "
+        "constant of cast was 1, is 2 (1 of 1 elements differ): an array that is created in each call has "
         'different contents each time at <place>. The call ran uncompiled. set_policy("default") allows '
         "recordings.",
     ),
@@ -1435,19 +1435,19 @@ ROWS: tuple[Row, ...] = (
         lambda: repeat(counting(), X),
         NotAcceleratedWarning,
         "counting.<locals>.scale runs uncompiled for these arguments: two recordings differ: a constant "
-        "of cast was 1, is 2 (1 of 1 elements differ): an array that is made in each call has different "
-        "contents each time at <place>. Likely cause: random numbers that NumPy or Python drew, the time, "
-        "or a file. Compute it outside and pass it as an argument, or use the random functions of "
-        "tracejit with like=, which are recorded.",
+        "of cast was 1, is 2 (1 of 1 elements differ): an array that is created in each call has "
+        "different contents each time at <place>. Likely cause: random numbers that NumPy or Python drew, "
+        "the time, or a file. Compute it outside and pass it as an argument, or use the random functions "
+        "of tracejit with like=, which are recorded.",
     ),
     Row(
         constant_that_changes,
         ChangedTraceWarning,
         "constant_that_changes.<locals>.scale: a trace that was replayed is out of date: a constant of "
-        "mul was 1.0, is 5.0 (1 of 1 elements differ): an array that is made in each call has different "
-        "contents each time at <place>. It has been recorded again; replays before this call may have "
-        "used old values. Likely cause: random numbers that NumPy or Python drew, the time, or a file. "
-        "Pass it as an argument.",
+        "mul was 1.0, is 5.0 (1 of 1 elements differ): an array that is created in each call has "
+        "different contents each time at <place>. It has been recorded again; replays before this call "
+        "may have used old values. Likely cause: random numbers that NumPy or Python drew, the time, or a "
+        "file. Pass it as an argument.",
     ),
     Row(
         lost_change,

@@ -200,9 +200,9 @@ ROWS: tuple[FolderRow, ...] = (
         lambda folder: tj.export(counting(), folder / "f", args=(V,)),
         ExportError,
         "export: counting.<locals>.scale, for x: 3 float64: it runs uncompiled, because two recordings "
-        "differ: a constant of cast was 1, is 2 (1 of 1 elements differ): an array that is made in each "
-        "call has different contents each time at <place>. Or export the traces for other arguments only: "
-        "export(function, path, args=(...)).",
+        "differ: a constant of cast was 1, is 2 (1 of 1 elements differ): an array that is created in "
+        "each call has different contents each time at <place>. Or export the traces for other arguments "
+        "only: export(function, path, args=(...)).",
     ),
     FolderRow(
         lambda folder: tj.export(draws(tj.Generator(1)), folder / "f", args=(V,)),
