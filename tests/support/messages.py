@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 import re
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -208,6 +209,53 @@ class Slotted:
     @tj.dlaccelerate
     def step(self, x: Any) -> Any:
         return x
+
+
+def refused(function: Callable[[Any], object]) -> None:
+    """Call an accelerated function with different values until it is known to run uncompiled."""
+    accelerated = tj.dlaccelerate(function)
+    for n in range(12):
+        accelerated(V + n)
+
+
+def changes_what_it_reads() -> Callable[[Any], object]:
+    """Return a function that counts its calls."""
+    calls = [0]
+
+    def count(x: Any) -> Any:
+        calls[0] += 1
+        return x * calls[0]
+
+    return count
+
+
+def reads_what_changes() -> Callable[[Any], object]:
+    """Return a function with an attribute of a different value in each call."""
+
+    class Settings:
+        @property
+        def rate(self) -> float:
+            return next(rates)
+
+    rates, settings = itertools.count(1.0), Settings()
+    return lambda x: x * settings.rate
+
+
+def in_a_thread(call: Callable[[], object]) -> object:
+    """Return what a call gives in another thread."""
+    results: list[object] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def caught(call: Callable[[], object]) -> object:
+    """Return what a call gives, or None for an index out of range."""
+    try:
+        return call()
+    except IndexError:
+        return None
 
 
 ROWS: tuple[Row, ...] = (
@@ -1582,5 +1630,72 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         "<lambda>.<locals>.<lambda>: the result contains a list_iterator, which can be iterated over only "
         "once, so that a replay cannot return it; return a list.",
+    ),
+    # traces/refusals and record/recorder: the reasons to run uncompiled
+    Row(
+        lambda: refused(changes_what_it_reads()),
+        NotAcceleratedWarning,
+        "changes_what_it_reads.<locals>.count runs uncompiled for these arguments: it changes closure "
+        "calls[0], which it also reads at <place>. A replay would not change it. Pass it as an argument "
+        "and return its new value, or change it outside.",
+    ),
+    Row(
+        lambda: refused(reads_what_changes()),
+        NotAcceleratedWarning,
+        "reads_what_changes.<locals>.<lambda> runs uncompiled for these arguments: two recordings differ: "
+        "a constant of mul was 1.0, is 2.0 at <place>. Likely cause: a counter. Compute it outside and "
+        "pass it as an argument, or use the random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(lambda x: x * 2 if np.random.random() < 2 else x),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: it draws from a "
+        "numpy.random.mtrand.RandomState, which a replay would not do, although two recordings agreed at "
+        "<place>. Draw outside and pass the numbers as an argument, or use the random functions of "
+        "tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(lambda x: next(n for n in range(100) if x.sum() < n)),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: bool() on a traced array had a "
+        "different outcome in each of 9 recordings at <place>. Use where(condition, a, b) instead of if, "
+        "& and | instead of and and or, or a fixed number of steps instead of while; or raise "
+        "max_variants.",
+    ),
+    Row(
+        lambda: refused(lambda x: x * math.sin(x.sum())),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: float() on a traced array gave a "
+        "different number in each of 9 recordings at <place>. A number taken out of an array is a "
+        "constant of the trace. Keep it an array (the functions of tracejit and NumPy instead of math, "
+        "stop_gradient instead of extractdata), or return it and read it outside; or raise max_variants.",
+    ),
+    Row(
+        lambda: refused(lambda x: x[0].item() and sum((x + np.zeros((300, 1))).ravel().tolist())),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: tolist() takes 900 values out of "
+        "the trace at <place>. Up to 256 are compared at each call. Keep them arrays (the functions of "
+        "tracejit and NumPy; stop_gradient cuts the derivative), or return them and read them outside.",
+    ),
+    Row(
+        lambda: refused(lambda x: in_a_thread(lambda: x * 2)),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: mul uses an array of the trace "
+        "in another thread at <place>. What a thread computes is not recorded; compute it in the thread "
+        "of the function.",
+    ),
+    Row(
+        lambda: refused(lambda x: caught(lambda: tj.take(x, [9], 0))),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: take met an index out of range "
+        "at <place>. Check indices outside.",
+    ),
+    Row(
+        lambda: refused(lambda x: x * tj.rng().seed),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: the state of a generator of "
+        "random numbers is read, which a replay would not do, at <place>. Do it outside; for the same "
+        "numbers at each call draw from a generator that is made inside: rand(size, "
+        "generator=Generator(seed)).",
     ),
 )
