@@ -44,7 +44,7 @@ _POW_REST = (
 
 
 def nearest(x: Term, offset: float = 0.0) -> tuple[Term, Term]:
-    """Return the nearest integer n as a float, and bits of which the low ones hold n + offset."""
+    """Return the nearest integer n as a float, and bits whose low part is n + offset."""
     shifter = format_of(x).shifter + offset
     shifted = x + shifter
     return shifted - shifter, shifted.as_int()
@@ -56,7 +56,7 @@ def power_of_two(raw: Term) -> Term:
 
 
 def _times_power_of_two(x: Term, raw: Term) -> Term:
-    """Return x * 2**n from the bits of n + 2 bias, in two steps: 2**n itself may be no normal number."""
+    """Return x * 2**n from the bits of n + 2 bias, in two steps, because 2**n itself may not be a normal number."""
     half = raw >> 1
     return x * power_of_two(half) * power_of_two(raw - half)
 
@@ -90,14 +90,14 @@ def exp2(x: Term) -> Term:
 
 
 def _quarter_expm1(x: Term) -> Term:
-    """Return (e**x - 1) / 4: in quarters nothing is infinite that is finite in the end."""
+    """Return (e**x - 1) / 4: a quarter does not overflow where the final result is finite."""
     r, raw = split_exponent(x, format_of(x).bias - 2)
     scale = power_of_two(raw)
     return scale * _expm1_reduced(r) + (scale - 0.25)
 
 
 def _or_itself_if_tiny(x: Term, result: Term) -> Term:
-    """Return x where a quarter of it would be subnormal, else the result."""
+    """Return x where a quarter of it would be subnormal, otherwise the result."""
     return select(absolute(x) < format_of(x).smallest_normal * 4.0, x, result)
 
 
@@ -136,7 +136,7 @@ def _split_logarithm(x: Term) -> tuple[Term, Term]:
 
 
 def _split_any_logarithm(x: Term) -> tuple[Term, Term]:
-    """Return what `_split_logarithm` returns, for subnormal x as well."""
+    """Return the result of _split_logarithm, for subnormal x too."""
     form = format_of(x)
     subnormal = x < form.smallest_normal
     fraction, n = _split_logarithm(select(subnormal, x * 2.0**form.mantissa, x))
@@ -153,7 +153,7 @@ def _logarithm_of_mantissa(f: Term, addend: Term | float = 0.0) -> Term:
 
 
 def _logarithm_or_limit(result: Term, x: Term) -> Term:
-    """Return the result where it is defined, else infinity or NaN, as for log(x)."""
+    """Return the result where it is defined, otherwise infinity or NaN, as for log(x)."""
     return select(
         x > 0.0,
         select(x < INFINITY, result, INFINITY),
@@ -182,7 +182,7 @@ def log1p(x: Term) -> Term:
     high, low = format_of(x).log_2
     total = x + 1.0
     f, n = _split_logarithm(total)
-    # What the sum 1 + x lost is added to the logarithm to first order.
+    # The rounding error of 1 + x is added to the logarithm to first order.
     lost = select(n > 0.0, 1.0 - (total - x), x - (total - 1.0)) / total
     near_one = n.equals(0.0)
     f, lost = select(near_one, x, f), select(near_one, 0.0, lost)
@@ -258,7 +258,7 @@ def _log2_in_two_parts(x: Term) -> tuple[Term, Term]:
 def _pow_f64(size: Term, y: Term) -> Term:
     """Return size**y of float64."""
     log_upper, log_lower = _log2_in_two_parts(size)
-    # Beyond 2**64 every power but that of 1 is 0 or infinite already.
+    # Beyond 2**64 every power except that of 1 is 0 or infinite.
     factor = at_least(at_most(y, 2.0**64), -(2.0**64))
     factor_upper = _upper(factor)
     regular = (size > 0.0) & (size < INFINITY)

@@ -9,8 +9,8 @@ by the number of lanes:
     gather_x16(x, at, stride, count)         x[at + lane * stride] for lanes below count
     scatter_x16(out, at, stride, v, count)   stores v in the same places of `out`
     load_first_x16(x, at, count), store_first_x16(out, at, v, count)
-                                             lanes below count, neighbours in memory
-    load_x16(x, at), store_x16(x, at, v)     all lanes, neighbours in scratch memory
+                                             lanes below count, adjacent in memory
+    load_x16(x, at), store_x16(x, at, v)     all lanes, adjacent in scratch memory
     total_sum(v, count)                      the sum of the first `count` lanes; total_max, total_min
     fold_sum_f32(a, v)                       a + v, freely reassociated; fold_max_f32, fold_min_f32; also of numbers
     where(condition, v, w)                   v or w; also of numbers

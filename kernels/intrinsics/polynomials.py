@@ -96,7 +96,7 @@ def _floored(x: Term, y: Term) -> tuple[Term, Term]:
     remainder = x.libm("fmod", y)
     quotient = (x - remainder) / y
     other_sign = remainder.differs(0.0) & ((remainder < 0.0) ^ (y < 0.0))
-    # fmod is exact; quotient is not, and is rounded to the integer that it stands for.
+    # fmod is exact; the quotient is not, and is rounded to the nearest integer.
     quotient = select(other_sign, quotient - 1.0, quotient)
     remainder = select(other_sign, remainder + y, remainder)
     whole = floor(quotient)
@@ -119,15 +119,15 @@ def floordiv(x: Term, y: Term) -> Term:
 #
 #     q = x r,  q + (x - q d) r
 #
-# The remainder x - q d is exact in a fused multiply-add, so that this is the quotient as it is rounded by a division,
-# but for divisors whose bits are all ones, where it may be the next number (P. W. Markstein, Computation of elementary
-# functions on the IBM RISC System/6000 processor, IBM Journal of Research and Development 34, 1990). The correction is
-# left out where it gives 0 or no number: so signed zeros, infinities and NaN are those of the division. Both x
-# and d are multiplied by a power of two before, or r would be infinite or 0 for a divisor near the ends of the range.
+# The remainder x - q d is exact in a fused multiply-add, so that this is the quotient as a division rounds it, except for
+# divisors whose bits are all ones, where it may be the next number (P. W. Markstein, Computation of elementary functions
+# on the IBM RISC System/6000 processor, IBM Journal of Research and Development 34, 1990). The correction is left out
+# where it gives 0 or NaN: so signed zeros, infinities and NaN are those of the division. Both x and d are first
+# multiplied by a power of two; otherwise r would be infinite or 0 for a divisor near the ends of the range.
 
 
 def divisor_scale(d: Term) -> Term:
-    """Return what a divisor and all that is divided by it are multiplied with."""
+    """Return the factor for a divisor and its dividends."""
     far = 2.0 ** (64 if d.bits == 32 else 512)
     size = absolute(d)
     return select(size > far, 1.0 / far, select(size < 1.0 / far, d.constant(far), d.constant(1.0)))
@@ -155,14 +155,14 @@ SHARED: dict[int, dict[str, Callable[..., Term]]] = {
     1: {"divisor_scale": divisor_scale},
     3: {"divided": divided},
 }
-"""By the number of operands: what emitted source divides with if a loop has one divisor."""
+"""The functions of Note [shared divisors], by the number of operands."""
 PREDICATES = frozenset({"isinf", "isfinite"})
 
 
 def emit(name: str, builder: Any, values: Any) -> Any:
-    """Append a function of floats to the code of a kernel; returns the LLVM value of its result."""
+    """Append a function of floats to the code of a kernel; return the LLVM value of its result."""
     terms = [Term(builder, value) for value in values]
-    for known in (UNARY, BINARY, *SHARED.values()):
-        if name in known:
-            return known[name](*terms).value
+    for functions in (UNARY, BINARY, *SHARED.values()):
+        if name in functions:
+            return functions[name](*terms).value
     raise KeyError(name)

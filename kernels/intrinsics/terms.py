@@ -13,7 +13,7 @@ _WIDTH_BITS = {"float": 32, "double": 64}
 
 
 class _Splat(ir.Constant):  # type: ignore[misc]
-    """A vector of one number in all lanes, written in a few characters: long constants take long to read."""
+    """A vector of one number in all lanes, as a short text: LLVM takes long to read long constants."""
 
     def __init__(self, kind: ir.Type, number: ir.Constant) -> None:
         super().__init__(kind, None)
@@ -38,7 +38,7 @@ class Term:
 
     @property
     def lanes(self) -> int:
-        """How many numbers the term stands for: 0 if it is no vector."""
+        """The number of lanes, 0 for a number."""
         return self.value.type.count if isinstance(self.value.type, ir.VectorType) else 0
 
     @property
@@ -46,7 +46,7 @@ class Term:
         return self.value.type.element if self.lanes else self.value.type
 
     def of(self, element: ir.Type) -> ir.Type:
-        """Return the type of as many elements as the term has."""
+        """Return the type with this element and the lanes of the term."""
         return ir.VectorType(element, self.lanes) if self.lanes else element
 
     @property
@@ -152,7 +152,7 @@ class Term:
         return self.like(self.builder.bitcast(self.value, self.of(kind)))
 
     def to_float(self, bits: int) -> "Term":
-        """Return the float as one of a width, rounded."""
+        """Return the float rounded to a width."""
         kind = self.of(ir.FloatType() if bits == 32 else ir.DoubleType())
         if self.bits == bits:
             return self
@@ -201,9 +201,9 @@ class Term:
     def _outlined(self, name: str) -> ir.Function:
         """Return a function of the C library in a wrapper that LLVM can call for a vector of operands.
 
-        LLVM would not vectorise a loop with an unknown call, and would compute a known one such as sin for
-        every element in order to avoid the branch. Of the wrapper it knows variants for vectors, which return
-        at once if the branch is taken for no element.
+        LLVM would not vectorise a loop with an unknown call, and would compute a known one such as sin for every
+        element in order to avoid the branch. The wrapper has variants for vectors, which return at once if no element
+        takes the branch.
         """
         function, is_new = self._wrapped(name)
         if is_new:
@@ -218,12 +218,12 @@ class Term:
         return function
 
     def _wrapped(self, name: str) -> tuple[ir.Function, bool]:
-        """Return a private function that calls one of the C library, and whether it was made now."""
+        """Return a private function that calls one of the C library, and whether it is new."""
         kind = self.element
         scalar = f"tracejit_{name}_{kind}"
-        known = self.builder.module.globals.get(scalar)
-        if known is not None:
-            return known, False
+        existing = self.builder.module.globals.get(scalar)
+        if existing is not None:
+            return existing, False
         function = _private_function(self.builder.module, scalar, kind, kind)
         inner = Term(ir.IRBuilder(function.append_basic_block()), function.args[0])
         inner.builder.ret(inner.libm(name).value)
@@ -241,9 +241,9 @@ def _private_function(module: ir.Module, name: str, result: ir.Type, *operands: 
 def _masked_variant(scalar: ir.Function, lanes: int) -> ir.Function:
     """Return a function that calls a scalar function for each element, if a mask selects any."""
     name = f"{scalar.name}_{lanes}"
-    known = scalar.module.globals.get(name)
-    if known is not None:
-        return known
+    existing = scalar.module.globals.get(name)
+    if existing is not None:
+        return existing
     kind = scalar.return_value.type
     vector = ir.VectorType(kind, lanes)
     mask_type = ir.VectorType(ir.IntType(1), lanes)

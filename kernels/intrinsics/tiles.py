@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tiles of matrices in vector registers, for kernels in which LLVM must not be left to find them.
+"""Tiles of matrices in vector registers, for matrix products.
 
-A matrix product keeps a tile of its result in registers over a whole loop; LLVM does not make that of scalar loops
-(7 GFLOP/s where a tile runs at 160). A tile is a tuple of vectors, one for each of its rows. The functions are named by
-dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register of the CPU, and takes several then:
+A matrix product keeps a tile of its result in registers over a whole loop; LLVM does not do that with scalar loops
+(7 GFLOP/s, a tile 160 GFLOP/s). A tile is a tuple of vectors, one for each row. The functions are named by dtype and
+lanes, such as ``load_f32x16``; a vector longer than a register of the CPU takes several registers:
 
-    rows_8(i, m)                                numbers of 8 rows from i on; beyond the last, m - 1, the last again
-    load_f32x16(x, at), store_f32x16(out, at, vector)        a vector of neighbours
+    rows_8(i, m)                                the numbers of 8 rows from i on, at most m - 1
+    load_f32x16(x, at), store_f32x16(out, at, vector)        a vector of adjacent elements
     load_first_f32x16(x, at, width)             of the first `width` lanes; the others are 0 and touch no memory
     zero_f32x16(rows)                           a tile of zeros
     add_outer_f32x16(tile, x, at, rows, stride, vector)      to each row r: x[at + rows[r] * stride] * vector
@@ -16,11 +16,11 @@ dtype and lanes, such as ``load_f32x16``; a vector may be longer than a register
     add_tiles_f32x16(tile, tile)
     transpose_f32x16(tile)                      of as many rows as lanes
     turn_f32x16(tile)                           of no more rows than lanes: as many rows as there are lanes, each begins
-                                                with its column of the tile; what follows is anything
+                                                with its column of the tile; the rest is undefined
     add_dots_f32x16(tile, x, at_x, rows, x_stride, y, at_y, columns, y_stride, width)
                                                 to the vector of each row r and column c, in this order, in the first
-                                                `width` lanes: neighbours from x[at_x + rows[r] * x_stride] on times
-                                                those from y[at_y + columns[c] * y_stride] on
+                                                `width` lanes: elements from x[at_x + rows[r] * x_stride] on times
+                                                elements from y[at_y + columns[c] * y_stride] on
     sum_lanes_f32x16(tile)                      of no more rows than lanes: one row, of the sums of the rows
 """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that read and write at computed places along one axis.
+"""Kernels that read and write at computed indices along one axis.
 
-An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the
-end. A place outside the axis is never touched, and fault[0] becomes 1: reading it gives NaN, or `lowest` in an
-integer type; writing to it has no effect. `lowest` is 1 for a floating-point type, whose missing value is NaN.
+An array is seen as (outer, n, inner) with the indexed axis in the middle. Negative indices count from the end. An index
+outside the axis touches no memory and sets fault[0] to 1: a read gives NaN, or `lowest` for an integer dtype; a write
+has no effect. `lowest` is 1 for a float dtype, whose missing value is NaN.
 """
 
 import math
@@ -54,7 +54,7 @@ def scatter_add(
 def put(
     outer: int, n: int, inner: int, m: int, stride: int, x: Any, index: Any, v: Any, y: Any, fault: Any
 ) -> None:
-    """y = x, in which each v (outer, m, inner; one number if stride is 0) replaces what is at index (m)."""
+    """y = x, with the elements at index (m) replaced by v (outer, m, inner; one number if stride is 0)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
     at = 0

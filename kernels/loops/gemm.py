@@ -52,7 +52,7 @@ def gemm(
 ) -> None:
     """Write to out (batch, m, n) the products of strided matrices, or add them to it if `add`.
 
-    It does what BLAS does, without `routine`.
+    It replaces BLAS, and ignores `routine`.
 
     A matrix lies by rows, `leading` elements apart, or by columns if it is transposed; matrices of a batch are
     `x_batch` and `y_batch` elements apart.

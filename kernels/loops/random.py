@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers by Philox 4x32-10, and the order that they put things in.
+"""Random numbers by Philox 4x32-10, and permutations by random numbers.
 
 J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 A block of four words of 32 bits is a function of a key and a counter of 128 bits, here (position, stream). So a number
-depends on where it stands and on nothing else, and blocks can be made in any order.
+depends only on its position, and blocks can be computed in any order.
 
-The rounds stand here twice: a function for them would be compiled on its own for each kernel that calls it. Integers
-have 64 bits, in which the products fit; their sign goes with the masks.
+The rounds are written twice: a function for them would be compiled on its own for each kernel that calls it. Integers
+have 64 bits, which hold the products; the masks remove their sign.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ def uniform64(n: int, offset: int, stream: int, state: Any, y: Any) -> None:
 
 
 def permutation(n: int, u: Any, y: Any) -> None:
-    """Write 0 to n - 1 to y, in the order that n numbers in [0, 1) give by the shuffle of Fisher and Yates."""
+    """Write 0 to n - 1 to y, shuffled by n numbers in [0, 1) as by Fisher and Yates."""
     for i in range(n):
         j = int(u[i] * (i + 1))
         y[i] = y[j]

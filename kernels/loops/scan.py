@@ -5,12 +5,12 @@ from typing import Any
 
 
 def cumsum(outer: int, n: int, inner: int, reverse: int, x: Any, out: Any) -> None:
-    """Write to out, for each place along n, the sum of x up to it, or from it on if `reverse`."""
+    """Write to out, for each position along n, the sum of x up to it, or from it on if `reverse`."""
     for row in range(outer):
         for i in range(n):
             place = n - 1 - i if reverse else i
             start = (row * n + place) * inner
-            # Neighbours along n lie `inner` apart, so that the inner loop runs along memory.
+            # Adjacent elements along n are `inner` apart, so that the inner loop runs along memory.
             before = start + inner if reverse else start - inner
             for column in range(inner):
                 if i == 0:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the first extremum along an axis is, for arrays seen as (outer, n, inner), and where elements are true.
+"""Positions of the first extremum along an axis, for arrays seen as (outer, n, inner), and of true elements.
 
-A NaN counts as the extremum, as in NumPy: the search of a row ends at the first one (best != best).
+A NaN counts as the extremum, as in NumPy: the search of a row ends at the first NaN (best != best).
 """
 
 from typing import Any
 
 
 def argmax(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out (outer, inner) the place along n of the first maximum."""
+    """Write to out (outer, inner) the position along n of the first maximum."""
     for row in range(outer):
         for column in range(inner):
             start = row * n * inner + column
@@ -25,7 +25,7 @@ def argmax(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
 
 
 def argmin(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
-    """Write to out (outer, inner) the place along n of the first minimum."""
+    """Write to out (outer, inner) the position along n of the first minimum."""
     for row in range(outer):
         for column in range(inner):
             start = row * n * inner + column
@@ -42,11 +42,11 @@ def argmin(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
 
 
 def true_places(n: int, count: int, x: Any, out: Any) -> None:
-    """Write to out (count) the places of the first elements of x that are not 0; places that there are not are 0."""
-    found = 0
+    """Write to out (count) the positions of the first elements of x other than 0, and 0 after the last of them."""
+    filled = 0
     for i in range(n):
-        if x[i] != 0 and found < count:
-            out[found] = i
-            found += 1
-    for i in range(found, count):
+        if x[i] != 0 and filled < count:
+            out[filled] = i
+            filled += 1
+    for i in range(filled, count):
         out[i] = 0

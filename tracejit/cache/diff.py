@@ -116,7 +116,7 @@ def key_parts(key: KernelKey) -> Iterator[tuple[str, str]]:
     """Give the parts of a kernel's key in words, without its source."""
     for name, value in key.parts:
         if name == "cpu features":
-            yield from (("CPU features", each[1:]) for each in sorted(value.split(",")) if each[:1] == "+")
+            yield from (("CPU features", f[1:]) for f in sorted(value.split(",")) if f.startswith("+"))
         elif name != "source":
             yield _TITLES.get(name, name), value[:SHOWN] if name == "tracejit" else value
 

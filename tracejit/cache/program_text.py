@@ -34,7 +34,7 @@ class ProgramText:
         self.ops = {op["number"]: op for op in program["ops"]}
         self.names = short_names(
             dict.fromkeys(
-                file for each in (*program["ops"], *program["rows"]) for file, _ in _places(each["where"])
+                file for part in (*program["ops"], *program["rows"]) for file, _ in _places(part["where"])
             )
         )
 
