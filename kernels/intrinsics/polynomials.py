@@ -119,11 +119,12 @@ def floordiv(x: Term, y: Term) -> Term:
 #
 #     q = x r,  q + (x - q d) r
 #
-# The remainder x - q d is exact in a fused multiply-add, so that this is the quotient as a division rounds it, except for
-# divisors whose bits are all ones, where it may be the next number (P. W. Markstein, Computation of elementary functions
-# on the IBM RISC System/6000 processor, IBM Journal of Research and Development 34, 1990). The correction is left out
-# where it gives 0 or NaN: so signed zeros, infinities and NaN are those of the division. Both x and d are first
-# multiplied by a power of two; otherwise r would be infinite or 0 for a divisor near the ends of the range.
+# The remainder x - q d is exact in a fused multiply-add, so that this is the quotient as a division rounds it,
+# except for divisors whose bits are all ones, where it may be the next number (P. W. Markstein, Computation of
+# elementary functions on the IBM RISC System/6000 processor, IBM Journal of Research and Development 34, 1990).
+# The correction is left out where it gives 0 or NaN: so signed zeros, infinities and NaN are those of the
+# division. Both x and d are first multiplied by a power of two; otherwise r would be infinite or 0 for a
+# divisor near the ends of the range.
 
 
 def divisor_scale(d: Term) -> Term:
