@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import sweep
 
 import tracejit as tj
 from tracejit.accelerate import dispatch
@@ -112,7 +113,7 @@ def test_what_is_kept_stays(step: tj.AcceleratedFunction, keep: Callable[[tj.dla
         assert (np.asarray(inside(found) if isinstance(found, tj.dlarray) else found) == want).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(sweep(4, 10)))
 def test_keeping_at_random(seed: int) -> None:
     @tj.dlaccelerate(confirm=0, audit=False)
     def several(x: tj.dlarray) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from effort import sweep
 from graphs import assert_same, random_case, strided
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +40,7 @@ def texts(graph: Graph) -> str:
     return "".join(kernel.text for kernel in build(graph).kernels)
 
 
-@settings(max_examples=120)
+@settings(max_examples=sweep(15, 120))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([16, 32, 64]), st.booleans())
 def test_rows_in_lanes_agree_with_the_reference(seed: int, vector_bytes: int, is_short: bool) -> None:
     rnd = random.Random(seed)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import sweep
 from tracejit.kernels.executor.machine import (
     add_word,
     call,
@@ -125,7 +126,7 @@ def expression(rnd: random.Random, depth: int) -> str:
     return f"({first} {rnd.choice('+-*&|^')} {second})"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(sweep(3, 8)))
 def test_random_expressions(seed: int, tmp_path: Path) -> None:
     rnd = random.Random(seed)
     lines = ["def made(a, b):", "    c = a - b"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from effort import sweep
 
 from tracejit.aval import Aval
 from tracejit.codegen import gemm, target
@@ -264,7 +265,10 @@ def narrow_products(dtype: str) -> list[tuple[str, np.ndarray, np.ndarray]]:
 def test_narrow_results(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
     factors = narrow_products(dtype)
-    for who, x, y in factors if width == 64 else factors[::5]:
+    step = sweep({16: 25, 32: 25, 64: 5}, {16: 5, 32: 5, 64: 1})[
+        width
+    ]  # each size, in one layout after the other
+    for who, x, y in factors[::step]:
         if 1 not in x.shape and y.shape[1] > 1 and y.shape[0] > 1:
             assert kernels(program_of(x, y)) == [who]
         check(by_numba, x, y)
@@ -277,7 +281,7 @@ def test_narrow_results(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_narrow_results_without_numba(dtype: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm, "vector_bytes", lambda: width)
-    for _, x, y in narrow_products(dtype)[::4]:
+    for _, x, y in narrow_products(dtype)[:: sweep(25, 4)]:
         check(by_python, x, y)
         x[...], y[...] = np.rint(8 * x), np.rint(8 * y)  # exact in any order
         np.testing.assert_array_equal(twice(x, y, without_numba=True), 2 * by_python(x, y))
@@ -448,8 +452,12 @@ PANELS_SIZES = (
 @pytest.mark.usefixtures("by_panels")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_panels_of_all_sizes_and_layouts(dtype: str) -> None:
-    for m, n, k in PANELS_SIZES:
-        for x_lies, y_lies in itertools.product(LIES, LIES):
+    for number, (m, n, k) in enumerate(PANELS_SIZES):
+        for x_lies, y_lies in (
+            list(itertools.product(LIES, LIES))[:: sweep(7, 1)]
+            if number % 2
+            else zip(LIES, LIES, strict=True)
+        ):
             x, y = matrices((m, k), dtype, x_lies), matrices((k, n), dtype, y_lies)
             assert kernels(program_of(x, y))[-1] == "panels"
             check(by_numba, x, y)

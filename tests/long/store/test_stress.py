@@ -77,9 +77,8 @@ class Crowd:
                 self.compiled += compiled
                 self.loaded += loaded
 
-    def run(self, seconds: float, disturb: bool) -> None:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+    def run(self, rounds: int, disturb: bool) -> None:
+        for _ in range(rounds):
             self.fill_up()
             time.sleep(self.rng.uniform(0.01, 0.3))
             if self.rng.random() < 0.15:
@@ -109,11 +108,11 @@ class Crowd:
 
 
 def test_many_processes_on_one_folder(tmp_path: Path) -> None:
-    # TRACEJIT_STRESS=60 runs for so many seconds, with more processes, and disturbs the folder.
-    seconds = float(os.environ.get("TRACEJIT_STRESS", "0"))
+    # TRACEJIT_STRESS=400 starts and kills processes in so many rounds, runs more of them, and disturbs the folder.
+    rounds = int(os.environ.get("TRACEJIT_STRESS", "0"))
     folder = tmp_path / "cache"
-    crowd = Crowd(folder, 8 if seconds else 3, seed=1)
-    crowd.run(seconds or 2.0, disturb=bool(seconds))
+    crowd = Crowd(folder, 8 if rounds else 3, seed=1)
+    crowd.run(rounds or 15, disturb=bool(rounds))
     assert [end for end in crowd.ended if end[0] != 0] == []
     kept = KernelStore(str(folder), LIMIT_BYTES)
     for file in kept.entries():
