@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from effort import sweep
 from llvmlite.binding import get_host_cpu_features
 from numba import carray, types
 from tracejit.kernels.intrinsics import polynomials, scalar
@@ -82,6 +83,9 @@ def _run(kernel: Any, count: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return result
 
 
+COUNT = sweep(500, 2000)  # of numbers from each range
+
+
 def _special(dtype: np.dtype) -> np.ndarray:
     limits = np.finfo(dtype)
     numbers = [
@@ -97,10 +101,10 @@ def _inputs(suffix: str, arity: int) -> tuple[np.ndarray, np.ndarray]:
     dtype = FLOATS[suffix]
     random = np.random.default_rng(7)
     special = _special(dtype)
-    patterns = random.integers(0, 256, 4000 * dtype.itemsize, np.uint8).view(dtype)
+    patterns = random.integers(0, 256, 2 * COUNT * dtype.itemsize, np.uint8).view(dtype)
     widths = (1e-3, 0.5, 1.0, 1.5, 6.0, 30.0, 1.05 * math.log(np.finfo(dtype).max), 1e5)
-    parts = [patterns, *[random.uniform(-width, width, 2000) for width in widths]]
-    parts.append(1.0 + random.uniform(-1, 1, 2000) * 10.0 ** random.uniform(-8, 0, 2000))
+    parts = [patterns, *[random.uniform(-width, width, COUNT) for width in widths]]
+    parts.append(1.0 + random.uniform(-1, 1, COUNT) * 10.0 ** random.uniform(-8, 0, COUNT))
     parts.append(np.pi / 2 * np.concatenate([np.arange(-500, 500), np.arange(60000, 60500)]))
     x = np.concatenate([part.astype(dtype) for part in parts])
     if arity == 1:
