@@ -12,7 +12,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
-from tracejit.record import recorder as trace
+from tracejit.record import recorder as recorders
 
 _DIRECTIONS = 2  # random directions for each argument
 _RTOL = {  # by whether the complex step applies, and whether float32 takes part
@@ -111,7 +111,7 @@ def _project(outputs: Any, seed: int, name: str) -> dlarray:
 
 def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int) -> _Recorded:
     leaves, treedef = tree.flatten(args)
-    with trace.Recorder(name) as recorder:
+    with recorders.Recorder(name) as recorder:
         inputs: list[Any] = []
         arrays: list[np.ndarray] = []
         variables: list[int] = []

@@ -12,7 +12,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor
-from tracejit.record import recorder as trace
+from tracejit.record import recorder as recorders
 from tracejit.util.memory import collector_paused
 
 
@@ -49,14 +49,14 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             f"dlfeval: fun must be a function, not {type(fun).__name__}; pass the function and then its "
             "arguments, dlfeval(fun, x), not dlfeval(fun(x))."
         )
-    outer = trace.recorder()
+    outer = recorders.recorder()
     if outer is None and getattr(fun, "evaluates_itself", False):
         return fun(*args, **kwargs)
     leaves, treedef = tree.flatten((args, kwargs))
     if outer is not None:
         args, kwargs = tree.unflatten(treedef, [_inner_input(leaf) for leaf in leaves])
         return fun(*args, **kwargs)
-    with trace.Recorder(getattr(fun, "__qualname__", type(fun).__name__)) as recorder:
+    with recorders.Recorder(getattr(fun, "__qualname__", type(fun).__name__)) as recorder:
         inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = tree.unflatten(treedef, inputs)
         results, treedef = tree.flatten(fun(*args, **kwargs))
@@ -72,7 +72,7 @@ def _is_array(leaf: Any) -> bool:
 
 def _as_input(leaf: Any) -> dlarray:
     array: dlarray = as_array(leaf, "dlfeval")
-    trace.check_open(array)
+    recorders.check_open(array)
     return array
 
 
@@ -130,7 +130,7 @@ def dlgradient(
         >>> grads["w"].tolist(), grads["b"].item()
         ([2.0, 4.0], 1.0)
     """
-    recorder = trace.recorder()
+    recorder = recorders.recorder()
     if recorder is None:
         raise GradientError(
             "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates: "
@@ -147,7 +147,7 @@ def dlgradient(
 
     wrt = [_check_variable(x, number, place, recorder) for number, x in enumerate(leaves)]
     builder = recorder.builder
-    builder.location = trace.user_location()
+    builder.location = recorders.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
     grads = []
     with monitor.paused(), collector_paused():
@@ -159,10 +159,10 @@ def dlgradient(
     return result[0] if len(xs) == 1 else result
 
 
-def _check_target(y: Any, recorder: trace.Recorder) -> Value:
+def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
     if type(y) is not dlarray:
         raise GradientError(f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray.")
-    trace.check_open(y)
+    recorders.check_open(y)
     if y.size != 1:
         raise GradientError(
             f"dlgradient: y is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum(y)."
@@ -186,13 +186,13 @@ def _check_target(y: Any, recorder: trace.Recorder) -> Value:
     return value
 
 
-def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: trace.Recorder) -> Value:
+def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: recorders.Recorder) -> Value:
     if type(x) is not dlarray:
         raise ArgumentError(
             f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out "
             "of the containers to differentiate by."
         )
-    trace.check_open(x)
+    recorders.check_open(x)
     if x.dtype.kind != "f":
         raise GradientError(
             f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import wrap
 from tracejit.errors import ArgumentError
-from tracejit.record import recorder as trace
+from tracejit.record import recorder as recorders
 from tracejit.record.state import State
 from tracejit.util.locks import new_lock
 
@@ -89,7 +89,7 @@ class Generator:
     def __init__(self, seed: Any = "default") -> None:
         self._state = _as_array(RngState(seed_of("Generator", seed), 0))
         self._lock = new_lock()
-        recorder = trace.recorder()
+        recorder = recorders.recorder()
         if recorder is not None and recorder.accelerating:
             # Uncompiled, each call makes one: what it begins with is a constant of the trace.
             recorder.draws[self] = None
@@ -188,11 +188,11 @@ def seed_of(where: str, seed: Any) -> int:
 
 def _refuse_replays(what: str) -> None:
     """Note that a function which is being recorded does something that a replay would not do."""
-    recorder = trace.recorder()
+    recorder = recorders.recorder()
     if recorder is not None and recorder.accelerating:
         recorder.refuse(
             f"the state of a generator of random numbers is {what}, which a replay would not do,",
-            trace.user_location(),
+            recorders.user_location(),
             "do it outside; for the same numbers at each call draw from a generator that is made inside: rand(size, "
             "generator=Generator(seed))",
         )
@@ -224,7 +224,7 @@ class Draw:
 def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
     """Advance a generator by some blocks; return the state that the draw is an op of, and its offset in blocks."""
     before = generator.advance(blocks)
-    recorder = trace.recorder()
+    recorder = recorders.recorder()
     if recorder is None or not recorder.accelerating:
         return wrap(before), 0
     drawn: Draw | None = recorder.draws.get(generator)
@@ -315,7 +315,7 @@ def _take_back() -> None:
             generator.take_back(before, blocks)
 
 
-def joined(reads: State, recorder: trace.Recorder) -> State:
+def joined(reads: State, recorder: recorders.Recorder) -> State:
     """Return the captured state of a trace with the draws of its recording, whose inputs become the graph's last."""
     draws = {generator: draw for generator, draw in recorder.draws.items() if draw is not None}
     if not draws:

@@ -311,7 +311,7 @@ def test_errors(call, error, text):
 
 
 @pytest.mark.parametrize("state", [np.zeros(3, np.int64), np.zeros(2)])
-def test_the_op_refuses_what_is_no_state(state):
+def test_the_op_refuses_anything_but_a_state(state):
     with pytest.raises(
         DimsError, match=re.escape("uniform32: the state of a generator is (key, position) in int64")
     ):
@@ -319,6 +319,6 @@ def test_the_op_refuses_what_is_no_state(state):
 
 
 @pytest.mark.parametrize("u", [np.zeros((2, 2)), np.zeros(2, np.float32)])
-def test_the_op_refuses_what_is_no_vector(u):
+def test_the_op_refuses_anything_but_a_vector(u):
     with pytest.raises(DimsError, match="permutation: expected a vector of float64 numbers, not 2"):
         tj.record.recorder.apply("permutation", u)
