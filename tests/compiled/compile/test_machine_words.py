@@ -185,7 +185,7 @@ def many(count: Any) -> Any:
     return now_ns() - started
 
 
-def test_a_loop_needs_no_more_memory_the_longer_it_is() -> None:
+def test_memory_of_a_loop_does_not_grow_with_its_length() -> None:
     assert compiled(many, 1)(5_000_000) >= 0  # 8 MB of stack would be full
 
 
@@ -243,7 +243,7 @@ def asks_a_primitive_without_a_value(a: Any) -> Any:
         (asks_a_primitive_without_a_value, r"set_control\(a\)"),
     ],
 )
-def test_what_is_no_function_of_words(function: Callable[..., Any], at: str) -> None:
+def test_functions_outside_of_the_int64_subset(function: Callable[..., Any], at: str) -> None:
     with pytest.raises(CodegenError, match=f"{function.__name__} is not an int64 function: it has .*{at}"):
         machine_words.lower(function, "tested")
 

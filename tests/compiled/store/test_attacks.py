@@ -168,7 +168,7 @@ def test_an_entry_that_is_planted(plant: Callable[[StoredKernel, StoredKernel], 
 
 
 @pytest.mark.parametrize("name", ["../planted", "..", "a/../../planted", "/tmp/planted"])
-def test_a_name_that_leads_out_of_the_folder_is_no_key(name: str, root: Path) -> None:
+def test_a_path_out_of_the_folder_is_not_a_key(name: str, root: Path) -> None:
     """Keys are hashes; no text of a user becomes a path."""
     key = key_of_half()
     changed = key._replace(parts=(*key.parts[:1], ("source", name), *key.parts[2:]))

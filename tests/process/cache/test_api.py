@@ -116,7 +116,7 @@ def test_verified_in_words() -> None:
     assert repr(verbs.Verified(2, [])) == "2 entries are good, 0 are not"
 
 
-def test_importing_tracejit_does_not_load_what_looks_into_the_cache() -> None:
+def test_importing_tracejit_does_not_load_the_cache_tools() -> None:
     code = "import sys, json, tracejit; print(json.dumps([m for m in sys.modules if m.startswith('tracejit.cache')]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)

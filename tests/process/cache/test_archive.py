@@ -155,7 +155,7 @@ def test_kernels_of_other_machines_are_counted(go: Callable[[str], Path], tmp_pa
     )
 
 
-def test_what_is_unpacked_is_used(tmp_path: Path) -> None:
+def test_unpacked_kernels_are_used(tmp_path: Path) -> None:
     code = (
         "import sys, numpy as np, tracejit as tj; f = tj.dlaccelerate(lambda x: np.tanh(x) * 2, confirm=0); "
         "f(np.ones(3)); "
@@ -372,7 +372,7 @@ def test_an_ordinary_tar_is_refused(tmp_path: Path, go: Any) -> None:
     assert not root.exists()
 
 
-def test_no_bit_changes_unseen(file: Path, go: Any, tmp_path: Path) -> None:
+def test_every_changed_bit_is_noticed(file: Path, go: Any, tmp_path: Path) -> None:
     root = go("fleet")
     content = file.read_bytes()
     rng = random.Random(1)
@@ -458,7 +458,7 @@ def test_entries_that_change_or_go_meanwhile(
     assert archive.unpack(str(tmp_path / "cache.tar")).programs == 2
 
 
-def test_what_is_no_ordinary_file_is_not_replaced(built: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_ordinary_is_not_replaced(built: Path, tmp_path: Path) -> None:
     """As /dev/null would be by the administrator, or /dev/stdout, which is a link."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to(tmp_path / "fifo")
@@ -515,7 +515,7 @@ def test_several_processes_unpack_at_once(file: Path, go: Any) -> None:
     assert (tj.cache.verify().good, tj.cache.verify().bad) == (3, [])
 
 
-def test_who_is_killed_leaves_a_cache(file: Path, go: Any) -> None:
+def test_a_killed_process_leaves_a_usable_cache(file: Path, go: Any) -> None:
     code = (
         "import os, sys\nfrom tracejit.cache import archive\nrename = os.rename\nleft = [int(sys.argv[2])]\n"
         "def dying(*args, **kwargs):\n    left[0] -= 1\n    os.kill(os.getpid(), 9) if left[0] < 0 else "

@@ -349,7 +349,7 @@ def test_the_words_know_every_part() -> None:
     assert list(dict(entry(MUL).key.parts)) == list(PARTS)
 
 
-def test_this_process_cannot_tell_what_its_code_depends_on(capsys, root, monkeypatch) -> None:
+def test_the_dependencies_of_this_process_are_unknown(capsys, root, monkeypatch) -> None:
     keep(root, entry(MUL))
     monkeypatch.setattr("tracejit.compile.key.key_of", lambda kind, text: None)
     process = cache.why(entry(MUL).key.name).process

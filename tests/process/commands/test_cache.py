@@ -281,7 +281,7 @@ def test_list_shows_the_arguments_that_find_room(capsys, root) -> None:
     assert f"  {'x' * 300}: {'y' * 200}  cpu  " in run(capsys, "list", "long")[1]
 
 
-def test_list_of_what_is_not_known(capsys, root) -> None:
+def test_list_with_unknown_values(capsys, root) -> None:
     """A part of a function has no arguments of its own, and times may not have been written down."""
     half = program("half", "gone_4") | {"signature": [], "defined": None}
     Programs(str(root)).keep(half, {"at": AT})
@@ -370,7 +370,7 @@ def test_verify_checks_programs(capsys, root) -> None:
     assert [each["key"] for each in data(capsys, "verify")[1]["bad"]] == [evaluate.stem]  # a link is none
 
 
-def test_remove_leaves_kernels_that_others_use(capsys, root) -> None:
+def test_remove_leaves_shared_kernels(capsys, root) -> None:
     size = (root / "kernels" / (entry("mul_1").key.name + SUFFIX)).stat().st_size
     size += (root / "programs" / f"{keys(root)['step']}.program").stat().st_size
     assert run(capsys, "remove", "step") == (0, f"removed 1 program and 1 kernel, {in_words(size)}\n", "")
@@ -496,7 +496,7 @@ def test_heads_that_somebody_else_wrote(capsys, root, name, value) -> None:
         other.unlink()
 
 
-def test_a_list_of_a_time_that_no_calendar_has(capsys, root) -> None:
+def test_list_with_a_time_beyond_the_calendar(capsys, root) -> None:
     path = root / "programs" / f"{keys(root)['step']}.program"
     os.utime(path, (2**55, 2**55))
     if path.stat().st_mtime > 2**54:  # not every file system holds that

@@ -235,7 +235,7 @@ def test_parts_of_a_launch_are_one_line(capsys, root, monkeypatch, tmp_path) -> 
     assert launches[2] == "     4  product_HASH  matmul v8  (train.py:7)"
 
 
-def test_what_is_missing(capsys, root, monkeypatch, tmp_path) -> None:
+def test_missing_kernels(capsys, root, monkeypatch, tmp_path) -> None:
     (each,) = [each for each in Programs(str(root)).all() if each.program["function"] == "step"]
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "other"))
     Programs(str(tmp_path / "other")).keep(each.program, {"at": 1.0})

@@ -110,7 +110,7 @@ def test_a_kernel_is_compiled_once_for_all_processes(kept: KernelStore) -> None:
     assert 0 < entry.compile_ns <= first.compile_ns
 
 
-def test_another_text_is_another_kernel(kept: KernelStore) -> None:
+def test_a_different_text_is_a_different_kernel(kept: KernelStore) -> None:
     table = KernelRegistry()
     table.address(half())
     table.address(half("changed"))
@@ -120,7 +120,7 @@ def test_another_text_is_another_kernel(kept: KernelStore) -> None:
 @pytest.mark.parametrize(
     "part", ["tracejit", "numba", "llvmlite", "numpy", "python", "system", "cpu", "cpu features"]
 )
-def test_what_was_compiled_for_something_else_is_not_taken(
+def test_a_kernel_with_a_different_key_is_not_used(
     part: str, kept: KernelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     KernelRegistry().address(half())
@@ -154,7 +154,7 @@ def test_the_version_of_numba_is_known_without_importing_it(monkeypatch: pytest.
     assert key._numba_version() == numba.__version__
 
 
-def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: KernelStore) -> None:
+def test_code_that_needs_a_missing_symbol_is_compiled_again(kept: KernelStore) -> None:
     KernelRegistry().address(half())
     entry = kept.load(key_of_half())
     assert entry is not None
@@ -165,7 +165,7 @@ def test_code_that_needs_what_the_process_lacks_is_compiled_anew(kept: KernelSto
     assert counts(KernelRegistry()) == (0, 0)
 
 
-def test_bytes_that_are_no_object_code_are_compiled_anew(kept: KernelStore) -> None:
+def test_bytes_that_are_not_object_code_are_compiled_again(kept: KernelStore) -> None:
     KernelRegistry().address(half())
     entry = kept.load(key_of_half())
     assert entry is not None

@@ -270,7 +270,7 @@ def plant_large_file(path: Path, elsewhere: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [plant_link, plant_pipe, plant_folder, plant_open_file, plant_large_file])
-def test_what_is_no_private_file_is_a_miss(plant, kept: KernelStore, root: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_private_is_a_miss(plant, kept: KernelStore, root: Path, tmp_path: Path) -> None:
     kept.save(made())
     plant(path_of(root, made()), tmp_path / "elsewhere")
     fresh = KernelStore(str(root), MIB)
@@ -406,7 +406,7 @@ def test_the_least_recently_used_entries_go(root: Path) -> None:
     assert left == {one.key.name for one in [entries[0], *entries[4:], made(10, bytes(1000))]}
 
 
-def test_an_entry_from_the_future_goes_as_others_do(root: Path) -> None:
+def test_an_entry_from_the_future_is_evicted_too(root: Path) -> None:
     now = time.time()
     size = len(encode(made(0, bytes(1000))))
     entries = fill(KernelStore(str(root), 100 * size), 4, 1000, now)
@@ -437,7 +437,7 @@ def test_other_files_are_left_alone(kept: KernelStore, root: Path) -> None:
     assert sorted(os.listdir(root / "kernels")) == ["A" * 64 + SUFFIX, "notes.txt"]
 
 
-def test_concurrent_removal_is_no_error(
+def test_concurrent_removal_is_not_an_error(
     kept: KernelStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(kept, 3, 100, time.time())
@@ -463,7 +463,7 @@ def test_removing(kept: KernelStore, root: Path) -> None:
     assert not kernels.remove(made().key.name + SUFFIX)
 
 
-def test_a_refused_folder_is_told_to_who_lists_it(root: Path) -> None:
+def test_listing_a_refused_folder_raises_an_error(root: Path) -> None:
     root.mkdir(mode=0o777)
     root.chmod(0o777)
     with pytest.raises(RefusedError, match="other users may write"):
