@@ -12,7 +12,7 @@ from messages import V, counting
 
 import tracejit as tj
 from tracejit import config
-from tracejit.errors import ArgumentError, CacheError, ExportError, TraceError, TraceJitWarning
+from tracejit.errors import ArgumentError, CacheError, CacheWarning, ExportError, TraceError, TraceJitWarning
 
 
 class FolderRow(NamedTuple):
@@ -92,6 +92,23 @@ def without_cache(call: Callable[[], object]) -> object:
         return call()
     finally:
         config.settings.cache = kept
+
+
+def kernels_that_cannot_be_kept(folder: Path) -> None:
+    """Compile kernels while a file stands where the folder of the cache should be."""
+    kept, config.settings.cache_dir = config.settings.cache_dir, written(folder / "cache", b"")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CacheWarning)
+            for _ in range(3):
+                tripled(V)
+    finally:
+        config.settings.cache_dir = kept
+
+
+@tj.dlaccelerate
+def tripled(x: Any) -> Any:
+    return x * 3 + 5
 
 
 ROWS: tuple[FolderRow, ...] = (
@@ -308,5 +325,13 @@ ROWS: tuple[FolderRow, ...] = (
         TraceError,
         "double is a loaded function, which has no derivative, and x is traced by dlfeval. Call it "
         "outside dlfeval, or with extractdata(...) of the argument.",
+    ),
+    # store/kernels
+    FolderRow(
+        kernels_that_cannot_be_kept,
+        CacheWarning,
+        "compiled kernels are not kept in <folder>/cache, because it cannot be written (Not a directory). "
+        "Each process compiles them again. Set TRACEJIT_CACHE_DIR to a folder of your own, or "
+        "TRACEJIT_CACHE=off.",
     ),
 )

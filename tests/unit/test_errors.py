@@ -187,7 +187,7 @@ def test_a_message_that_can_be_provoked_has_a_row():
 
 def test_every_warning_has_a_row():
     categories = {row.error for row in ROWS if issubclass(row.error, tj.TraceJitWarning)}
-    others = {tj.TraceJitWarning, tj.CacheWarning}  # tests/process/store: a folder that cannot be written
+    others = {tj.TraceJitWarning, tj.CacheWarning}  # the latter: tests/process/test_messages.py
     assert categories | others == {cls for name, cls in vars(errors).items() if name.endswith("Warning")}
 
 

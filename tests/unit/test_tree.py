@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Containers taken apart and put together."""
+"""Containers flattened and unflattened."""
 
 import dataclasses
 from collections import OrderedDict, defaultdict, namedtuple
