@@ -115,18 +115,18 @@ from .state import (
 
 
 def enter(_: Word, given: Word, count: Word) -> Word:
-    """Run a program on the arguments of a call and on results that nobody uses; Python holds its lock (the GIL).
+    """Run a program on the arguments of a call and on recycled results; the caller holds Python's lock (the GIL).
 
-    It is called with the arguments, a frame, and if the trace reads more than its arguments, a tuple of these arrays.
-    A frame is a list: an ndarray whose data is the state of the program, and then results of earlier calls, for each
+    The parameters are the arguments, a frame, and, if the trace reads more arrays than its arguments, a tuple of these.
+    A frame is a list: an ndarray whose data is the state of the program, and then results of earlier calls: for each
     call the list of arrays that the program fills, and the list of the labelled arrays that hold the first of them.
-    They are filled in turn, if nobody but these lists has them and if they are as they were made.
+    They are filled in turn, if only these lists refer to them and they are as they were made.
 
     Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
-    arrays. If nothing has run it is the frame, and the status in its state says why: the number of an input, counted
-    from 1, that is not as its check says, or MISSED, or the negative number of a result that cannot be filled again.
+    arrays. If nothing has run the result is the frame, and the status in its state says why: the number of the first
+    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use.
 
-    Returns an object, or 0 if Python has no memory for it and an error was set.
+    Returns an object, or 0 if Python has no memory for it; then an error is set.
     """
     frame = given[1]
     items = frame[LIST_ITEMS]
@@ -142,7 +142,7 @@ def enter(_: Word, given: Word, count: Word) -> Word:
     if status == 0:
         status = check_results(state, items[2 * turn + 1], results)
     if status == 0:
-        # While others may run, they may drop what holds the inputs.
+        # Other threads run meanwhile, and may drop the last reference to an input.
         held = state[TAKEN]
         for i in range(held):
             call(api[TAKE_REFERENCE], objects[i])
@@ -153,22 +153,22 @@ def enter(_: Word, given: Word, count: Word) -> Word:
             data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
             if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
                 status = MISSED
-    made = frame
+    result = frame
     if status == 0:
         state[TURN] = turn + 1
         if 2 * turn + 3 >= frame[OBJECT_SIZE]:
             state[TURN] = 0
-        made = results
+        result = results
         if state[RECIPE] != 0:
-            made = assemble(state, results[LIST_ITEMS])
+            result = assemble(state, results[LIST_ITEMS])
         else:
-            call(api[TAKE_REFERENCE], made)
+            call(api[TAKE_REFERENCE], result)
     else:
         state[STATUS] = status
-        call(api[TAKE_REFERENCE], made)
+        call(api[TAKE_REFERENCE], result)
     for i in range(held):
         call(api[DROP_REFERENCE], objects[i])
-    return made
+    return result
 
 
 def flatten(state: Word, given: Word, count: Word) -> Word:
@@ -192,8 +192,8 @@ def flatten(state: Word, given: Word, count: Word) -> Word:
 
 
 def match(state: Word, given: Word) -> Word:
-    """Return whether the arguments of a call are as the pattern says; note the inputs among them."""
-    objects = state[OBJECTS] + 8 * state[INPUT_COUNT]
+    """Return whether the arguments of a call match the pattern; note the inputs among them."""
+    objects = state[OBJECTS] + WORD_BYTES * state[INPUT_COUNT]
     objects[0] = given
     at = state[PATTERN]
     end = state[PATTERN_END]
@@ -234,7 +234,7 @@ def match_array(state: Word, at: Word, item: Word) -> Word:
     elif item[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] == 0:
         return 0
     state[OBJECTS][at[2]] = array
-    return at + 8 * IS_ARRAY_WORDS
+    return at + WORD_BYTES * IS_ARRAY_WORDS
 
 
 def match_sequence(state: Word, at: Word, item: Word, objects: Word) -> Word:
@@ -250,7 +250,7 @@ def match_sequence(state: Word, at: Word, item: Word, objects: Word) -> Word:
         items = item[LIST_ITEMS]
     for i in range(at[2]):
         objects[at[3] + i] = items[i]
-    return at + 8 * IS_SEQUENCE_WORDS
+    return at + WORD_BYTES * IS_SEQUENCE_WORDS
 
 
 def match_dict(state: Word, at: Word, item: Word, objects: Word) -> Word:
@@ -259,14 +259,14 @@ def match_dict(state: Word, at: Word, item: Word, objects: Word) -> Word:
     length = at[2]
     if item[OBJECT_TYPE] != api[DICT_TYPE] or item[DICT_SIZE] != length:
         return 0
-    place = state + 8 * SCRATCH
+    place = state + WORD_BYTES * SCRATCH
     place[0] = 0
     for i in range(length):
         call(api[DICT_NEXT], item, place, place + 8, place + 16)
         if not is_text(api, place[1], at[IS_DICT_WORDS + i]):
             return 0
         objects[at[3] + i] = place[2]
-    return at + 8 * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
+    return at + WORD_BYTES * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
 
 
 def match_float(state: Word, at: Word, item: Word) -> Word:
@@ -274,14 +274,14 @@ def match_float(state: Word, at: Word, item: Word) -> Word:
     if item[OBJECT_TYPE] != state[API][FLOAT_TYPE]:
         return 0
     state[OBJECTS][at[2]] = item
-    state[DATA][at[2]] = item + 8 * FLOAT_VALUE
-    return at + 8 * IS_FLOAT_WORDS
+    state[DATA][at[2]] = item + WORD_BYTES * FLOAT_VALUE
+    return at + WORD_BYTES * IS_FLOAT_WORDS
 
 
 def match_int(state: Word, at: Word, item: Word, objects: Word) -> Word:
     """Compare with IS_INT, and note the number as an input; or compare with IS_SAME_INT."""
     api = state[API]
-    overflow = state + 8 * SCRATCH
+    overflow = state + WORD_BYTES * SCRATCH
     overflow[0] = 0
     if item[OBJECT_TYPE] != api[INT_TYPE]:
         return 0
@@ -291,13 +291,13 @@ def match_int(state: Word, at: Word, item: Word, objects: Word) -> Word:
     if at[0] == IS_SAME_INT:
         if value != at[2]:
             return 0
-        return at + 8 * IS_SAME_WORDS
+        return at + WORD_BYTES * IS_SAME_WORDS
     # The number becomes an object of this call: its place has the value, and the data its address.
     state[OBJECTS][at[2]] = api[NONE]
-    number = objects + 8 * at[3]
+    number = objects + WORD_BYTES * at[3]
     number[0] = value
     state[DATA][at[2]] = number
-    return at + 8 * IS_INT_WORDS
+    return at + WORD_BYTES * IS_INT_WORDS
 
 
 def match_same(state: Word, at: Word, item: Word) -> Word:
@@ -311,7 +311,7 @@ def match_same(state: Word, at: Word, item: Word) -> Word:
             return 0
     elif item != at[2]:
         return 0
-    return at + 8 * IS_SAME_WORDS
+    return at + WORD_BYTES * IS_SAME_WORDS
 
 
 def is_text(api: Word, item: Word, text: Word) -> Word:
@@ -324,7 +324,7 @@ def is_text(api: Word, item: Word, text: Word) -> Word:
 
 
 def check_results(state: Word, arrays: Word, results: Word) -> Word:
-    """Note the data of results that nobody uses; return 0, or the negative number of one that somebody may use."""
+    """Note the data of recycled results; return 0, or the negative number of the first that may be in use."""
     api = state[API]
     data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
     array_items = arrays[LIST_ITEMS]
@@ -355,9 +355,9 @@ def check_results(state: Word, arrays: Word, results: Word) -> Word:
 
 
 def assemble(state: Word, results: Word) -> Word:
-    """Return what the recipe makes of the results, or 0 if there is no memory for it."""
+    """Return the object that the recipe builds from the results, or 0 if there is no memory for it."""
     api = state[API]
-    stack = state[OBJECTS] + 8 * state[INPUT_COUNT]
+    stack = state[OBJECTS] + WORD_BYTES * state[INPUT_COUNT]
     top = 0
     at = state[RECIPE]
     end = state[RECIPE_END]
@@ -370,38 +370,38 @@ def assemble(state: Word, results: Word) -> Word:
             call(api[TAKE_REFERENCE], put)
             stack[top] = put
             top += 1
-            at += 8 * PUT_WORDS
+            at += WORD_BYTES * PUT_WORDS
             continue
         length = at[1]
         if kind == PUT_TUPLE:
-            made = call(api[NEW_TUPLE], length)
+            container = call(api[NEW_TUPLE], length)
         elif kind == PUT_LIST:
-            made = call(api[NEW_LIST], length)
+            container = call(api[NEW_LIST], length)
         else:
-            made = call(api[NEW_DICT])
-        first = stack + 8 * (top - length)
-        if made != 0 and kind == PUT_DICT:
+            container = call(api[NEW_DICT])
+        first = stack + WORD_BYTES * (top - length)
+        if container != 0 and kind == PUT_DICT:
             for i in range(length):
-                item = at + 8 * (PUT_WORDS + PUT_DICT_ITEM_WORDS * i)
+                item = at + WORD_BYTES * (PUT_WORDS + PUT_DICT_ITEM_WORDS * i)
                 value = first[item[1]]
-                if made != 0 and call(api[SET_ITEM], made, item[0], value) & 0xFFFFFFFF != 0:
-                    call(api[DROP_REFERENCE], made)
-                    made = 0
-        if made == 0:
+                if container != 0 and call(api[SET_ITEM], container, item[0], value) & 0xFFFFFFFF != 0:
+                    call(api[DROP_REFERENCE], container)
+                    container = 0
+        if container == 0:
             for i in range(top):
                 call(api[DROP_REFERENCE], stack[i])
             return 0
         if kind == PUT_DICT:
             for i in range(length):
                 call(api[DROP_REFERENCE], first[i])
-            at += 8 * PUT_DICT_ITEM_WORDS * length
+            at += WORD_BYTES * PUT_DICT_ITEM_WORDS * length
         else:
-            items = made + state[TUPLE_HEAD]
+            items = container + state[TUPLE_HEAD]
             if kind == PUT_LIST:
-                items = made[LIST_ITEMS]
+                items = container[LIST_ITEMS]
             for i in range(length):
                 items[i] = first[i]
-        at += 8 * PUT_WORDS
+        at += WORD_BYTES * PUT_WORDS
         top -= length - 1
-        stack[top - 1] = made
+        stack[top - 1] = container
     return stack[0]

@@ -15,9 +15,7 @@ FLUSH_TO_ZERO = 0x8040
 HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 
 # Fields of the objects of CPython and NumPy.
-OBJECT_BYTES = (
-    16  # the head of every object, in builds of 64 bits with the GIL and without lists for debugging
-)
+OBJECT_BYTES = 16  # the head of an object, in builds of 64 bits with the GIL and no lists for debugging
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
 LIST_ITEMS = 3  # the address of the items; those of a tuple follow its head of TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2
