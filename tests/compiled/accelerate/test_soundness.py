@@ -1,55 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Decisions, sizes and their limits in compiled programs."""
 
-import warnings
-
 import numpy as np
+from uncompiled import follow, vector, warned
 
 from tracejit import (
     dlaccelerate,
-    dlarray,
-    dlfeval,
     dlgradient,
-    tree,
 )
 from tracejit.record import guards
 from tracejit.traces import replay
-
-
-def vector(*numbers):
-    return dlarray(np.array(numbers, float))
-
-
-def plain(result):
-    """Return a result with ndarrays for dlarrays."""
-    return tree.map(lambda leaf: leaf._data if type(leaf) is dlarray else leaf, result)
-
-
-def assert_same(found, expected):
-    (have, have_tree), (want, want_tree) = tree.flatten(plain(found)), tree.flatten(plain(expected))
-    assert have_tree == want_tree
-    for a, b in zip(have, want, strict=True):
-        assert type(a) is type(b)
-        np.testing.assert_allclose(a, b, rtol=1e-12) if isinstance(a, np.ndarray) else None
-        assert isinstance(a, np.ndarray) or repr(a) == repr(b)
-
-
-def follow(fun, calls, **options):
-    """Call a function accelerated, and plain, with each of some arguments; return the accelerated function."""
-    accelerated = dlaccelerate(fun, **options)
-    for arguments in calls:
-        arguments = arguments if type(arguments) is tuple else (arguments,)
-        assert_same(accelerated(*arguments), dlfeval(fun, *arguments))
-    return accelerated
-
-
-def warned(fun, *arguments):
-    """Return the result of a call and the warnings that it gave."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = fun(*arguments)
-    return result, caught
-
 
 VECTORS = [
     vector(1, 2),

@@ -1,55 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Number arguments of compiled programs."""
 
-import math
-import warnings
-
-import numpy as np
-import pytest
-
-import tracejit as tj
-from tracejit import RetraceWarning, dlaccelerate, dlarray, dlfeval, tree
-
-X = dlarray(np.array([0.5, -1.5], np.float32))
-
-
-def assert_same(found, expected):
-    (have, have_tree), (want, want_tree) = tree.flatten(found), tree.flatten(expected)
-    assert have_tree == want_tree
-    for a, b in zip(have, want, strict=True):
-        assert type(a) is type(b), (a, b)
-        if type(a) is dlarray:
-            assert a.dtype == b.dtype
-            np.testing.assert_allclose(tj.extractdata(a), tj.extractdata(b), rtol=1e-6)
-        elif isinstance(a, float):
-            assert a == pytest.approx(b, rel=1e-14, nan_ok=True) and math.copysign(1, a) == math.copysign(
-                1, b
-            )
-        else:
-            assert a == b
-
-
-def outcome(fun, *args):
-    """Return what a call gives, or the error that it raises."""
-    try:
-        return fun(*args)
-    except Exception as error:
-        return type(error).__name__
-
-
-def follow(fun, numbers, *arrays, **options):
-    """Call a function with numbers in turn, accelerated and plain; return the accelerated function."""
-    accelerated = dlaccelerate(fun, audit=False, **options)
-    for number in numbers:
-        number = number if type(number) is tuple else (number,)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RetraceWarning)
-            found = outcome(accelerated, *arrays, *number)
-        assert_same(found, outcome(lambda *args: dlfeval(fun, *args), *arrays, *number))
-    return accelerated
-
-
-FLOATS = [0.5, 0.25, 0.125, 0.75, 2.0, -1.5, 0.1, 3.0]
+from numbers_in_turn import FLOATS, X, follow
 
 
 class TestBecomesAnInput:
