@@ -9,9 +9,8 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.call import signature
-from tracejit.capture import provenance
 from tracejit.capture.arrays import Inputs, SeenArray
-from tracejit.capture.guards import SMALL_BYTES, UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
+from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, GuardTest, NameGuard, Site
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
@@ -19,7 +18,8 @@ from tracejit.record import recorder
 
 CONTENTS_OF = "what is in "
 """The beginning of the names of guards that compare the elements of an array."""
-_MOST_LOOSE_BYTES = 1 << 24  # of a loose array that can be compared
+_MOST_LOOSE_BYTES = 1 << 28  # of a loose array that can be compared
+_MOST_BUFFER_BYTES = 1 << 24  # of other memory that can be
 
 
 class _LooseArray(NamedTuple):
@@ -198,15 +198,11 @@ class ArrayGuards:
         branches = self._snapshot.branches_on_untracked
         copies = [entry.copy for entry in self._seen if not entry.is_input]
         constants = [*self._computed(), *copies]
+        is_read = bool(constants) or branches or self._snapshot.extracts_untracked
         for array, data, name, where, is_buffer in self._loose:
-            if is_buffer:
-                pass
-            elif array.nbytes <= SMALL_BYTES:
-                if not (constants or branches or self._snapshot.extracts_untracked):
-                    continue
-            elif not provenance.can_be(array, constants):
+            if not (is_read or is_buffer):
                 continue
-            if array.nbytes > _MOST_LOOSE_BYTES:
+            if array.nbytes > (_MOST_BUFFER_BYTES if is_buffer else _MOST_LOOSE_BYTES):
                 self._guards.refuse(name, where)
                 continue
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)

@@ -120,6 +120,7 @@ class TestArraysThatNumPyReads:
             "for w in weights: x = x @ (w * (abs(w) > 0.5)) + x @ w\nreturn x",
             "for w in weights: x = x @ w + x @ w.astype(np.float32)\nreturn x",
             "for w in weights: x = x @ w * w[3, 4]\nreturn x",
+            "for w in weights: x = x @ w * np.median(w)\nreturn x",
         ],
     )
     def test_large_ones(self, body):
