@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Why an entry was not found: the parts of its key beside those of the nearest entry, and of this process.
+"""The reason for a miss: the key parts of an entry beside those of the nearest entry, and of this process.
 
 Each entry is a list of parts, pairs of a name and a value. A kernel has the parts of its key; a program its function,
 its arguments, the names of its kernels (which end in a hash of their source) and the parts of their keys.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a loop divides by one number is the quotient as a division rounds it (Note [shared divisors])."""
+"""Quotients by the divisor of a whole loop are rounded as by a division (Note [shared divisors])."""
 
 from collections.abc import Iterator
 

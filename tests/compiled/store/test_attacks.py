@@ -51,7 +51,7 @@ def entries(root: Path) -> tuple[StoredKernel, StoredKernel]:
     return first, second
 
 
-def is_compiled_anew(told: str = "") -> None:
+def is_compiled_again(told: str = "") -> None:
     """Check that half is compiled, and that this is said where the whole folder is not used."""
     from tracejit.store import kernels as stores
 
@@ -81,34 +81,34 @@ as_root = pytest.mark.skipif(
 @pytest.mark.parametrize("place", ["", "kernels"])
 def test_a_folder_of_another_owner(place: str, root: Path) -> None:
     os.chown(root / place, NOBODY, -1)
-    is_compiled_anew(f"because the folder {root / place} belongs to another user (number {NOBODY})")
+    is_compiled_again(f"because the folder {root / place} belongs to another user (number {NOBODY})")
 
 
 @as_root
 def test_an_entry_of_another_owner(root: Path) -> None:
     os.chown(file_of(root, half()), NOBODY, -1)
-    is_compiled_anew()
+    is_compiled_again()
     is_written_over()
 
 
 @pytest.mark.parametrize("place", ["", "kernels"])
 def test_a_folder_that_everybody_may_write_to(place: str, root: Path) -> None:
     (root / place).chmod(0o777)
-    is_compiled_anew(f"because other users may write to the folder {root / place} (mode 777)")
+    is_compiled_again(f"because other users may write to the folder {root / place} (mode 777)")
 
 
 @pytest.mark.parametrize("place", ["", "kernels"])
 def test_a_folder_that_is_a_link(place: str, root: Path, tmp_path: Path) -> None:
     (root / place).rename(tmp_path / "aside")
     (root / place).symlink_to(tmp_path / "aside")
-    is_compiled_anew(f"because the folder {root / place} is a link")
+    is_compiled_again(f"because the folder {root / place} is a link")
 
 
 def test_an_entry_that_is_a_link(root: Path, tmp_path: Path) -> None:
     path = file_of(root, half())
     path.rename(tmp_path / "aside")
     path.symlink_to(tmp_path / "aside")
-    is_compiled_anew()
+    is_compiled_again()
     assert not path.is_symlink()
     is_written_over()
 
@@ -120,7 +120,7 @@ def without_its_hash(first: StoredKernel, second: StoredKernel) -> bytes:
 
 
 def with_code_of_another(first: StoredKernel, second: StoredKernel) -> bytes:
-    """Object code is exchanged, and nothing else."""
+    """Only the object code is exchanged."""
     content = encode(first)
     return content[: -len(first.code)] + second.code
 
@@ -142,7 +142,7 @@ def under_a_forged_name(first: StoredKernel, second: StoredKernel) -> bytes:
     return b"tracejit entry 1 " + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def with_names_that_nobody_has(first: StoredKernel, second: StoredKernel) -> bytes:
+def with_unknown_names(first: StoredKernel, second: StoredKernel) -> bytes:
     """LLVM would end the process."""
     return encode(first._replace(code=first.code.replace(b"\0" + first.symbol.encode()[:4], b"\0nowh")))
 
@@ -155,7 +155,7 @@ def with_code_for_another_machine(first: StoredKernel, second: StoredKernel) -> 
     "plant",
     [
         without_its_hash, with_code_of_another, with_code_of_another_and_its_hash, with_code_and_symbol_of_another,
-        as_another_entry, under_a_forged_name, with_names_that_nobody_has, with_code_for_another_machine,
+        as_another_entry, under_a_forged_name, with_unknown_names, with_code_for_another_machine,
     ],
 )  # fmt: skip
 def test_an_entry_that_is_planted(plant: Callable[[StoredKernel, StoredKernel], bytes], root: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_entry_that_is_planted(plant: Callable[[StoredKernel, StoredKernel], 
     before = path.read_bytes()
     path.write_bytes(plant(*entries(root)))
     assert path.read_bytes() != before
-    is_compiled_anew()
+    is_compiled_again()
     is_written_over()
 
 

@@ -108,7 +108,7 @@ class Crowd:
 
 
 def test_many_processes_on_one_folder(tmp_path: Path) -> None:
-    # TRACEJIT_STRESS=400 starts and kills processes in so many rounds, runs more of them, and disturbs the folder.
+    # TRACEJIT_STRESS=400 starts and kills processes in 400 rounds, more of them at once, and disturbs the folder.
     rounds = int(os.environ.get("TRACEJIT_STRESS", "0"))
     folder = tmp_path / "cache"
     crowd = Crowd(folder, 8 if rounds else 3, seed=1)

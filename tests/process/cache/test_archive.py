@@ -71,7 +71,7 @@ def built(go: Callable[[str], Path]) -> Path:
 
 @pytest.fixture
 def file(built: Path, tmp_path: Path) -> Path:
-    """What is packed of it."""
+    """An archive of that cache."""
     archive.pack(str(tmp_path / "cache.tar"))
     return tmp_path / "cache.tar"
 

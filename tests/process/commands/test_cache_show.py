@@ -278,7 +278,7 @@ def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path) -
 
 
 @pytest.mark.parametrize("change", [{"ops": [{}]}, {"rows": 1}, {"pairs": None}, {"left_out": []}])
-def test_a_description_that_nobody_wrote(capsys, root, monkeypatch, tmp_path, change) -> None:
+def test_damaged_descriptions(capsys, root, monkeypatch, tmp_path, change) -> None:
     (each,) = [each for each in Programs(str(root)).all() if each.program["function"] == "step"]
     monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "other"))
     Programs(str(tmp_path / "other")).keep(each.program | change, {"at": 1.0})
