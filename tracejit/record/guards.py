@@ -25,7 +25,7 @@ class Decides(Enum):
     VALUE = "value"  # all of it
 
 
-class Guard(NamedTuple):
+class ValueGuard(NamedTuple):
     """An outcome that a trace depends on."""
 
     value: Value
@@ -66,7 +66,7 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.all(equal | (np.isnan(first) & np.isnan(second))))
 
 
-def conjunction(b: Builder, guards: Sequence[Guard]) -> Value | None:
+def conjunction(b: Builder, guards: Sequence[ValueGuard]) -> Value | None:
     """Append to a graph the bool scalar "all guards hold", and return it; None if there are none."""
     total: Value | None = None
     for guard in guards:
@@ -76,7 +76,7 @@ def conjunction(b: Builder, guards: Sequence[Guard]) -> Value | None:
     return total
 
 
-def _holds(b: Any, guard: Guard) -> Value:
+def _holds(b: Any, guard: ValueGuard) -> Value:
     value = guard.value
     if guard.decides is Decides.TRUTH:
         if value.ndim:

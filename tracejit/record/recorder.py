@@ -21,7 +21,7 @@ from tracejit.errors import ArgumentError, BoundsError, TraceError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
-from tracejit.record.guards import MOST_VALUES, Decides, Guard, outcome
+from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.state import NOTHING, State
 from tracejit.util.frames import user_frame
 
@@ -101,7 +101,7 @@ class Recorder:
         self.closed = False
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
-        self.guards: list[Guard] = []
+        self.guards: list[ValueGuard] = []
         self.refusal: Refusal | None = None
         # Inputs whose values are needed as Python numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
@@ -157,7 +157,7 @@ class Recorder:
             )
             return
         decided = outcome(decides, value.data)
-        self.guards.append(Guard(value, decides, decided, what, where, len(self.graph.nodes)))
+        self.guards.append(ValueGuard(value, decides, decided, what, where, len(self.graph.nodes)))
 
     def refuse(self, reason: str, where: Where, remedy: str) -> None:
         """Note that this recording cannot be replayed; the first reason counts."""

@@ -14,7 +14,7 @@ from tracejit import tree
 from tracejit.call.result import is_output
 from tracejit.capture.guards import UNNAMED
 from tracejit.ir import Node, Value, Where
-from tracejit.record.guards import Guard, same
+from tracejit.record.guards import ValueGuard, same
 from tracejit.traces.trace import Trace
 from tracejit.util.text import shown
 
@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 class Divergence(NamedTuple):
     """The guard at which two recordings diverge, as the second one has it."""
 
-    guard: Guard
+    guard: ValueGuard
 
 
 _KEPT = "it is kept where no name leads to it, or is a view of an array that is"
@@ -74,7 +74,7 @@ class _Comparison:
             return Difference("it read different arrays", None, _CODE)
         return self.results()
 
-    def guards(self, a: Guard | None, b: Guard | None) -> Divergence | Difference | None:
+    def guards(self, a: ValueGuard | None, b: ValueGuard | None) -> Divergence | Difference | None:
         """Compare the next guards of both, each None if there is none before the next operation."""
         if a is None or b is None or a.decides is not b.decides or not self.alike(a.value, b.value):
             guard = b or a

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.ir import Where
-from tracejit.record.guards import Decides, Guard
+from tracejit.record.guards import Decides, ValueGuard
 from tracejit.record.recorder import Refusal
 from tracejit.traces.confirm import Difference
 
@@ -62,7 +62,7 @@ def drawing(draw: tuple[str, Where]) -> Refusal:
     )
 
 
-def undecided(guard: Guard) -> Refusal:
+def undecided(guard: ValueGuard) -> Refusal:
     """Return the refusal of a function in which a decision lies within rounding error."""
     return Refusal(
         f"{guard.what} keeps giving different results in the compiled and the uncompiled function, which differ in the "
@@ -72,7 +72,7 @@ def undecided(guard: Guard) -> Refusal:
     )
 
 
-def too_many(guards: Sequence[Guard], most: int) -> Refusal:
+def too_many(guards: Sequence[ValueGuard], most: int) -> Refusal:
     """Return the refusal of a function with too many variants; `guards` are those at which variants diverge."""
     if not guards:
         return Refusal(

@@ -14,7 +14,7 @@ from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
 from tracejit.record import recorder
-from tracejit.record.guards import Guard, GuardFailed
+from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.state import NOTHING, State
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.util.locks import new_lock
@@ -91,7 +91,7 @@ class Trace(Replayable):
 
     def __init__(
         self, graph: Graph, result: ResultLayout, title: str, key: Key,
-        guards: Sequence[Guard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
+        guards: Sequence[ValueGuard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
         length: int | None = None,
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.

@@ -540,7 +540,7 @@ class TestChecks:
 
 
 def test_arrays_of_strings_and_messages_have_places():
-    guard = guards.Guard(None, guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0)
+    guard = guards.ValueGuard(None, guards.Decides.TRUTH, np.array(True), "bool()", ("file.py", 3), 0)
     assert str(guard) == "bool() at file.py:3 is True"
     several = guard._replace(outcome=np.ones(3), where=None)
     assert re.fullmatch(r"bool\(\) is 3 values", str(several))
