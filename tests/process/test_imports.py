@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What importing tracejit imports, and from where it is found."""
+"""Imports of tracejit: the packages that they load, and the folder where they find it."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether an accelerated function draws the random numbers that the function itself draws."""
+"""A check that an accelerated function draws the random numbers that the function itself draws."""
 
 import numpy as np
 

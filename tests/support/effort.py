@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much is tried: the edges and a few examples, or, with pytest --long, everything."""
+"""The effort of a run: the edges and a few examples, or, with pytest --long, everything."""
 
 from typing import TypeVar
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What accelerated functions must do on either back end: checks of tests in unit/ and in compiled/."""
+"""Duties of accelerated functions on either back end: checks that tests in unit/ and in compiled/ share."""
 
 import collections
 import dataclasses

@@ -187,7 +187,7 @@ def test_what_was_changed_is_replaced(
         change(y)
 
 
-def test_data_that_became_somebody_elses() -> None:
+def test_data_that_changed_owner() -> None:
     function = tj.dlaccelerate(lambda x: [x + 1.0], confirm=0, audit=False)
     x = tj.dlarray(np.zeros(3000))
     data = np.full(3000, 7.0).tobytes()

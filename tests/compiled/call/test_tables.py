@@ -198,7 +198,7 @@ CHANGES: list[tuple[Any, Any, bool]] = [  # arguments, other ones, whether the s
 
 
 @pytest.mark.parametrize(("first", "second", "is_same"), CHANGES)
-def test_another_argument_is_another_trace(first: Any, second: Any, is_same: bool) -> None:
+def test_a_different_argument_makes_a_new_trace(first: Any, second: Any, is_same: bool) -> None:
     def shown(x: tj.dlarray, given: Any) -> Any:
         return x * 2, repr(given), type(given).__name__
 
@@ -235,7 +235,7 @@ def test_a_number_of_another_kind() -> None:
         assert function(array(1.0), other)[0].tolist() == [float(other)]
 
 
-def test_an_array_without_labels_is_another_argument() -> None:
+def test_an_array_without_labels_is_a_different_argument() -> None:
     function = tj.dlaccelerate(lambda p: [p["x"] * 2], confirm=0, audit=False)
     data = np.ones((2, 3))
     for _ in range(3):

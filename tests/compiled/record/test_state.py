@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled call paths fetch what a trace reads besides arguments, before anything is launched."""
+"""Compiled call paths fetch the state that a trace reads, before anything is launched."""
 
 import pytest
 from either_backend import check_array_that_is_read

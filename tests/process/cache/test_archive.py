@@ -353,7 +353,7 @@ def rest(name: str, content: bytes) -> bytes:
         (tar(table(format=2), []), r"a.tar has format 2, this version of tracejit reads 1; pack it again$"),
     ],
 )
-def test_entries_that_are_none_are_refused(content: bytes, text: str, tmp_path: Path, go: Any) -> None:
+def test_entries_that_are_not_entries_are_refused(content: bytes, text: str, tmp_path: Path, go: Any) -> None:
     root = go("fleet")
     (tmp_path / "a.tar").write_bytes(content)
     with pytest.raises(CacheError, match=text):

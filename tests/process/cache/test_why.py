@@ -291,7 +291,7 @@ def test_programs_without_arguments_of_their_own_are_told_apart_by_inputs(root) 
     ]
 
 
-def test_launches_are_compared_only_where_all_else_is_the_same(root) -> None:
+def test_launches_are_compared_only_if_everything_around_them_is_equal(root) -> None:
     assert differences(root, HERE, HERE | {"row_count": 3, "target": "cuda"}) == [
         "target: cpu here, cuda there"
     ]

@@ -476,7 +476,7 @@ def test_a_list_of_odd_uses(capsys, root, line) -> None:
         ("arena_bytes", None), ("schema", 1),
     ],
 )  # fmt: skip
-def test_heads_that_somebody_else_wrote(capsys, root, name, value) -> None:
+def test_heads_written_by_another_program(capsys, root, name, value) -> None:
     """The hashes of such a file agree: they protect from damage."""
     (path,) = (
         root / "programs" / f"{key}.program" for function, key in keys(root).items() if function == "step"

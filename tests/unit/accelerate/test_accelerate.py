@@ -123,7 +123,7 @@ class TestNumbersOfTheReference:
         with pytest.raises(AttributeError):
             setattr(dlaccelerate(np.square), name, value)
 
-    def test_clear_cache_of_something_else(self):
+    def test_clear_cache_refuses_other_values(self):
         with pytest.raises(
             ArgumentError, match="clear_cache: expected an accelerated function, not function"
         ):

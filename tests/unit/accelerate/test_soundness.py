@@ -507,7 +507,7 @@ class TestAudits:
 
 
 class TestChecks:
-    def test_every_so_many_replays(self):
+    def test_checked_every_few_replays(self):
         runs = []
         accelerated = dlaccelerate(
             lambda x: runs.append(1) or x * 2, check_mode="sample", check_every=10, audit=False

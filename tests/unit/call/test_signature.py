@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What selects a trace: every difference that matters makes another key, and no other does."""
+"""Keys of traces: every difference that matters makes a different key, and no other difference does."""
 
 import dataclasses
 import enum

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What byte code says that a function can read."""
+"""Byte code: the names, attributes and elements that a function can read."""
 
 import types
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a function reads around its arguments: each change is seen, and what does not change costs no trace.
+"""Captured state: each change is seen, and state that stays as it is costs no trace.
 
 Each trap is a function and changes between its calls that a frozen trace would not see.
 """

@@ -200,7 +200,7 @@ class TestArraysThatNumPyReads:
 
         follow(world, audit=False)
 
-    def test_embeddings_of_which_some_rows_change(self):
+    def test_embeddings_with_rows_that_change(self):
         def world(accelerate):
             tables = [np.ones((4, 3)), np.ones((4, 3))]
             fun = accelerate(lambda x: sum(x * table[1] for table in tables) * np.float64(3.0))

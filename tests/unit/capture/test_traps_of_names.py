@@ -106,7 +106,7 @@ class TestGlobals:
 
         follow(world)
 
-    def test_an_array_of_which_numpy_computes(self):
+    def test_an_array_that_numpy_computes_with(self):
         def world(accelerate):
             fun = accelerate(lambda x: x * float(np.sum(WEIGHTS)) + WEIGHTS)
 

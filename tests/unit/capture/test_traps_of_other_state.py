@@ -149,7 +149,7 @@ class TestStateOfOtherKinds:
 
         self.follow(make)
 
-    def test_a_dict_of_which_keys_are_attributes(self):
+    def test_a_dict_whose_keys_are_attributes(self):
         class Settings(dict):
             def __getattr__(self, name):
                 return self[name]  # raises KeyError, which hasattr() does not expect
@@ -375,7 +375,7 @@ class TestStateOfOtherKinds:
 
         self.follow(make, calls=40)
 
-    def test_memory_of_which_only_the_size_is_read(self, tmp_path):
+    def test_memory_whose_size_alone_is_read(self, tmp_path):
         values = np.memmap(tmp_path / "values", np.uint8, "w+", shape=(1 << 25,))
         fun = dlaccelerate(lambda x: x * values.shape[0])
         for n in range(5):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trace reads besides arguments is fetched at each call, before anything is launched."""
+"""State that a trace reads besides its arguments is fetched at each call, before anything is launched."""
 
 import pytest
 from either_backend import check_array_that_is_read

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What arrays, graphs and accelerated functions show in a notebook."""
+"""Notebook displays of arrays, graphs and accelerated functions."""
 
 import re
 from html.parser import HTMLParser
