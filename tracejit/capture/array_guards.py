@@ -39,7 +39,7 @@ class ArrayGuards:
         guards: to which they are added.
         snapshot: what was observed.
         seen: arrays that entered the recording, in order; those that are no inputs are marked.
-        computed: returns the constants of the trace and the results that do not stand in the user's code.
+        has_computed: returns whether a constant of the trace, or a result, does not stand in the user's code.
         taken: contents of dlarrays whose values were read outside the trace, by id of their data.
         results: ids of data that the function returned.
 
@@ -49,12 +49,12 @@ class ArrayGuards:
 
     def __init__(
         self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
-        computed: Callable[[], list[np.ndarray]], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
+        has_computed: Callable[[], bool], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
     ) -> None:  # fmt: skip
         self._guards = guards
         self._snapshot = snapshot
         self._seen = seen
-        self._computed = computed
+        self._has_computed = has_computed
         self._taken = taken
         self._results = results
         self._loose: list[_LooseArray] = []
@@ -196,9 +196,8 @@ class ArrayGuards:
         if not self._loose:
             return
         branches = self._snapshot.branches_on_untracked
-        copies = [entry.copy for entry in self._seen if not entry.is_input]
-        constants = [*self._computed(), *copies]
-        is_read = bool(constants) or branches or self._snapshot.extracts_untracked
+        has_constants = not all(entry.is_input for entry in self._seen) or self._has_computed()
+        is_read = has_constants or branches or self._snapshot.extracts_untracked
         for array, data, name, where, is_buffer in self._loose:
             if not (is_read or is_buffer):
                 continue
@@ -210,11 +209,13 @@ class ArrayGuards:
 
 
 def described(array: Any) -> str:
+    """Return sizes, labels and dtype of an array in words."""
     data = data_of(array)
     return str(Aval(data.shape, getattr(array, "_format", None), data.dtype))
 
 
 def seen_by_numpy(value: Any) -> np.ndarray:
+    """Return an array of another library as an ndarray over the same memory."""
     return recorder.as_array(value)._data  # type: ignore[no-any-return]
 
 

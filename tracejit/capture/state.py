@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captured state: the arrays that a recording read around its arguments, as inputs, and all else it read, as guards."""
+"""The state that a recording captures: arrays that it read besides its arguments, as inputs, and the rest as guards."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ class CapturedState(State):
     """The captured arrays and the guards of one recording of a function.
 
     Args:
-        function: what is recorded.
-        arguments: leaves of its arguments, of which functions and the like read more than their key says.
+        function: the function that is recorded.
+        arguments: leaves of its arguments. A function among them reads more than its part of the key says.
 
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
-        given_back: what else it returned, which is constant.
+        given_back: constants that it returned.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
@@ -41,12 +41,12 @@ class CapturedState(State):
         self._watch: Any = None
         self._seen: list[SeenArray] = []
         self._by_data: dict[int, SeenArray] = {}
-        self._by_value: dict[int, Value] = {}  # by id of the value on the tape around
+        self._by_value: dict[int, Value] = {}  # by the id of the Value on the outer tape
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
-        self._numbers: list[Any] = []  # that were operands
+        self._numbers: list[Any] = []  # operands
         self._sources: dict[str, str] = {}
         self._names: dict[str, Any] = {}
         self.of_outer: dict[Value, Any] = {}
@@ -57,7 +57,7 @@ class CapturedState(State):
         self.drew: tuple[str, Where] | None = None
 
     def open(self) -> None:
-        """Begin to watch what runs in this thread."""
+        """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
         self._watch = monitor.watching(self._snapshot.started)
         self._watch.__enter__()
@@ -67,7 +67,7 @@ class CapturedState(State):
         self._builder = builder
         seen = self._by_data.get(id(data))
         if seen is None or not seen.is_same:
-            copy = data.copy()  # the user may write to it while the recording goes on
+            copy = data.copy()  # the user may write to the array during the recording
             value = builder.input(Aval(data.shape, None, data.dtype), copy)
             seen = self._by_data[id(data)] = SeenArray(data, value, copy)
             self._seen.append(seen)
@@ -90,7 +90,7 @@ class CapturedState(State):
         self._numbers.append(number)
 
     def taken(self, data: np.ndarray) -> None:
-        """Note that the elements of an untraced dlarray left it: into Python, or an ndarray."""
+        """Note that the elements of an untraced dlarray were read by Python or by NumPy."""
         if id(data) not in self._taken:
             self._taken[id(data)] = (data, data.tobytes())
 
@@ -100,14 +100,14 @@ class CapturedState(State):
         self._forget()
 
     def close(self) -> None:
-        """Stop watching, and make of what was met inputs and guards."""
+        """Stop watching, and turn what was observed into inputs and guards."""
         snapshot = self._stop()
         if snapshot is None:
             return
         snapshot.ended()
         guards = GuardList({**NAMES}, snapshot.unseen)
-        computed = partial(self._computed, snapshot)
-        arrays = ArrayGuards(guards, snapshot, self._seen, computed, self._taken, self.results)
+        has_computed = partial(self._has_computed, snapshot)
+        arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results)
         GuardWriter(snapshot, guards, arrays).write()
         for entry in self._seen:
             if not entry.is_input:
@@ -136,15 +136,14 @@ class CapturedState(State):
             "_within": emit.fetching(every, within, emit.WITHIN),
         }
 
-    def _computed(self, snapshot: Snapshot) -> list[np.ndarray]:
-        """Return the constants of the trace that entered it as numbers, but for those that stand in the user's code."""
+    def _has_computed(self, snapshot: Snapshot) -> bool:
+        """Return whether a constant of the trace, or a result, does not stand in the user's code."""
         literals = snapshot.literals(self._arguments)
-        return [
-            np.asarray(value)
-            for value in (*self._numbers, *self.given_back)
-            if isinstance(value, (np.ndarray, np.generic, str))
+        return any(
+            isinstance(value, (np.ndarray, np.generic, str))
             or (type(value) is float and value not in literals)
-        ]
+            for value in (*self._numbers, *self.given_back)
+        )
 
     def _stop(self) -> Snapshot | None:
         snapshot, self._snapshot = self._snapshot, None
@@ -154,14 +153,14 @@ class CapturedState(State):
         return snapshot
 
     def _forget(self) -> None:
-        """Let go of all that belongs to the recording."""
+        """Release everything that belongs to the recording."""
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back = [], [], []
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
     def _compiled(self, name: str) -> Callable[[], Any]:
-        """Return one of the functions that walk, made when it is first called."""
+        """Return one of the generated functions, compiled when it is first called."""
         function: Callable[[], Any] | None = self.__dict__.get(f"{name}()")
         if function is None:
             names = dict(self._names)
@@ -174,7 +173,7 @@ class CapturedState(State):
         return self._sources["fetch"]
 
     def fetch(self) -> tuple[np.ndarray, ...] | None:
-        """Return the arrays of now, or None if a guard does not hold; sizes are left to the executor."""
+        """Return the current arrays, or None if a guard does not hold; the executor checks sizes."""
         return self._compiled("fetch")()  # type: ignore[no-any-return]
 
     def fetch_checked(self) -> tuple[np.ndarray, ...] | None:
@@ -182,7 +181,7 @@ class CapturedState(State):
         return self._compiled("_checked")()  # type: ignore[no-any-return]
 
     def fetch_within(self) -> tuple[Any, ...] | None:
-        """Return what fetch_checked() does, but dlarrays as they are, which may be on the tape around the call."""
+        """Return what fetch_checked() does, with dlarrays unchanged: they may be on the tape around the call."""
         return self._compiled("_within")()  # type: ignore[no-any-return]
 
     def applies(self) -> bool:
@@ -195,7 +194,7 @@ class CapturedState(State):
         return self._guards[number] if number >= 0 else None
 
     def loosen(self, is_same: Callable[[], bool]) -> bool:
-        """Compare loose arrays no longer that have changed while a new recording is the same: see State."""
+        """Stop comparing loose arrays that have changed while a new recording is the same: see State."""
         changed: list[ContentGuard] = []
         number = self._compiled("_failed")()
         while number in self._contents:
@@ -213,7 +212,7 @@ class CapturedState(State):
         return is_unused
 
     def guards(self) -> list[NameGuard]:
-        """Return what is compared and fetched at each call."""
+        """Return the guards that explain() lists and a replay still compares."""
         return [
             guard
             for number, guard in enumerate(self._guards)
