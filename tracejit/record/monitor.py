@@ -65,13 +65,13 @@ def paused() -> Iterator[None]:
 
 def is_library(file: str) -> bool:
     """Return whether code of a file is assumed to read nothing that changes: NumPy's, tracejit's, Python's own."""
-    known = _is_library.get(file)
-    if known is None:
+    is_of_library = _is_library.get(file)
+    if is_of_library is None:
         path = file if file.startswith("<") else os.path.abspath(file)
         standard = path.startswith(_STANDARD) and "-packages" + os.sep not in path
-        known = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
-        _is_library[file] = known
-    return known
+        is_of_library = standard or (path.startswith(_LIBRARIES) and not path.startswith(_EXAMPLES))
+        _is_library[file] = is_of_library
+    return is_of_library
 
 
 @contextmanager
@@ -108,17 +108,17 @@ def _start(frame: types.FrameType) -> None:
 
 @contextmanager
 def _profiled() -> Iterator[None]:
-    known = _is_library
+    libraries = _is_library
     previous: Any = sys.getprofile()
     forward: Any = previous if callable(previous) else None
 
     def profile(frame: types.FrameType, event: str, arg: Any) -> None:
         if event == "call":
             file = frame.f_code.co_filename
-            is_known = known.get(file)
-            if is_known is None:
-                is_known = is_library(file)
-            if not is_known:
+            is_of_library = libraries.get(file)
+            if is_of_library is None:
+                is_of_library = is_library(file)
+            if not is_of_library:
                 _start(frame)
             elif file in _IMPORTS:
                 current.has_imported = True

@@ -79,7 +79,7 @@ class Number:
         """Return whether the number's size is below a bound, which is then a guard."""
         if not self._number.__abs__() < bound:
             return False
-        if not any(known <= bound for known in self._bounds):
+        if not any(guarded <= bound for guarded in self._bounds):
             self._bounds.add(bound)
             _holds(
                 recorder.apply("less", recorder.apply("abs", self._array), bound), "the size of an integer"

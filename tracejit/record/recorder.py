@@ -186,9 +186,9 @@ class Recorder:
                 "gradient. Pass it as an argument."
             )
         data = array._data
-        found = self.state.value(self.builder, data)
-        if found is not None:
-            return found
+        captured_input = self.state.value(self.builder, data)
+        if captured_input is not None:
+            return captured_input
         # A copy: the user may write to an array that the graph holds as a constant.
         if data.ndim == 0:
             return self.builder.constant(data.copy())
