@@ -50,7 +50,10 @@ def python_backend() -> Iterator[None]:
 def check_imports(before: set[str]) -> None:
     """Fail if tests of this module imported what no unit test needs."""
     added = sorted(imported() - before)
-    assert not added, f"tests in tests/unit imported {', '.join(added)}; move them to tests/compiled"
+    if added:
+        raise pytest.UsageError(
+            f"tests in tests/unit imported {', '.join(added)}; move them to tests/compiled"
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

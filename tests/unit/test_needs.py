@@ -20,7 +20,7 @@ def test_a_test_that_imports_numba_fails(request, monkeypatch):
     conftest = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
     monkeypatch.setitem(sys.modules, "numba", types.ModuleType("numba"))
     with pytest.raises(
-        AssertionError, match=r"tests in tests/unit imported .*numba.*; move them to tests/compiled"
+        pytest.UsageError, match=r"tests in tests/unit imported .*numba.*; move them to tests/compiled"
     ):
         conftest.check_imports(set())
     conftest.check_imports(conftest.imported())

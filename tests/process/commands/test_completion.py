@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`tracejit completion`: a script for each shell, and what bash offers by it."""
+"""Completion in a shell."""
 
-import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,30 +37,3 @@ def test_bash_offers_commands_options_and_files(tmp_path, capsys) -> None:
     assert bash_offers(tmp_path, "completion", "") == set(SHELLS)
     assert bash_offers(tmp_path, "view", "step", "--out", "scr") == {"script"}
     assert bash_offers(tmp_path, "cache", "unpack", "scr") == {"script"}
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_is_printed(capsys, shell) -> None:
-    assert cli.main(["completion", shell]) == 0
-    script, told = capsys.readouterr()
-    assert "tracejit" in script and "purge" in script and told == ""
-    assert cli.main(["completion", shell, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "schema": 1, "command": "completion", "result": {"shell": shell, "script": script.removesuffix("\n")}
-    }  # fmt: skip
-
-
-def test_the_missing_extra_is_named(capsys, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "shtab", None)
-    assert cli.main(["completion", "bash"]) == 1
-    assert capsys.readouterr() == ("", 'pip install "tracejit[cli]"\n')
-
-
-@pytest.mark.parametrize(("arguments", "text"), [(["csh"], "invalid choice: 'csh'"), ([], "required: SHELL")])
-def test_wrong_usage(capsys, arguments, text) -> None:
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["completion", *arguments])
-    assert stop.value.code == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert text in printed.err
