@@ -2,7 +2,7 @@
 """Reverse-mode differentiation: appends the adjoint of a graph to that graph.
 
 The adjoint consists of the same ops, appended through the same builder, so it can be simplified, fused,
-emitted and differentiated again like anything else.
+emitted and differentiated again like the forward pass.
 """
 
 from collections.abc import Sequence

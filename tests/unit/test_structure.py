@@ -317,3 +317,24 @@ def test_files_that_texts_name_exist() -> None:
         "tracejit/util/annotate.py names b/net.py",
         "tracejit/util/annotate.py names c/net.py",
     ]  # examples
+
+
+def definitions(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the first lines of all docstrings, of attributes too, with their line numbers."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        for child in getattr(node, "body", []) if isinstance(getattr(node, "body", None), list) else []:
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                text = child.value.value
+                if isinstance(text, str):
+                    yield child.lineno, text.strip().partition("\n")[0]
+
+
+def test_definitions_are_noun_phrases_or_commands() -> None:
+    question = re.compile(r"(What|Whether|Which|How|Where|Who) ")
+    found = [
+        f"{path.relative_to(PACKAGE.parent)}:{line}: {text}"
+        for path in [*PACKAGE.rglob("*.py"), *KERNELS.rglob("*.py")]
+        for line, text in definitions(path)
+        if question.match(text)
+    ]
+    assert not found

@@ -64,7 +64,7 @@ class OptionProperties:
 
     @property
     def enabled(self) -> bool:
-        """Whether calls are accelerated."""
+        """True if calls are accelerated."""
         return self._options.enabled
 
     @enabled.setter
@@ -73,7 +73,7 @@ class OptionProperties:
 
     @property
     def audit(self) -> bool:
-        """Whether calls 8, 64, 512, ... of a key record again."""
+        """True if calls 8, 64, 512, ... of a key are recorded again."""
         return self._options.audit
 
     @audit.setter
@@ -83,7 +83,7 @@ class OptionProperties:
 
     @property
     def confirm(self) -> int:
-        """How many later recordings have to agree with a trace before it is replayed."""
+        """The number of later recordings that have to agree with a trace before it is replayed."""
         return self._options.confirm
 
     @confirm.setter

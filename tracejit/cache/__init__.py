@@ -45,7 +45,7 @@ def dir() -> str:
 
 
 def info() -> "Info":
-    """Return the size and the settings of the folder, and why it is not used, if so.
+    """Return the size and the settings of the folder, and the reason if it is not used.
 
     Examples:
         >>> import tracejit as tj

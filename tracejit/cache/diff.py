@@ -75,7 +75,7 @@ def why(key: str, other: str | None = None) -> Why:
     Args:
         key: of a program or a kernel, or the beginning of one; a function's name means its program used last.
         other: the same. By default the most similar program of the same function, or kernel of the same source; then
-            the result also says why this process does not find its kernels, if so.
+            the result also gives the reason if this process does not find its kernels.
 
     Raises:
         CacheError: if there is no such entry, or there are several, or one is a program and the other a kernel, or the

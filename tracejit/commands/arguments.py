@@ -65,7 +65,7 @@ def positive(text: str) -> int:
     """Return a positive integer. (To be used as the type of an argument.)
 
     Raises:
-        ArgumentTypeError: if the text is something else.
+        ArgumentTypeError: for any other text.
     """
     number = int(text) if text.isdecimal() else 0
     if number < 1:

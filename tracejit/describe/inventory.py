@@ -40,7 +40,7 @@ class Called(Protocol):
 
     @property
     def defined(self) -> Where:
-        """Where the function is defined."""
+        """The file and line of the function's definition."""
 
     @property
     def signature(self) -> list[tuple[str, str]]:

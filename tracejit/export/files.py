@@ -75,7 +75,7 @@ def decode_array(content: bytes) -> np.ndarray:
     """Return the array of a .npy file, of numbers and without pickles.
 
     Raises:
-        ValueError: if the content is something else.
+        ValueError: for any other content.
     """
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an exported folder depends on besides the CPU. (Importing this imports no LLVM.)"""
+"""The dependencies of an exported folder besides the CPU. (Importing this imports no LLVM.)"""
 
 import platform
 import sys

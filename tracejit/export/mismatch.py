@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the arguments of a call differ from those of the exported traces, in words."""
+"""The differences between the arguments of a call and those of the exported traces, in words."""
 
 from collections.abc import Callable, Sequence
 

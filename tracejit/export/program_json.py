@@ -113,7 +113,7 @@ def whole(value: Any, least: int, most: int, what: str) -> int:
     """Return an integer from `least` to `most`.
 
     Raises:
-        CodegenError: if it is something else; `what` names it in the message.
+        CodegenError: for any other value; `what` names it in the message.
     """
     if type(value) is not int or not least <= value <= most:
         raise _wrong(f"{what} is {value!r:.40}")

@@ -436,7 +436,7 @@ def checked_text(value: Any) -> str:
     """Return text.
 
     Raises:
-        TypeError: if the value is something else.
+        TypeError: for a value of any other type.
     """
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is no text")

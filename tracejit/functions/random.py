@@ -34,7 +34,7 @@ def rng(seed: Any = None) -> RngState:
         rng() cannot be accelerated, and runs uncompiled.
 
     Raises:
-        ArgumentError: if `seed` is something else.
+        ArgumentError: for any other `seed`.
 
     Examples:
         >>> import tracejit as tj

@@ -75,7 +75,7 @@ class Generator:
         seed: integer, 0 to 2**64 - 1; "default" for 0, "shuffle" for one that the operating system gives.
 
     Raises:
-        ArgumentError: for anything else.
+        ArgumentError: for any other argument.
 
     Examples:
         >>> import tracejit as tj

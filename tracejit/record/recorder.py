@@ -31,7 +31,7 @@ class _Current(threading.local):
 
 
 thread = _Current()
-"""What this thread records with, if it does."""
+"""The recorder of this thread, if it records."""
 _array_class: Any = None
 _number_class: Any = None
 

@@ -33,7 +33,7 @@ class Listener(Protocol):
 
     @property
     def defined(self) -> Where:
-        """Where the function is defined."""
+        """The file and line of the function's definition."""
 
     @property
     def signature(self) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ class Replay:
 
     @property
     def is_built(self) -> bool:
-        """Whether the program exists."""
+        """True once the program is built."""
         return self._program is not None
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ from tracejit.util.text import count, size
 REASONS = ("signature", "evicted", "guard", "unconfirmed", "audit", "refused")
 """Why a call is a miss."""
 OUTCOMES = ("confirmed", "audited", "replaced", "refused")
-"""What a recording leads to, besides a new trace."""
+"""The outcomes of a recording besides a new trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class ProgramCounters(NamedTuple):
 
     @property
     def defined(self) -> Where:
-        """Where the function is defined."""
+        """The file and line of the function's definition."""
         return self.counters.defined
 
     @property

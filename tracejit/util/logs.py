@@ -31,7 +31,7 @@ EVENTS = (
     "build", "kernels", "compile", "load",  # programs and their kernels
     "cache",  # on disk
 )  # fmt: skip
-"""What lines are about."""
+"""The kinds of events that lines report."""
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _logger = logging.getLogger("tracejit")
