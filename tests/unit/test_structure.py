@@ -319,7 +319,7 @@ def test_files_that_texts_name_exist() -> None:
     ]  # examples
 
 
-def definitions(path: Path) -> Iterator[tuple[int, str]]:
+def opening_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Return the first lines of all docstrings, of attributes too, with their line numbers."""
     for node in ast.walk(ast.parse(path.read_text())):
         for child in getattr(node, "body", []) if isinstance(getattr(node, "body", None), list) else []:
@@ -334,7 +334,7 @@ def test_definitions_are_noun_phrases_or_commands() -> None:
     found = [
         f"{path.relative_to(PACKAGE.parent)}:{line}: {text}"
         for path in [*PACKAGE.rglob("*.py"), *KERNELS.rglob("*.py")]
-        for line, text in definitions(path)
+        for line, text in opening_lines(path)
         if question.match(text)
     ]
     assert not found
