@@ -3,7 +3,7 @@
 
 Note [int64 functions]
 The executor, its threads and its entry (executor.py, threads.py, entry.py) work with addresses, counts and bits: with
-words of 64 bits and nothing else. So these functions are written in a subset of Python and translated to LLVM IR
+words of 64 bits only. So these functions are written in a subset of Python and translated to LLVM IR
 statement by statement (tracejit/compile/machine_words.py). That takes milliseconds; Numba, which infers types and knows
 all of Python's objects, took a quarter of a second for them. In such a function
 

@@ -110,7 +110,7 @@ def arctan2(y: Term, x: Term) -> Term:
 
 
 def _arcsine_parts(x: Term) -> tuple[Term, Term, Term]:
-    """Return whether |x| > 1/2, t and arcsin(t) - t, where t = |x|, or sqrt((1 - |x|) / 2) if so."""
+    """Return whether |x| > 1/2, t and arcsin(t) - t, where t = |x|, or t = sqrt((1 - |x|) / 2) if |x| > 1/2."""
     size = absolute(x)
     large = size > 0.5
     z = select(large, 0.5 - size * 0.5, size * size)

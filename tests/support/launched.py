@@ -12,7 +12,7 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.loops.launches import NestLaunch, Section, Single
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 from tracejit.runtime.python import PythonExecutable
 
 F32 = np.dtype(np.float32)
@@ -66,7 +66,7 @@ def gated_unit(params: dict[str, Any], x: Any, steps: int) -> Any:
 
 def graph_of_gated_unit(steps: int, width: int) -> Graph:
     shapes = {"wx": (16, 3 * width), "wh": (width, 3 * width), "b": (3 * width,)}
-    with trace.Recorder("gated") as recorder:
+    with Recorder("gated") as recorder:
         params = {
             name: recorder.input(tj.dlarray(np.full(shape, 0.1, F32))) for name, shape in shapes.items()
         }

@@ -6,15 +6,15 @@ import numpy as np
 from tracejit import tree
 from tracejit.ir import verify
 from tracejit.pipeline import build
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder, wrap
 from tracejit.runtime.python import PythonExecutable
 
 
 def program_of(fun, *args, rtol=1e-12):
     """Return the program of ``fun(*args)``, after its outputs were found equal to NumPy's."""
     leaves, treedef = tree.flatten(args)
-    leaves = [trace.wrap(np.ascontiguousarray(x), getattr(x, "format", None)) for x in leaves]
-    with trace.Recorder("fun") as recorder:
+    leaves = [wrap(np.ascontiguousarray(x), getattr(x, "format", None)) for x in leaves]
+    with Recorder("fun") as recorder:
         inputs = [recorder.input(leaf) for leaf in leaves]
         outputs = tree.flatten(fun(*tree.unflatten(treedef, inputs)))[0]
         recorder.graph.outputs = [recorder.value(output) for output in outputs]

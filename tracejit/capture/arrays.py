@@ -51,7 +51,7 @@ class SeenArray:
 
     @property
     def is_same(self) -> bool:
-        """Whether the array holds what it held when it entered."""
+        """True if the array holds what it held when it entered."""
         return self.copy is self.data or self.copy.tobytes() == self.data.tobytes()
 
 

@@ -70,7 +70,7 @@ class Use(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What the code of one function can read.
+    """The state that the code of one function can read.
 
     uses        of access paths
     names       attributes of untracked values

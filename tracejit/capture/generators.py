@@ -31,7 +31,7 @@ class Generators:
 
 
 def _state_of(value: Any) -> bytes | None:
-    """Return the state of a generator of random numbers or None for anything else."""
+    """Return the state of a generator of random numbers, or None for any other object."""
     if type(value) is random.Random:
         return pickle.dumps(value.getstate())
     kinds = sys.modules.get("numpy.random")

@@ -107,7 +107,7 @@ class ContentGuard:
         return not bool((array.reshape(-1).view(kind) == expected.reshape(-1).view(kind)).all())
 
     def has_changed(self, array: np.ndarray) -> bool:
-        """Return whether an array has other bytes than expected, and keep them if so."""
+        """Return whether the bytes of an array differ from the expected ones, and keep them if they differ."""
         if not self.differs(array):
             return False
         self._latest = array.copy()

@@ -173,7 +173,7 @@ class ObservedArray(Observed):
 
     @property
     def is_large(self) -> bool:
-        """Whether the array is too large to be compared at each call."""
+        """True if the array is too large to be compared at each call."""
         return data_of(self.value).nbytes > _CONTENT_LIMIT
 
     def keep_content(self, where: tuple[str, int]) -> None:

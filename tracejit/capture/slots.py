@@ -141,7 +141,7 @@ class AttributeSlot(Slot):
 
 
 class OwnSlot(AttributeSlot):
-    """Whether an instance has an attribute of its own that hides the method of its class."""
+    """An attribute of an instance that may hide the method of its class: only its presence is compared."""
 
     __slots__ = ()
 

@@ -159,12 +159,12 @@ class Snapshot:
 
     @property
     def branches_on_untracked(self) -> bool:
-        """Whether any code that ran branches on, or truncates, a value that is not tracked."""
+        """True if any code that ran branches on, or truncates, a value that is not tracked."""
         return any(bytecode.reads_of(code).branches_on_untracked for code in self._ran)
 
     @property
     def extracts_untracked(self) -> bool:
-        """Whether any code that ran makes a Python number of a value that is not tracked."""
+        """True if any code that ran makes a Python number of a value that is not tracked."""
         return any(bytecode.reads_of(code).extracts_untracked for code in self._ran)
 
     def literals(self, arguments: Iterable[Any]) -> set[float]:

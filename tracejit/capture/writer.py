@@ -231,4 +231,4 @@ NAMES: dict[str, Any] = {
     "check_open": recorder.check_open, "memory": memory_of,
     "held_by": held_by, "plain": plain, "remembers": _remembers,
 }  # fmt: skip
-"""What the tests of guards refer to, besides constants."""
+"""The names that the tests of guards refer to, besides constants."""

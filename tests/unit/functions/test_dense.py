@@ -7,7 +7,7 @@ from programs import program_of
 
 import tracejit as tj
 from tracejit.errors import DimsError
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 from tracejit.testing import check_gradients
 
 SIZES = {"B": 2, "T": 3, "C": 4, "S": 5, "U": 6}
@@ -59,7 +59,7 @@ def case(rng):
 
 def recorded(*args):
     """Return the names of the ops that one call records."""
-    with trace.Recorder("fun") as recorder:
+    with Recorder("fun") as recorder:
         tj.fullyconnect(*[recorder.input(x) for x in args])
         return [node.op.name for node in recorder.graph.nodes]
 

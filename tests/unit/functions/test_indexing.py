@@ -16,7 +16,7 @@ from tracejit.functions import indexing
 from tracejit.functions.indexing import getitem, setitem
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder, as_array
 from tracejit.testing import check_gradients
 
 RECORDS = ("take", "scatter_add", "put", "take_along_axis", "add_along_axis")
@@ -213,10 +213,10 @@ def test_gradients(key):
 
 
 def test_graph_with_traced_indices_serves_other_indices():
-    recorder = trace.Recorder("f", accelerating=True)
+    recorder = Recorder("f", accelerating=True)
     x = np.arange(12.0).reshape(3, 4)
     with recorder:
-        args = [recorder.input(trace.as_array(a)) for a in (x, np.array([0, 1]), np.array([-1, 2]))]
+        args = [recorder.input(as_array(a)) for a in (x, np.array([0, 1]), np.array([-1, 2]))]
         result = getitem(args[0], (args[1], args[2]))
         recorder.graph.outputs = [result._value]
     verify(recorder.graph)
@@ -228,7 +228,7 @@ def test_graph_with_traced_indices_serves_other_indices():
 
 def test_traced_masks():
     x = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
-    recorder = trace.Recorder("f", accelerating=True)
+    recorder = Recorder("f", accelerating=True)
     with recorder:
         traced = recorder.input(x)
         for value in (0, np.array([7.0, 8.0, 9.0])):

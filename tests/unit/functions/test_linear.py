@@ -14,7 +14,7 @@ from tracejit.functions import linear, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder
 
 PRODUCTS = [
     ((3,), (3,)),
@@ -195,7 +195,7 @@ def test_einsum_broadcasts_axes_of_size_1():
 
 def ops_of(function, *arrays):
     """Return the names of the ops that `function` records."""
-    with trace.Recorder("test") as recorder:
+    with Recorder("test") as recorder:
         function(*[recorder.input(dlarray(array)) for array in arrays])
     return [node.op.name for node in recorder.graph.nodes]
 

@@ -26,7 +26,7 @@ from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule import epilogues
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place
-from tracejit.record import recorder as trace
+from tracejit.record.recorder import Recorder, wrap
 
 Parameters = dict[str, tj.dlarray]
 
@@ -62,8 +62,8 @@ def test_bands_of_random_graphs() -> None:
 def graph_of(function: Callable[..., Any], *args: Any) -> Graph:
     """Return the graph of a function of containers of arrays."""
     leaves, treedef = tree.flatten(args)
-    with trace.Recorder("function") as recorder:
-        inputs = [recorder.input(trace.wrap(x.astype(np.float32), None)) for x in leaves]
+    with Recorder("function") as recorder:
+        inputs = [recorder.input(wrap(x.astype(np.float32), None)) for x in leaves]
         outputs = tree.flatten(function(*tree.unflatten(treedef, inputs)))[0]
         recorder.graph.outputs = [recorder.value(output) for output in outputs]
     return recorder.graph
