@@ -42,8 +42,9 @@ def pytest_collect_file() -> Iterator[None]:
     return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
-def pytest_collection_finish() -> None:
-    """Leave what was collected out of each gc.collect() of a test, which takes ten times as long otherwise."""
+@pytest.fixture(autouse=True, scope="module")
+def _few_objects_to_collect() -> None:
+    """Leave what is there already out of each gc.collect() of a test, which takes many times as long otherwise."""
     gc.collect()
     gc.freeze()
 
