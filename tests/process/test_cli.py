@@ -43,7 +43,9 @@ def test_demo_names_the_missing_extra(capsys, monkeypatch, missing):
         importlib.util, "find_spec", lambda name: None if name == missing else find_spec(name)
     )
     assert cli.main(["demo"]) == 1
-    assert capsys.readouterr() == ("", 'pip install "tracejit[demo]"\n')
+    assert capsys.readouterr() == (
+        "", f'tracejit demo: {missing} is not installed; run: pip install "tracejit[demo]"\n'
+    )  # fmt: skip
 
 
 def test_demo(capsys, tmp_path):

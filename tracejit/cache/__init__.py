@@ -64,7 +64,7 @@ def list(
     """Return programs, by default the last used first.
 
     Args:
-        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key.
+        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key (4 digits or more).
         file: a pattern of the file that defines the function, with or without its folder.
         target: the target of the kernels, such as "cpu".
         since_s: only programs used since then, in seconds since 1970.
@@ -95,10 +95,10 @@ def show(key: str) -> "Shown":
     """Return a program and the source of its kernels.
 
     Args:
-        key: the beginning of a key, or a function's name.
+        key: the beginning of a key, or the name of a function: its program that was used last.
 
     Raises:
-        CacheError: if no program or several match, or the folder cannot be read.
+        CacheError: if no program matches, several keys or functions do, or the folder cannot be read.
 
     Examples:
         >>> import tracejit as tj
@@ -159,7 +159,8 @@ def verify() -> "Verified":
 def remove(pattern: str) -> "Removed":
     """Remove the programs whose function or key matches a pattern, and the kernels that only they use.
 
-    Loaded kernels stay in use; the next process compiles them again.
+    The pattern is like that of list(): keys count only if no function matches. Loaded kernels stay in use; the next
+    process compiles them again.
 
     Raises:
         CacheError: if the folder cannot be read.

@@ -19,6 +19,8 @@ from tracejit.util.memory import collector_paused
 
 T = TypeVar("T")
 
+_DIGITS = re.compile("[0-9a-f]{4,}")  # the beginning of a key; fewer are rather the name of a function
+
 
 def store() -> KernelStore:
     """Return the store of the kernels."""
@@ -54,28 +56,33 @@ def matching(pattern: str) -> list[ProgramSummary]:
 
 
 def fitting(heads: Sequence[ProgramSummary], pattern: str) -> list[ProgramSummary]:
-    """Return the given programs whose function matches a pattern, or whose key begins with it."""
+    """Return the given programs whose function matches a pattern; if there are none, those whose key begins with it."""
+    return _named(heads, pattern) or [head for head in heads if begins(head.name, pattern)]
+
+
+def _named(heads: Sequence[ProgramSummary], pattern: str) -> list[ProgramSummary]:
+    """Return the programs of the function of that name; if there are none, of the functions that match the pattern."""
+    exact = [head for head in heads if head.head["function"] == pattern]
     fits = re.compile(fnmatch.translate(pattern)).match
-    return [
-        program
-        for program in heads
-        if fits(str(program.head["function"])) or (pattern and program.name.startswith(pattern))
-    ]
+    return exact or [head for head in heads if fits(str(head.head["function"]))]
 
 
-def one(key: str) -> str:
-    """Return the key of the only program whose key begins with `key` or whose function has that name.
+def begins(name: str, digits: str) -> bool:
+    """Return whether the key of an entry begins with digits, which have to be enough to be no name by accident."""
+    return _DIGITS.fullmatch(digits) is not None and name.startswith(digits)
+
+
+def meant(heads: Sequence[ProgramSummary], key: str) -> list[ProgramSummary]:
+    """Return the program whose key begins with `key`, or those of the function of that name, the last used first.
 
     Raises:
-        CacheError: if there is none or there are several.
+        CacheError: if several keys begin so, or the pattern matches several functions.
     """
-    programs = heads()
-    fits = [program for program in programs if key and program.name.startswith(key)] or fitting(programs, key)
-    if not fits:
-        raise CacheError(f"no program has the key or the function {key!r}; `tracejit cache list` shows all")
-    if len(fits) > 1:
-        raise several(key, [program.name for program in fits], "programs")
-    return fits[0].name
+    named = _named(heads, key)
+    fits = named or fitting(heads, key)
+    if len(fits) > 1 and (not named or len({head.head["function"] for head in named}) > 1):
+        raise several(key, [head.name for head in fits], "programs")
+    return fits
 
 
 def several(key: str, names: Sequence[str], what: str) -> CacheError:

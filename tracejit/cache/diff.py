@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tracejit.cache.contents import described, entry, fitting, heads, kernel_names, several
+from tracejit.cache.contents import begins, described, entry, heads, kernel_names, meant, several
 from tracejit.cache.inspect import SHOWN
 from tracejit.errors import CacheError
 from tracejit.store.entry import KernelKey, StoredKernel
@@ -178,13 +178,12 @@ def _named(here: StoredProgram | StoredKernel) -> tuple[str, str]:
 
 def _resolve(key: str, programs: Sequence[ProgramSummary]) -> StoredProgram | StoredKernel:
     """Return the program or kernel that a key stands for, given all programs."""
-    by_key = [program for program in programs if key and program.name.startswith(key)]
-    fits = by_key or fitting(programs, key)
-    if len(fits) == 1 or (not by_key and len({program.head["function"] for program in fits}) == 1):
+    fits = meant(programs, key)
+    if fits:
         return described(fits[0].name)
-    kernels = [] if fits else [name for name in kernel_names() if key and name.startswith(key)]
-    if len(fits) + len(kernels) > 1:
-        raise several(key, [program.name for program in fits] or kernels, "entries")
+    kernels = [name for name in kernel_names() if begins(name, key)]
+    if len(kernels) > 1:
+        raise several(key, kernels, "kernels")
     if not kernels:
         raise CacheError(
             f"no program or kernel has the key or the name {key!r}; `tracejit cache list` shows all programs"

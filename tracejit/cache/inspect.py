@@ -16,7 +16,7 @@ from tracejit.cache.contents import (
     kernel_files,
     kernel_names,
     matching,
-    one,
+    meant,
     programs,
     reading,
     store,
@@ -146,11 +146,15 @@ def _group(program: Listed) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The description of a program, and those of its kernels that are on disk, by name."""
+    """The description of a program, those of its kernels that are on disk, by name, and the keys of others.
+
+    others      the programs of the same function, if it was asked for by the name of the function
+    """
 
     key: str
     program: dict[str, Any]
     kernels: dict[str, StoredKernel]
+    others: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         try:
@@ -161,16 +165,22 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The number of sound entries, and the keys of the others with what is wrong."""
+    """The numbers of sound kernels and programs, and the keys of the other entries with what is wrong."""
 
-    good: int
+    kernels: int
+    programs: int
     bad: list[tuple[str, str]]
+
+    @property
+    def good(self) -> int:
+        """The number of sound entries."""
+        return self.kernels + self.programs
 
     def __repr__(self) -> str:
         lines = [f"{name[:SHOWN]}  {reason}" for name, reason in self.bad]
-        entries = "1 entry is" if self.good == 1 else f"{self.good} entries are"
-        lines.append(f"{entries} good, {len(self.bad)} {'is' if len(self.bad) == 1 else 'are'} not")
-        return "\n".join(lines)
+        wrong = "1 entry is" if len(self.bad) == 1 else f"{len(self.bad)} entries are"
+        good = f"{count(self.kernels, 'kernel')} and {count(self.programs, 'program')} are good"
+        return "\n".join([*lines, f"{good}, {wrong} not" if self.bad else good])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +221,7 @@ def listing(
     """Return programs, by default the last used first.
 
     Args:
-        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key.
+        pattern: a pattern of the function's name, with ``*`` and ``?``, or the beginning of a key (4 digits or more).
         file: a pattern of the file that defines the function, with or without its folder.
         target: the target of the kernels, such as "cpu".
         since_s: only programs used since then, in seconds since 1970.
@@ -258,18 +268,21 @@ COLUMNS: dict[str, tuple[Callable[[Listed], Any], bool]] = {
 
 
 def show(key: str) -> Shown:
-    """Return the program whose key begins with `key`, or whose function has that name.
+    """Return the program whose key begins with `key`, or the one used last of the function of that name.
 
     Raises:
-        CacheError: if there is none or there are several, or the folder cannot be read.
+        CacheError: if there is none, several keys or functions match, or the folder cannot be read.
     """
-    program = described(one(key))
+    fits = meant(heads(), key)
+    if not fits:
+        raise CacheError(f"no program has the key or the function {key!r}; `tracejit cache list` shows all")
+    program = described(fits[0].name)
     kernels: dict[str, StoredKernel] = {}
     for kernel in program.program["kernels"]:
         stored = entry(kernel["entry"])
         if isinstance(stored, StoredKernel):
             kernels[kernel["name"]] = stored
-    return Shown(program.name, program.program, kernels)
+    return Shown(program.name, program.program, kernels, tuple([head.name for head in fits[1:]]))
 
 
 def verify() -> Verified:
@@ -280,8 +293,11 @@ def verify() -> Verified:
     """
     kernels = {name: entry(name) for name in kernel_names()}
     bad = [(name, kernel) for name, kernel in kernels.items() if isinstance(kernel, str)]
-    bad += [(name, f"a program: {reason}") for name, reason in reading(lambda: list(programs().bad()))]
-    return Verified(sum(isinstance(kernel, StoredKernel) for kernel in kernels.values()), bad)
+    kept = len(reading(programs().files))
+    bad_programs = reading(lambda: list(programs().bad()))
+    bad += [(name, f"a program: {reason}") for name, reason in bad_programs]
+    good = sum(isinstance(kernel, StoredKernel) for kernel in kernels.values())
+    return Verified(good, kept - len(bad_programs), bad)
 
 
 def remove(pattern: str) -> Removed:

@@ -12,7 +12,7 @@ from tracejit.commands.output import DONE, FAILED, Result
 from tracejit.store.kernels import root
 from tracejit.util.text import printable
 
-PATTERN = "the name of a function, with * and ?, or the beginning of a key"
+PATTERN = "the name of a function, with * and ?, or the beginning of a key (4 digits or more)"
 _SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _AGE = re.compile(rf"(\d+)([{''.join(_SECONDS)}])")
 

@@ -6,12 +6,15 @@ from typing import Any
 
 from tracejit.cache import inspect
 from tracejit.cache.program_text import UNREADABLE, ProgramText
+from tracejit.commands import cache_why
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError, CodegenError
 from tracejit.program import Kernel
 from tracejit.store.entry import StoredKernel
+from tracejit.util.text import count
 
+_MOST_OTHERS = 5  # keys of other programs that are named
 _SECTIONS = (
     ("ops", "operations with their lines"),
     ("kernels", "launches with the operations fused into each, and why they are separate"),
@@ -29,10 +32,10 @@ def add(verbs: Any) -> None:
     help = "show a program: operations, launches, memory, and the source of its kernels"
     verb = add_command(
         verbs, "show", _show, help,
-        description="Show a program by its key, the beginning of it, or the name of a function. Without an option: "
+        description="Show a program by its key or the name of its function. Without an option: "
         "its operations, launches, memory plan and the source of its kernels.",
     )  # fmt: skip
-    verb.add_argument("key", metavar="KEY")
+    verb.add_argument("key", metavar="KEY", help=cache_why.KEY)
     for name, what in (*_SECTIONS, *_COMPILED):
         verb.add_argument(f"--{name}", action="store_true", help=what)
     verb.add_argument(
@@ -75,7 +78,19 @@ def _show(arguments: argparse.Namespace) -> Result:
             for name, entry in shown.kernels.items()
         },
     }  # fmt: skip
-    return Result(data, "\n".join(lines[:-1]))
+    return Result(data, "\n".join(lines[:-1]), note=_others(shown))
+
+
+def _others(shown: inspect.Shown) -> str:
+    """Return which programs the function has besides the one that is shown; "" if none."""
+    if not shown.others:
+        return ""
+    keys = ", ".join(key[: inspect.SHOWN] for key in shown.others[:_MOST_OTHERS])
+    more = ", ..." if len(shown.others) > _MOST_OTHERS else ""
+    return (
+        f"{shown.key[: inspect.SHOWN]} was used last; the function has {count(len(shown.others), 'more program')}: "
+        f"{keys}{more}"
+    )
 
 
 def _wanted(arguments: argparse.Namespace) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import Result
 
+KEY = "the beginning of a key (4 digits or more), or the name of a function: its program that was used last"
+
 
 def add(verbs: Any) -> None:
     """Add the command to a parser."""
@@ -19,7 +21,7 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "key",
         metavar="KEY1",
-        help="the beginning of a key, or the name of a function: its program that was used last",
+        help=KEY,
     )
     verb.add_argument("other", metavar="KEY2", nargs="?", help="the same")
 

@@ -30,7 +30,7 @@ def _completion(arguments: argparse.Namespace) -> Result:
     try:
         import shtab
     except ImportError:
-        raise CommandError("MissingPackage", INSTALL, named=False) from None
+        raise CommandError("MissingPackage", f"shtab is not installed; run: {INSTALL}") from None
     _complete_paths(arguments.parser, shtab.FILE)
     script = shtab.complete(arguments.parser, arguments.shell)
     return Result({"shell": arguments.shell, "script": script}, script)

@@ -41,8 +41,10 @@ def add(commands: Any) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> Result:
-    if any(importlib.util.find_spec(module) is None for module in MODULES):
-        raise CommandError("MissingPackage", INSTALL, named=False)
+    missing = [module for module in MODULES if importlib.util.find_spec(module) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise CommandError("MissingPackage", f"{', '.join(missing)} {verb} not installed; run: {INSTALL}")
     # The example imports scikit-learn and Matplotlib, which takes longer than any other command runs.
     from tracejit.examples.digits import run
 

@@ -44,13 +44,11 @@ class CommandError(Exception):
     Args:
         kind: its name in the JSON object.
         message: the text of the error.
-        named: whether the name of the command is printed before the message.
     """
 
-    def __init__(self, kind: str, message: str, named: bool = True) -> None:
+    def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-        self.named = named
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         with _warnings_as_messages(command):
             result = arguments.run(arguments)
     except CommandError as error:
-        return fail(command, as_json, error.kind, str(error), error.named)
+        return fail(command, as_json, error.kind, str(error))
     except TraceJitError as error:
         return fail(command, as_json, type(error).__name__, str(error))
     except OSError as error:
@@ -79,12 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(result.code)
 
 
-def fail(command: str, as_json: bool, kind: str, message: str, named: bool = True) -> int:
+def fail(command: str, as_json: bool, kind: str, message: str) -> int:
     """Print the error of a command, and return the exit code."""
     if as_json:
         _say_json({"schema": SCHEMA, "command": command, "error": {"kind": kind, "message": message}})
     else:
-        say(f"tracejit {command}: {message}" if named else message, sys.stderr)
+        say(f"tracejit {command}: {message}", sys.stderr)
     return FAILED
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracejit.cache import inspect
+from tracejit.commands import cache_list
 from tracejit.commands.arguments import add_command
 from tracejit.commands.output import CommandError, Result
 from tracejit.errors import CacheError
@@ -26,7 +27,7 @@ def add(commands: Any) -> None:
         "lines, the emitted source, and the memory plan. The page is one file, and makes no requests. accfun.view(), "
         "in the process that runs the function, also shows times, guards and traces.",
     )
-    view.add_argument("key", metavar="KEY", help="a key, the beginning of one, or a function's name")
+    view.add_argument("key", metavar="KEY", help=cache_list.PATTERN)
     view.add_argument(
         "--out",
         type=Path,

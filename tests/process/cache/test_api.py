@@ -105,15 +105,17 @@ def test_results_are_data(root) -> None:
     assert tj.cache.show(NAME).program["function"] == NAME
     KernelStore(str(root), 1 << 20).save(StoredKernel(KernelKey((("kind", "kernel"),)), "f", (), 1, "", b""))
     verified = tj.cache.verify()
-    assert (verified.good, verified.bad) == (tj.cache.info().kernels, [])
+    assert (verified.kernels, verified.programs, verified.bad) == (tj.cache.info().kernels, 1, [])
     assert tj.cache.dir() == str(root)
     removed = tj.cache.remove("nothing")
     assert (removed.programs, removed.kernels, removed.bytes) == (0, 0, 0)
 
 
 def test_verified_in_words() -> None:
-    assert repr(verbs.Verified(1, [("a" * 64, "odd")])) == f"{'a' * 12}  odd\n1 entry is good, 1 is not"
-    assert repr(verbs.Verified(2, [])) == "2 entries are good, 0 are not"
+    bad = f"{'a' * 12}  odd\n1 kernel and 0 programs are good, 1 entry is not"
+    assert repr(verbs.Verified(1, 0, [("a" * 64, "odd")])) == bad
+    assert repr(verbs.Verified(61, 16, [])) == "61 kernels and 16 programs are good"
+    assert verbs.Verified(61, 16, []).good == 77
 
 
 def test_importing_tracejit_does_not_load_the_cache_tools() -> None:

@@ -86,8 +86,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 NO_MATCH = (
-    "matches '{}'; expected the name of a function, with * and ?, or the beginning of a key; "
-    "`tracejit cache list` shows all"
+    "matches '{}'; expected the name of a function, with * and ?, or the beginning of a key (4 digits or "
+    "more); `tracejit cache list` shows all"
 )
 
 
@@ -325,8 +325,44 @@ def test_show_needs_one_program(capsys, root) -> None:
     assert err == f"tracejit cache show: 2 programs match '*': {both}; name one by its key\n"
 
 
+def test_show_takes_the_program_used_last_and_names_the_others(capsys, root) -> None:
+    first = keys(root)["step"]
+    Programs(str(root)).keep(program("step", "sum_3"), {"at": AT + 99})
+    last = next(each.key for each in inspect.listing("step") if each.key != first)
+    code, out, err = run(capsys, "show", "step")
+    assert (code, out.splitlines()[0]) == (0, last)
+    assert (
+        err
+        == f"tracejit cache show: {last[:12]} was used last; the function has 1 more program: {first[:12]}\n"
+    )
+    assert run(capsys, "show", first)[2] == ""
+
+
+def test_a_name_counts_before_a_key_that_begins_so(capsys, root) -> None:
+    """Functions may have names of hexadecimal digits, such as f, which many keys begin with."""
+    for name in ("f", "feed", "Model.loss"):
+        Programs(str(root)).keep(program(name, "mul_1"), {"at": AT})
+    odd = 0
+    while not any(key.startswith("f") for name, key in keys(root).items() if name != "f"):
+        Programs(str(root)).keep(program(f"leak{odd}", "mul_1"), {"at": AT})
+        odd += 1
+    count = len(keys(root))
+    assert functions(capsys, "f") == ["f"]
+    assert run(capsys, "show", "f")[1].splitlines()[0] == keys(root)["f"]
+    assert run(capsys, "why", "f")[1].startswith(f"here   {keys(root)['f'][:12]}  f (")
+    assert data(capsys, "remove", "f")[1]["programs"] == 1
+    assert len(keys(root)) == count - 1
+    assert run(capsys, "remove", "f")[0] == run(capsys, "list", "f")[0] == run(capsys, "show", "f")[0] == 1
+    assert len(keys(root)) == count - 1
+    step = keys(root)["step"]
+    assert functions(capsys, step[:4]) == ["step"]
+    assert data(capsys, "list", step[:3])[0] == 1
+    Programs(str(root)).keep(program(step[:4], "mul_1"), {"at": AT})
+    assert functions(capsys, step[:4]) == [step[:4]]
+
+
 def test_verify(capsys, root) -> None:
-    assert run(capsys, "verify") == (0, "3 entries are good, 0 are not\n", "")
+    assert run(capsys, "verify") == (0, "3 kernels and 2 programs are good\n", "")
     paths = {name: root / "kernels" / (entry(name).key.name + SUFFIX) for name in ("mul_1", "add_2")}
     paths["mul_1"].write_bytes(b"damaged")
     paths["add_2"].chmod(0o666)
@@ -338,11 +374,18 @@ def test_verify(capsys, root) -> None:
         paths["add_2"].name: f"other users may write to the file {paths['add_2'].name} (mode 666)",
     }
     assert (
-        out == "".join(f"{name[:12]}  {reasons[name]}\n" for name in names) + "1 entry is good, 2 are not\n"
+        out
+        == "".join(f"{name[:12]}  {reasons[name]}\n" for name in names)
+        + "1 kernel and 2 programs are good, 2 entries are not\n"
     )
     assert data(capsys, "verify") == (
         1,
-        {"good": 1, "bad": [{"key": name.removesuffix(SUFFIX), "reason": reasons[name]} for name in names]},
+        {
+            "good": 3,
+            "kernels": 1,
+            "programs": 2,
+            "bad": [{"key": name.removesuffix(SUFFIX), "reason": reasons[name]} for name in names],
+        },
     )
 
 
@@ -350,7 +393,7 @@ def test_verify_says_what_cannot_be_read(capsys, root) -> None:
     path = root / "kernels" / (entry("mul_1").key.name + SUFFIX)
     path.rename(root / "aside")
     path.symlink_to(root / "aside")
-    assert run(capsys, "verify") == (0, "2 entries are good, 0 are not\n", "")  # a link is no entry
+    assert run(capsys, "verify") == (0, "2 kernels and 2 programs are good\n", "")  # a link is no entry
 
 
 def test_verify_checks_programs(capsys, root) -> None:
@@ -362,9 +405,9 @@ def test_verify_checks_programs(capsys, root) -> None:
         evaluate.stem: f"a program: other users may write to the file {evaluate.name} (mode 666)",
     }
     code, found = data(capsys, "verify")
-    assert (code, found["good"]) == (1, 3)
+    assert (code, found["good"], found["kernels"], found["programs"]) == (1, 3, 3, 0)
     assert {each["key"]: each["reason"] for each in found["bad"]} == reasons
-    assert run(capsys, "verify")[1].endswith("3 entries are good, 2 are not\n")
+    assert run(capsys, "verify")[1].endswith("3 kernels and 0 programs are good, 2 entries are not\n")
     step.unlink()
     step.symlink_to(root / "aside")
     assert [each["key"] for each in data(capsys, "verify")[1]["bad"]] == [evaluate.stem]  # a link is none

@@ -82,11 +82,6 @@ def test_errors(capsys, error, kind, text) -> None:
     assert printed.err == ""
 
 
-def test_an_error_without_the_name_of_the_command(capsys) -> None:
-    assert run(raising(CommandError("Missing", "pip install x", named=False)), "it") == 1
-    assert capsys.readouterr() == ("", "pip install x\n")
-
-
 @pytest.mark.parametrize(
     ("given", "command", "text"),
     [

@@ -24,7 +24,9 @@ def test_the_script_is_printed(capsys, shell) -> None:
 def test_the_missing_extra_is_named(capsys, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert cli.main(["completion", "bash"]) == 1
-    assert capsys.readouterr() == ("", 'pip install "tracejit[cli]"\n')
+    assert capsys.readouterr() == (
+        "", 'tracejit completion: shtab is not installed; run: pip install "tracejit[cli]"\n'
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "text"), [(["csh"], "invalid choice: 'csh'"), ([], "required: SHELL")])
