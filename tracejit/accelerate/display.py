@@ -1,21 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An accelerated function as text, as HTML for notebooks, and as the data of its page."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tracejit.accelerate.dispatch import CallDispatcher
-from tracejit.traces.stats import ms
+from tracejit.traces.report import Explanation
+from tracejit.traces.stats import Stats, ms
 from tracejit.util import html
 from tracejit.util.text import count
 
 if TYPE_CHECKING:
-    from tracejit.accelerate.function import AcceleratedFunction
     from tracejit.view.live import Running
 
 _MOST_SIGNATURES = 20  # in a notebook
 
 
-def text_of(accelerated: "AcceleratedFunction", name: str) -> str:
+class Displayed(Protocol):
+    """The properties of an accelerated function that are displayed."""
+
+    enabled: bool
+    cache_size: int
+    check_mode: str
+    check_tolerance: float
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The underlying function."""
+
+    @property
+    def hit_rate(self) -> float:
+        """The percentage of calls that were replayed."""
+
+    @property
+    def occupancy(self) -> float:
+        """The percentage of the cache that is in use."""
+
+    @property
+    def stats(self) -> Stats:
+        """The counts of calls, traces and kernels."""
+
+    def explain(self) -> Explanation:
+        """Return the reason for what the last call did."""
+
+
+def text_of(accelerated: Displayed, name: str) -> str:
     """Return the repr of an accelerated function."""
     module = getattr(accelerated.function, "__module__", None)
     where = f"{module}.{name}" if module else name
@@ -31,7 +60,7 @@ def text_of(accelerated: "AcceleratedFunction", name: str) -> str:
     )
 
 
-def html_of(accelerated: "AcceleratedFunction", label: str) -> str:
+def html_of(accelerated: Displayed, label: str) -> str:
     """Return the HTML of an accelerated function for a notebook; `label` is its name, file and line."""
     stats = accelerated.stats
     programs, kernels = count(stats.programs, "program"), count(stats.kernels, "kernel")
@@ -51,7 +80,7 @@ def html_of(accelerated: "AcceleratedFunction", label: str) -> str:
     return html.block(label, note, table)
 
 
-def running(accelerated: "AcceleratedFunction", name: str, dispatcher: CallDispatcher) -> "Running":
+def running(accelerated: Displayed, name: str, dispatcher: CallDispatcher) -> "Running":
     """Return the data of the page of an accelerated function."""
     from tracejit.view.live import Running
 

@@ -18,13 +18,14 @@ import os
 import types
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.capture import bytecode
 from tracejit.capture.bytecode import READ
+from tracejit.capture.observed import Notes, Observed
 from tracejit.capture.slots import (
     AttributeSlot,
     BuiltinSlot,
@@ -32,7 +33,6 @@ from tracejit.capture.slots import (
     HeldSlot,
     OwnSlot,
     RegistrySlot,
-    Slot,
 )
 from tracejit.capture.values import (
     MISSING,
@@ -41,7 +41,6 @@ from tracejit.capture.values import (
     arrays_inside,
     cached_results,
     data_of,
-    elements,
     instance_attribute,
     is_atom,
     is_container,
@@ -52,9 +51,6 @@ from tracejit.capture.values import (
     values_in,
 )
 from tracejit.record import monitor
-
-if TYPE_CHECKING:
-    from tracejit.capture.snapshot import Snapshot
 
 TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
@@ -86,53 +82,6 @@ _BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  #
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 _CACHED = type(functools.lru_cache(len))
 _DISPATCHER: Any = getattr(functools.singledispatch(len), "__code__", None)
-
-
-class Observed:
-    """An object, the slots of it that were met, and for a container that is read as a whole its elements.
-
-    Attributes:
-        is_code: whether calling it reads more than the key of a trace says of it.
-        is_fixed: whether a replay must meet the same object; otherwise another of the same class will do.
-        is_told: whether the guard of a fixed object is shown to users.
-        may_share_memory: whether it can be a buffer over memory that others write to.
-        held: the elements of a container that was read as a whole.
-        is_loose: whether its contents can be read in ways that are not followed.
-        is_whole: whether all of it was read.
-    """
-
-    is_code = False
-    is_fixed = False
-    is_told = False
-    may_share_memory = False
-
-    __slots__ = ("held", "is_loose", "is_whole", "slots", "value", "where")
-
-    def __init__(self, value: Any, where: tuple[str, int] = ("", 0)) -> None:
-        self.value = value
-        self.where = where
-        self.slots: dict[tuple[type[Slot], Any], Slot] = {}
-        self.held: tuple[Any, ...] | None = None
-        self.is_loose = False
-        self.is_whole = False
-
-    def attribute(self, name: str) -> Any:
-        """Return an attribute without running the user's code, MISSING, or UNKNOWN."""
-        return UNKNOWN
-
-    def note(self, snapshot: "Snapshot") -> None:
-        """Note what using the object reads, when it is first observed."""
-
-    def note_contents(self, snapshot: "Snapshot") -> None:
-        """Note that all of the object is read."""
-
-    def hold(self, snapshot: "Snapshot") -> None:
-        """Note which elements a container has."""
-        if self.held is None:
-            self.held = tuple(elements(self.value))
-            for value in values_in(self.value):
-                if not is_atom(value):
-                    snapshot.observe(value)
 
 
 class ObservedAtom(Observed):
@@ -194,7 +143,7 @@ class ObservedArray(Observed):
         if (kind == "attr" and name not in _VIEWS) or (items and indexed >= self.value.ndim):
             self.is_computed_with = True
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         if type(self.value) is np.ndarray:
             self.keep_content(snapshot.where)
 
@@ -204,7 +153,7 @@ class ForeignArray(Observed):
 
     __slots__ = ()
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         self.where = snapshot.where
 
 
@@ -213,7 +162,7 @@ class ObservedContainer(Observed):
 
     __slots__ = ()
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         self.hold(snapshot)
         for part in values_in(self.value):
             snapshot.read_whole(part)
@@ -235,7 +184,7 @@ class ObservedFunction(ObservedCode):
 
     __slots__ = ()
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         function = self.value
         snapshot.when_run(function.__code__, lambda: self._note_run(snapshot))
         snapshot.read(self, AttributeSlot, "__code__")
@@ -244,7 +193,7 @@ class ObservedFunction(ObservedCode):
         if function.__code__ is _DISPATCHER:
             snapshot.hold(snapshot.read(self, RegistrySlot, ""))
 
-    def _note_run(self, snapshot: "Snapshot") -> None:
+    def _note_run(self, snapshot: Notes) -> None:
         """Note its defaults and what it reads of enclosing functions, once it runs."""
         function = self.value
         for name in ("__defaults__", "__kwdefaults__"):
@@ -263,14 +212,14 @@ class ObservedComposite(ObservedCode):
 
     __slots__ = ()
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         for name in _PARTS[type(self.value)]:
             part = snapshot.read(self, AttributeSlot, name)
             if is_container(part):
                 snapshot.hold(part)
         snapshot.generators.note(self.value, snapshot.where)
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         for slot in [*self.slots.values()]:
             snapshot.read_whole(slot.value)
 
@@ -282,10 +231,10 @@ class ObservedHolder(Observed):
 
     __slots__ = ()
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.read_whole(snapshot.read(self, HeldSlot, ""))
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         for slot in [*self.slots.values()]:
             snapshot.read_whole(slot.value)
 
@@ -297,7 +246,7 @@ class ObservedAccelerated(ObservedCode):
 
     __slots__ = ()
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.read(self, AttributeSlot, "_function")
 
 
@@ -317,7 +266,7 @@ class ObservedWrapper(ObservedCode):
         self.memory: dict[Any, Any] | None = None
         self.inside: list[Any] = []
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.read(self, AttributeSlot, "__wrapped__")
         if type(self.value) is _CACHED:
             own = self.value.__dict__
@@ -328,7 +277,7 @@ class ObservedWrapper(ObservedCode):
             self.note_results(snapshot)
         self.inside = arrays_inside(self.value)
 
-    def note_results(self, snapshot: "Snapshot") -> None:
+    def note_results(self, snapshot: Notes) -> None:
         """Note the results that the cache remembers, but not the elements of large tables."""
         for _, _, result in self.remembered():
             is_array = type(result) is np.ndarray
@@ -359,7 +308,7 @@ class ObservedOpaque(Observed):
         super().__init__(value, where)
         self.inside: list[Any] = []
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         if type(self.value) in _GETTERS:
             names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
             snapshot.add_names({part for name in names for part in name.split(".")})
@@ -372,7 +321,7 @@ class ObservedNames(Observed):
 
     __slots__ = ()
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         snapshot.read_names(self)
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
@@ -388,7 +337,7 @@ class ObservedMember(ObservedNames):
     def attribute(self, name: str) -> Any:
         return instance_attribute(self.value, name)
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
 
 
@@ -406,7 +355,7 @@ class ObservedModule(ObservedNames):
         attribute = vars(self.value).get(name, MISSING)
         return UNKNOWN if attribute is MISSING and "__getattr__" in vars(self.value) else attribute
 
-    def note_contents(self, snapshot: "Snapshot") -> None:
+    def note_contents(self, snapshot: Notes) -> None:
         if not is_library_module(self.value):
             snapshot.read_names(self)
 
@@ -428,7 +377,7 @@ class ObservedClass(ObservedNames):
             return raw
         return raw if isinstance(raw, property) or hasattr(raw, "_function") else UNKNOWN
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(self.value)
 
 
@@ -451,7 +400,7 @@ class ObservedInstance(ObservedNames):
     def attribute(self, name: str) -> Any:
         return instance_attribute(self.value, name)
 
-    def note(self, snapshot: "Snapshot") -> None:
+    def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
         if self.may_share_memory:
             self._note_inner(snapshot)
@@ -459,7 +408,7 @@ class ObservedInstance(ObservedNames):
             snapshot.generators.note(self.value, snapshot.where)
             self.inside = arrays_inside(self.value)
 
-    def _note_inner(self, snapshot: "Snapshot") -> None:
+    def _note_inner(self, snapshot: Notes) -> None:
         """Note the elements that code of the standard library keeps in it."""
         for kind, name in _INNER:
             if issubclass(type(self.value), kind):
@@ -477,7 +426,7 @@ class ObservedInstance(ObservedNames):
             names.update(getattr(self.value, "__dict__", ()))
         return names
 
-    def note_computed(self, snapshot: "Snapshot", name: str) -> None:
+    def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is a method of the class, or computed."""
         own = snapshot.slot(self, OwnSlot, name)
         if own is not None:

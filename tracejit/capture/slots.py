@@ -6,64 +6,14 @@ changed.
 """
 
 import builtins
-import types
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tracejit.capture.values import MISSING, differs, elements, held_by, is_atom, item, plain, same_elements
-
-if TYPE_CHECKING:
-    from tracejit.capture.objects import Observed
+from tracejit.capture.observed import Observed, Slot, Source
+from tracejit.capture.values import MISSING, elements, held_by, is_atom, item, plain, same_elements
 
 DEFAULTS = "defaults"
 # Attributes that lead on to what the same name of the user's stands for.
 _SAME_NAME = frozenset({"__code__", "__func__", "_function", "__wrapped__", "fget", "func"})
-
-Source = Callable[[Any], str]  # the text by which generated source refers to a value
-
-
-class Slot:
-    """A place in an observed object, and what it held when it was first observed."""
-
-    __slots__ = ("is_read", "name", "value", "where")
-
-    def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
-        self.name = name
-        self.value = value
-        self.is_read = False
-        self.where = where
-
-    @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
-        """Return what the slot of an object holds now, without running the user's code."""
-        raise NotImplementedError
-
-    def expression(self, owner: str, source: Source) -> str:
-        """Return the expression that reads the slot of a variable."""
-        raise NotImplementedError
-
-    def presence(self, owner: str, source: Source) -> str:
-        """Return the expression for whether the slot of a variable exists."""
-        raise NotImplementedError
-
-    def path(self, owner: str) -> str:
-        """Return the slot as the user's code writes it, given its owner in the same way."""
-        raise NotImplementedError
-
-    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
-        """Return "not there" and the condition under which it is there after all; None if the slot holds a value."""
-        return ("not there", self.presence(owner, source)) if self.value is MISSING else None
-
-    def has_changed(self, owner: "Observed") -> bool:
-        """Return whether the slot holds something else than when it was first observed."""
-        now = self.look(owner, self.name)
-        if now is self.value:
-            return False
-        if is_atom(self.value) or is_atom(now):
-            return differs(now, self.value)
-        if type(now) is types.MethodType and type(self.value) is types.MethodType:  # a new one at each access
-            return now.__func__ is not self.value.__func__
-        return True
 
 
 class ItemSlot(Slot):
@@ -72,7 +22,7 @@ class ItemSlot(Slot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return item(owner.value, name)
 
     def expression(self, owner: str, source: Source) -> str:
@@ -91,7 +41,7 @@ class GlobalSlot(ItemSlot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return owner.value.get(name, MISSING)
 
     def path(self, owner: str) -> str:
@@ -108,7 +58,7 @@ class ModuleSlot(ItemSlot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return owner.value.get(name, MISSING)
 
     def path(self, owner: str) -> str:
@@ -121,7 +71,7 @@ class AttributeSlot(Slot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return owner.attribute(name)
 
     def expression(self, owner: str, source: Source) -> str:
@@ -146,7 +96,7 @@ class OwnSlot(AttributeSlot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return True if name in getattr(owner.value, "__dict__", ()) else MISSING
 
     def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
@@ -161,7 +111,7 @@ class ClosureSlot(Slot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         try:
             return owner.value.__closure__[name[0]].cell_contents
         except (ValueError, TypeError, IndexError):
@@ -183,7 +133,7 @@ class HeldSlot(Slot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return held_by(owner.value)
 
     def expression(self, owner: str, source: Source) -> str:
@@ -204,7 +154,7 @@ class _CopySlot(Slot):
     def path(self, owner: str) -> str:
         return f"what {owner} holds"
 
-    def has_changed(self, owner: "Observed") -> bool:
+    def has_changed(self, owner: Observed) -> bool:
         now = self.look(owner, self.name)
         if is_atom(now):
             return super().has_changed(owner)
@@ -217,7 +167,7 @@ class BuiltinSlot(_CopySlot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return plain(owner.value, name)
 
     def expression(self, owner: str, source: Source) -> str:
@@ -230,7 +180,7 @@ class RegistrySlot(_CopySlot):
     __slots__ = ()
 
     @staticmethod
-    def look(owner: "Observed", name: Any) -> Any:
+    def look(owner: Observed, name: Any) -> Any:
         return tuple(owner.value.registry.values())
 
     def expression(self, owner: str, source: Source) -> str:

@@ -21,7 +21,6 @@ from tracejit.capture.bytecode import READ, WRITE, WRITERS, Use
 from tracejit.capture.generators import Generators
 from tracejit.capture.objects import (
     TOLD_BY_SHAPE,
-    Observed,
     ObservedArray,
     ObservedClass,
     ObservedContainer,
@@ -32,7 +31,8 @@ from tracejit.capture.objects import (
     ObservedWrapper,
     kind_of,
 )
-from tracejit.capture.slots import SLOTS, AttributeSlot, Slot
+from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.slots import SLOTS, AttributeSlot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
 

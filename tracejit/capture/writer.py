@@ -14,8 +14,9 @@ from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, memory_of, seen_by_numpy
 from tracejit.capture.guards import GuardList, Site
-from tracejit.capture.objects import ForeignArray, Observed, ObservedArray, ObservedMember, ObservedWrapper
-from tracejit.capture.slots import DEFAULTS, Slot
+from tracejit.capture.objects import ForeignArray, ObservedArray, ObservedMember, ObservedWrapper
+from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.slots import DEFAULTS
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import (
     MAPPINGS,

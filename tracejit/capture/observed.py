@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The base classes of observed objects and their slots, and the interface by which they note what is read."""
+
+import types
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tracejit.capture.generators import Generators
+from tracejit.capture.values import MISSING, UNKNOWN, differs, elements, is_atom, values_in
+
+Source = Callable[[Any], str]  # the text by which generated source refers to a value
+
+
+class Slot:
+    """A place in an observed object, and what it held when it was first observed."""
+
+    __slots__ = ("is_read", "name", "value", "where")
+
+    def __init__(self, name: Any, value: Any, where: tuple[str, int]) -> None:
+        self.name = name
+        self.value = value
+        self.is_read = False
+        self.where = where
+
+    @staticmethod
+    def look(owner: "Observed", name: Any) -> Any:
+        """Return what the slot of an object holds now, without running the user's code."""
+        raise NotImplementedError
+
+    def expression(self, owner: str, source: Source) -> str:
+        """Return the expression that reads the slot of a variable."""
+        raise NotImplementedError
+
+    def presence(self, owner: str, source: Source) -> str:
+        """Return the expression for whether the slot of a variable exists."""
+        raise NotImplementedError
+
+    def path(self, owner: str) -> str:
+        """Return the slot as the user's code writes it, given its owner in the same way."""
+        raise NotImplementedError
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        """Return "not there" and the condition under which it is there after all; None if the slot holds a value."""
+        return ("not there", self.presence(owner, source)) if self.value is MISSING else None
+
+    def has_changed(self, owner: "Observed") -> bool:
+        """Return whether the slot holds something else than when it was first observed."""
+        now = self.look(owner, self.name)
+        if now is self.value:
+            return False
+        if is_atom(self.value) or is_atom(now):
+            return differs(now, self.value)
+        if type(now) is types.MethodType and type(self.value) is types.MethodType:  # a new one at each access
+            return now.__func__ is not self.value.__func__
+        return True
+
+
+class Notes(Protocol):
+    """The methods of a snapshot by which an object notes what using it reads."""
+
+    where: tuple[str, int]
+    caches: list[Any]
+    generators: Generators
+
+    def observe(self, value: Any) -> "Observed":
+        """Return what is observed of a value."""
+
+    def add_root(self, value: Any) -> None:
+        """Observe an object that a replay finds again without a name."""
+
+    def slot(self, owner: "Observed", kind: type[Slot], name: Any) -> Slot | None:
+        """Return a slot, or None if the user's code would have to run to look at it."""
+
+    def read(self, owner: "Observed", kind: type[Slot], name: Any) -> Any:
+        """Note that a slot is read, and return its value."""
+
+    def hold(self, container: Any) -> None:
+        """Note which elements a container has."""
+
+    def read_whole(self, value: Any) -> None:
+        """Note that everything in a value can be read."""
+
+    def read_names(self, owner: Any) -> None:
+        """Read the attributes of an object whose names the code that runs has."""
+
+    def add_names(self, names: set[str]) -> None:
+        """Note that code which runs reads attributes of these names of untracked values."""
+
+    def when_run(self, code: types.CodeType, action: Callable[[], object]) -> None:
+        """Act when code has run, which may be now."""
+
+    def watch_class(self, kind: type) -> None:
+        """Note the methods of a class that run."""
+
+
+class Observed:
+    """An object, the slots of it that were met, and for a container that is read as a whole its elements.
+
+    Attributes:
+        is_code: whether calling it reads more than the key of a trace says of it.
+        is_fixed: whether a replay must meet the same object; otherwise another of the same class will do.
+        is_told: whether the guard of a fixed object is shown to users.
+        may_share_memory: whether it can be a buffer over memory that others write to.
+        held: the elements of a container that was read as a whole.
+        is_loose: whether its contents can be read in ways that are not followed.
+        is_whole: whether all of it was read.
+    """
+
+    is_code = False
+    is_fixed = False
+    is_told = False
+    may_share_memory = False
+
+    __slots__ = ("held", "is_loose", "is_whole", "slots", "value", "where")
+
+    def __init__(self, value: Any, where: tuple[str, int] = ("", 0)) -> None:
+        self.value = value
+        self.where = where
+        self.slots: dict[tuple[type[Slot], Any], Slot] = {}
+        self.held: tuple[Any, ...] | None = None
+        self.is_loose = False
+        self.is_whole = False
+
+    def attribute(self, name: str) -> Any:
+        """Return an attribute without running the user's code, MISSING, or UNKNOWN."""
+        return UNKNOWN
+
+    def note(self, snapshot: Notes) -> None:
+        """Note what using the object reads, when it is first observed."""
+
+    def note_contents(self, snapshot: Notes) -> None:
+        """Note that all of the object is read."""
+
+    def hold(self, snapshot: Notes) -> None:
+        """Note which elements a container has."""
+        if self.held is None:
+            self.held = tuple(elements(self.value))
+            for value in values_in(self.value):
+                if not is_atom(value):
+                    snapshot.observe(value)
