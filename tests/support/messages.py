@@ -1534,6 +1534,11 @@ ROWS: tuple[Row, ...] = (
         "check_tolerance, confirm, audit, max_variants, enabled.",
     ),
     Row(
+        lambda: tj.dlaccelerate(CheckMode="tolerance"),
+        ArgumentError,
+        "dlaccelerate: unknown option 'CheckMode'; the option is check_mode.",
+    ),
+    Row(
         lambda: tj.clear_cache(abs),
         ArgumentError,
         "clear_cache: expected an accelerated function, not builtin_function_or_method.",
@@ -1570,6 +1575,26 @@ ROWS: tuple[Row, ...] = (
         lambda: setattr(tj.dlaccelerate(tj.exp), "cachesize", 3),
         AttributeError,
         "an accelerated function has no attribute 'cachesize'; the option is cache_size.",
+    ),
+    Row(
+        lambda: tj.dlaccelerate(tj.exp).CheckMode,  # type: ignore[attr-defined]
+        AttributeError,
+        "an accelerated function has no attribute 'CheckMode'; the option is check_mode.",
+    ),
+    Row(
+        lambda: tj.dlaccelerate(tj.exp)._private,
+        AttributeError,
+        "'AcceleratedFunction' object has no attribute '_private'",
+    ),
+    Row(
+        lambda: setattr(tj.dlaccelerate(tj.exp), "hit_rate", 1),
+        AttributeError,
+        "hit_rate: it can only be read; calls change it, and clear_cache() resets it.",
+    ),
+    Row(
+        lambda: setattr(tj.dlaccelerate(tj.exp), "function", tj.log),
+        AttributeError,
+        "function: it can only be read; dlaccelerate(function) accelerates a different one.",
     ),
     Row(
         lambda: setattr(tj.dlaccelerate(tj.exp), "hitrate", 3),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
 
-from tracejit.accelerate import display, policy
+from tracejit.accelerate import display, messages, policy
 from tracejit.accelerate.checks import check_function, name_of
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
@@ -345,9 +345,7 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     """
     unknown = options.keys() - set(NAMES)
     if unknown:
-        raise ArgumentError(
-            f"dlaccelerate: unknown option {sorted(unknown)[0]!r}; options are {', '.join(NAMES)}."
-        )
+        raise ArgumentError(messages.unknown_option(sorted(unknown)[0], NAMES))
     if function is None:
         return lambda decorated: AcceleratedFunction(decorated, **options)
     return AcceleratedFunction(function, **options)

@@ -105,21 +105,43 @@ def outputs_differ(name: str, difference: str) -> PendingWarning:
 
 
 def unknown_attribute(name: str, options: Sequence[str], read_only: Sequence[str]) -> str:
-    """Return the text of the error for an attribute that cannot be set; a misspelt name is corrected.
+    """Return the text of the error for an attribute that does not exist; a misspelt name is corrected.
 
     >>> unknown_attribute("CheckMode", ["check_mode"], ["hit_rate"])
     "an accelerated function has no attribute 'CheckMode'; the option is check_mode."
     """
-    plain = {attribute.replace("_", ""): attribute for attribute in (*options, *read_only)}
-    written = name.replace("_", "").lower()
-    nearest = difflib.get_close_matches(written, plain, 1, 0.75)
+    meant = _nearest(name, (*options, *read_only))
     head = f"an accelerated function has no attribute {name!r}"
-    if not nearest:
+    if meant is None:
         return (
             f"{head}; the options are {', '.join(sorted(options))}. To attach a value of your own, set it on the "
             "function before it is accelerated."
         )
-    meant = plain[nearest[0]]
     if meant in options:
         return f"{head}; the option is {meant}."
     return f"{head}; {meant} is the name, and it can only be read."
+
+
+def unknown_option(name: str, options: Sequence[str]) -> str:
+    """Return the text of the error for an option of dlaccelerate that does not exist; a misspelt name is corrected.
+
+    >>> unknown_option("CheckMode", ["check_mode", "enabled"])
+    "dlaccelerate: unknown option 'CheckMode'; the option is check_mode."
+    """
+    meant = _nearest(name, options)
+    advice = f"options are {', '.join(options)}" if meant is None else f"the option is {meant}"
+    return f"dlaccelerate: unknown option {name!r}; {advice}."
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that was probably meant, or None."""
+    plain = {known.replace("_", ""): known for known in names}
+    nearest = difflib.get_close_matches(name.replace("_", "").lower(), plain, 1, 0.75)
+    return plain[nearest[0]] if nearest else None
+
+
+def read_only(name: str) -> str:
+    """Return the text of the error for an attribute that cannot be set."""
+    if name == "function":
+        return "function: it can only be read; dlaccelerate(function) accelerates a different one."
+    return f"{name}: it can only be read; calls change it, and clear_cache() resets it."

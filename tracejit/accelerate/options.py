@@ -2,7 +2,7 @@
 """The options of an accelerated function, checked where they are set."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,11 +45,25 @@ class OptionProperties:
         Raises:
             AttributeError: if there is no such attribute, or it cannot be set.
         """
+        if name in READ_ONLY:
+            raise AttributeError(messages.read_only(name))
         is_special = name.startswith("__") and name.endswith("__")
         is_declared = any(name in vars(cls) for cls in type(self).__mro__)
         if not is_special and not is_declared and name not in self.__dict__:
             raise AttributeError(messages.unknown_attribute(name, NAMES, READ_ONLY))
         super().__setattr__(name, value)
+
+    if not TYPE_CHECKING:  # type checkers know the attributes, and name a misspelt one themselves
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise the error for an attribute that does not exist. Private ones are looked for by other programs.
+
+            Raises:
+                AttributeError: always.
+            """
+            if name.startswith("_"):
+                raise AttributeError(f"'AcceleratedFunction' object has no attribute {name!r}")
+            raise AttributeError(messages.unknown_attribute(name, NAMES, READ_ONLY))
 
     def _set(self, options: dict[str, Any]) -> None:
         for name, value in options.items():

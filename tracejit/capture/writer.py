@@ -106,8 +106,9 @@ class GuardWriter:
         if reached is not None:
             first, name = reached
             is_root = id(value) in self._snapshot.roots
-            shown = name if is_root else f"the same as {name}"
-            self._guards.add(site, shown, f"{variable} is not {first}", is_told=not is_root)
+            shown = name if is_root else f"the same as {name or 'the function'}"
+            is_told = not is_root and bool(name and site.name)  # the function of a method has no name
+            self._guards.add(site, shown, f"{variable} is not {first}", is_told=is_told)
             return
         self._reached[id(value)] = (variable, site.name)
         observed = self._snapshot.objects[id(value)]

@@ -214,10 +214,15 @@ class TestUnknownAttributes:
         accelerated = dlaccelerate(np.square)
         with pytest.raises(AttributeError) as error:
             setattr(accelerated, name, 3)
-        assert str(error.value) == (
-            f"an accelerated function has no attribute {name!r}; the option is {meant}."
-        )
+        text = f"an accelerated function has no attribute {name!r}; the option is {meant}."
+        assert str(error.value) == text
         assert not hasattr(accelerated, name)
+        with pytest.raises(AttributeError) as error:
+            getattr(accelerated, name)
+        assert str(error.value) == text
+        with pytest.raises(ArgumentError) as unknown:
+            dlaccelerate(np.square, **{name: 3})
+        assert str(unknown.value) == f"dlaccelerate: unknown option {name!r}; the option is {meant}."
 
     @pytest.mark.parametrize(
         ("name", "meant"), [("HitRate", "hit_rate"), ("Occupancy", "occupancy"), ("Function", "function")]

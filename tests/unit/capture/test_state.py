@@ -274,6 +274,31 @@ class TestExplain:
         accelerated(X)
         assert "because closure layer.k is no longer 2.0" in accelerated.explain()
 
+    def test_the_function_of_a_method_has_no_guard_without_a_name(self):
+        """The class leads to the function that is called, which has no name in words of its own."""
+
+        class Model:
+            def __init__(self):
+                self.w = 2.0
+                self.bound = dlaccelerate(self.plain)
+
+            @dlaccelerate
+            def decorated(self, x):
+                return x * self.w
+
+            def plain(self, x):
+                return x * self.w
+
+        model = Model()
+        for method in (model.decorated, model.bound):
+            for _ in range(3):
+                method(X)
+            (trace,) = method.explain().keys[0].variants
+            assert [guard.text for guard in trace.guards] == ["self.w is 2.0"]
+        Model.plain = lambda self, x: x
+        model.bound(X)
+        assert "because the function is no longer the same as " in model.bound.explain()
+
     def test_guards_are_listed(self, layer):
         accelerated = follow(layer.__call__)
         (known,) = next(iter(accelerated._cache.variants.values())).traces
