@@ -321,7 +321,7 @@ def test_files_that_texts_name_exist() -> None:
 
 def opening_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Return the first lines of all docstrings, of attributes too, with their line numbers."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         for child in getattr(node, "body", []) if isinstance(getattr(node, "body", None), list) else []:
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 text = child.value.value
