@@ -3,6 +3,7 @@
 
 import ast
 import copy
+import importlib
 import inspect
 import operator
 import pickle
@@ -594,3 +595,15 @@ def test_conversion_of_a_traced_array_says_what_to_do():
     with pytest.raises(tj.TraceError, match=r"would silently drop its derivative\. Use stack"):
         tj.dlfeval(np.asarray, tj.dlarray([1.0]))
     assert tj.dlfeval(lambda x: np.asarray(x > 0).tolist(), tj.dlarray([1.0])) == [True]
+
+
+def test_a_reload_of_the_package_changes_nothing() -> None:
+    before = dict(vars(tj.dlarray))
+    importlib.reload(tj)
+    assert vars(tj.dlarray).keys() == before.keys()
+    assert tj.dlarray([1.0, 2.0]).sum().item() == 3.0
+
+
+def test_the_name_of_a_property_is_in_its_error() -> None:
+    with pytest.raises(AttributeError, match=r"^property 'T' of 'dlarray' object has no setter$"):
+        tj.dlarray([1.0]).T = 3

@@ -220,5 +220,10 @@ def install() -> None:
     for name, function in METHODS.items():
         function.__name__, function.__qualname__ = name, f"dlarray.{name}"
         function.__module__ = dlarray.__module__
-        function.__annotations__.pop("self")
-        setattr(dlarray, name, property(function) if name == "T" else function)
+        function.__annotations__.pop("self", None)  # gone already where tracejit is reloaded
+        if name == "T":
+            transposed = property(function)
+            transposed.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
+            setattr(dlarray, name, transposed)
+        else:
+            setattr(dlarray, name, function)
