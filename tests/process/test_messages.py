@@ -1,16 +1,79 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The part of the table of messages that is about files (tests/support/messages_on_disk.py)."""
-
-from pathlib import Path
+"""The parts of the table of messages that are about files (tests/support/messages_on_disk.py, damaged_*.py)."""
 
 import pytest
-from messages_on_disk import ROWS, met
+from messages_on_disk import ROWS, FolderRow, Outcome, outcome
+from raise_statements import not_reached
 
 from tracejit import config
 
 
+@pytest.fixture(scope="module")
+def meet(tmp_path_factory: pytest.TempPathFactory):
+    """Return a function that returns the outcome of a row, in a folder and with a cache of its own."""
+    outcomes: dict[FolderRow, Outcome] = {}
+
+    def meet(row: FolderRow) -> Outcome:
+        if row not in outcomes:
+            place = tmp_path_factory.mktemp("row")
+            (place / "folder").mkdir()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(config.settings, "cache_dir", str(place / "cache"))
+                outcomes[row] = outcome(row, place / "folder")
+        return outcomes[row]
+
+    return meet
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.text[:40])
-def test_a_message(row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(config.settings, "cache_dir", str(tmp_path / "cache"))
-    (tmp_path / "folder").mkdir()
-    assert met(row, tmp_path / "folder") == (row.error, row.text)
+def test_a_message(row, meet):
+    assert meet(row)[:2] == (row.error, row.text)
+
+
+WITHOUT_ROW = {  # statement: why no row provokes it
+    "cache.archive.unpack: changed while it was unpacked;": "another process writes: test_archive.py",
+    "commands.demo._demo: cannot write to": "the demo trains a network first: tests/process/test_cli.py",
+    "commands.output._plain: cannot be part of a result": "a mistake in a command",
+    "compile.elf.symbols: it is for a different kind of CPU": "caught: 'there is no function of that name in it'",
+    "compile.elf.symbols: it is not an ELF file of 64 bits": "as above",
+    "compile.elf.symbols: its sections have an unknown size": "as above",
+    "compile.elf.symbols: not an object file that can be loaded he": "as above",
+    "compile.machine_words._call_value: ": "a kernel of tracejit that uses more than the subset that it is written in",
+    "compile.machine_words._for: ": "as above",
+    "compile.machine_words._statements: ": "as above",
+    "compile.machine_words._store: ": "as above",
+    "compile.machine_words._value: ": "as above",
+    "compile.machine_words._check_unchanged: cannot be compiled: its source file chan": "an installation that changes "
+    "while it runs: tests/compiled/compile",
+    "compile.machine_words.define: cannot be compiled: its source file is n": "an installation without source files: "
+    "tests/compiled/compile",
+    "describe.profile.profile: a program does not take the synthetic in": "a defect: tests/compiled/describe",
+    "export.loader._check_process: load:": "a build of Python that tracejit does not know: test_loader.py",
+    "export.loader.load: needs a package that cannot be imported": "a package is missing: test_loader.py",
+    "export.writer._captured_arrays: captured state changed during the export": "another thread writes: test_export.py",
+    "export.writer._checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
+    "export.writer._checked_targets: export: the source files of tracejit's k": "an installation without source files: "
+    "test_export.py",
+    "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
+    "runtime.cpu.__call__: of a program is": "a defect of tracejit",
+    "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
+    "does not know: tests/compiled/call",
+    "runtime.object_layout.slots: the CPU back end cannot run here: this b": "as above",
+    "runtime.python._at: emitted code accesses element": "a defect of tracejit",
+    "store.entry._count: ": "caught: 'its header does not fit its content'",
+    "store.entry._text: ": "as above",
+    "store.folder._check: belongs to another user (number": "only root gives files away: test_loader.py",
+    "store.folder._content: is too large to be an entry": "caught: 'the kernel <key> cannot be read'",
+    "store.folder._opened: this system cannot open files relative t": "a system without os.open(dir_fd=...)",
+    "store.programs._check_head: a head with values of wrong types": "caught: a damaged program is not listed",
+    "store.programs._read_head: it was written by a different version of": "as above",
+    "store.programs._read_head: its content does not agree with its hash": "as above",
+    "store.programs.bad: its content does not agree with its hash": "caught: a line of what `cache verify` prints",
+}
+IN_FILES = ("cache", "commands", "compile", "describe", "export", "passes", "runtime", "store", "view")
+
+
+def test_a_message_that_can_be_provoked_has_a_row(meet):
+    """The messages of other folders have theirs in tests/unit/test_errors.py."""
+    missing = not_reached(set().union(*(meet(row).statements for row in ROWS)))
+    assert {name for name in missing if name.partition(".")[0] in IN_FILES} == set(WITHOUT_ROW)

@@ -614,7 +614,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: apply("slice", V, starts=(0,), stops=(9,), steps=(1,)),
         DimsError,
-        "slice: range(0, 9, 1) leaves axis 0 of x (3); indices must lie in 0 to 2, step is not 0.",
+        "slice: range(0, 9, 1) leaves axis 0 of x (3); indices must lie in 0 to 2, and a step is not 0.",
     ),
     Row(
         lambda: apply("setslice", V, M, starts=(0,), stops=(1,), steps=(1,)),
@@ -763,7 +763,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.arange(0, 1, 0),
         ArgumentError,
-        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, step not 0.",
+        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, and a step that is not 0.",
     ),
     Row(
         lambda: tj.zeros("two"),
@@ -981,8 +981,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: X[[0, 1], [0, 1, 2]],
         DimsError,
-        "getitem: index arrays of sizes 2 and 3 do not broadcast together; they name one place each for "
-        "every element of the result. Index one axis after the other, or reshape them.",
+        "getitem: index arrays of sizes 2 and 3 do not broadcast together; their sizes, aligned from the "
+        "last, must be equal or 1. Index one axis after the other, or reshape them.",
     ),
     Row(
         lambda: X[[0, 5], [0, 1]],
@@ -1040,7 +1040,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.matmul(V, np.ones(4)),
         DimsError,
-        "matmul: x of 3 has 3 elements, but y of 4 has 4 elements; these must be equal.",
+        "matmul: x (3) has 3 elements, but y (4) has 4 elements; these must be equal.",
     ),
     Row(
         lambda: tj.tensordot(M, M, ((0, 1), (0,))),
@@ -1546,7 +1546,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.dlaccelerate(square),
         ArgumentError,
-        "dlaccelerate: the function is accelerated already.",
+        "dlaccelerate: the function is accelerated already; pass its attribute function to accelerate it with "
+        "different options.",
     ),
     Row(
         lambda: tj.dlaccelerate(tj.exp).source(),

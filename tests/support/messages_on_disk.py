@@ -1,18 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The second part of the table of messages: errors about files, and how to provoke them in a folder of one's own."""
 
+import os
 import re
+import sys
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import damaged_exports
 import numpy as np
-from messages import V, counting
+from damaged_caches import (
+    ARCHIVES,
+    COMMANDS,
+    GOOD,
+    NAME,
+    file_instead,
+    filled,
+    kernel,
+    link,
+    one,
+    open_to_all,
+    run,
+    unpack,
+)
+from damaged_exports import after, load_damaged
+from messages import Outcome, V, counting, statements
 
 import tracejit as tj
 from tracejit import config
-from tracejit.errors import ArgumentError, CacheError, CacheWarning, ExportError, TraceError, TraceJitWarning
+from tracejit.cache import contents
+from tracejit.commands.arguments import UsageError
+from tracejit.commands.output import CommandError
+from tracejit.compile.objects import host
+from tracejit.errors import (
+    ArgumentError,
+    CacheError,
+    CacheWarning,
+    ExportError,
+    RetraceError,
+    TraceError,
+    TraceJitWarning,
+)
+from tracejit.export.machine import system
+from tracejit.store.kernels import KernelStore
 
 
 class FolderRow(NamedTuple):
@@ -23,16 +56,29 @@ class FolderRow(NamedTuple):
     text: str
 
 
-def met(row: FolderRow, folder: Path) -> tuple[type[Exception] | None, str]:
-    """Return the type and the text of the error that the call of a row raises."""
+@cache
+def outcome(row: FolderRow, folder: Path) -> Outcome:
+    """Return what the call of a row raises in a folder, with names for what differs between machines."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TraceJitWarning)
             row.provoke(folder)
     except Exception as error:
-        text = re.sub(r"\b[0-9a-f]{64}\b", "<hash>", str(error).replace(str(folder), "<folder>"))
-        return type(error), re.sub(r"[^ ]*\bmessages[a-z_]*\.py:\d+", "<place>", text)
-    return None, ""
+        text = str(error).replace(str(folder), "<folder>").replace(config.settings.cache_dir or "", "<cache>")
+        for pattern, name in NAMES.items():
+            text = re.sub(pattern, name, text)
+        return Outcome(type(error), text, frozenset(statements(error)))
+    return Outcome(None, "", frozenset())
+
+
+NAMES = {  # pattern: the name in the table
+    r"\b[0-9a-f]{64}\b": "<hash>",
+    r"\b[0-9a-f]{12}\b": "<key>",
+    r"\b\w+_[0-9a-f]{12}\b": "<kernel>",
+    r"[^ ]*\bmessages[a-z_]*\.py:\d+": "<place>",
+    re.escape(f"{system()}, {host()[1]}"): "<machine>",
+    re.escape(f"({host()[1]})"): "(<cpu>)",
+}
 
 
 @tj.dlaccelerate
@@ -85,15 +131,6 @@ def written(path: Path, content: bytes) -> str:
     return str(path)
 
 
-def without_cache(call: Callable[[], object]) -> object:
-    """Return what a call gives with TRACEJIT_CACHE=off."""
-    kept, config.settings.cache = config.settings.cache, "off"
-    try:
-        return call()
-    finally:
-        config.settings.cache = kept
-
-
 def kernels_that_cannot_be_kept(folder: Path) -> None:
     """Compile kernels while a file stands where the folder of the cache should be."""
     kept, config.settings.cache_dir = config.settings.cache_dir, written(folder / "cache", b"")
@@ -109,6 +146,108 @@ def kernels_that_cannot_be_kept(folder: Path) -> None:
 @tj.dlaccelerate
 def tripled(x: Any) -> Any:
     return x * 3 + 5
+
+
+def with_setting(name: str, value: Any, call: Callable[[], object]) -> object:
+    """Return what a call gives under a value of a setting."""
+    kept = getattr(config.settings, name)
+    setattr(config.settings, name, value)
+    try:
+        return call()
+    finally:
+        setattr(config.settings, name, kept)
+
+
+def without_module(name: str, call: Callable[[], object]) -> object:
+    """Return what a call gives while a module cannot be imported."""
+    kept = sys.modules.get(name)
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        return call()
+    finally:
+        del sys.modules[name]
+        if kept is not None:
+            sys.modules[name] = kept
+
+
+def pipe(path: Path) -> str:
+    """Return the name of a pipe."""
+    os.mkfifo(path)
+    return str(path)
+
+
+def keep_kernel(prepare: Callable[[Path], object]) -> None:
+    """Store a kernel and look it up in a cache after its folder was prepared, with warnings as errors."""
+    root = filled()
+    prepare(root)
+    store = KernelStore(str(root), 1 << 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CacheWarning)
+        store.save(kernel(3))
+
+
+def look_up_kernel(prepare: Callable[[Path], object]) -> None:
+    """Look up a kernel in a cache after its folder was prepared, with warnings as errors."""
+    root = filled()
+    prepare(root)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CacheWarning)
+        KernelStore(str(root), 1 << 30).load(kernel(1).key)
+
+
+def show_compiled(
+    function: Callable[[Any], Any], arguments: str, source: str | None = None, command: str = "cache show"
+) -> None:
+    """Run a command on a program that was compiled here, its kernels with a different source if one is given."""
+    compiled = tj.dlaccelerate(function)
+    for _ in range(3):
+        compiled(V)
+    (program,) = tj.cache.list()
+    if source is not None:
+        root = config.settings.cache_dir or ""
+        for record in tj.cache.show(program.key).program["kernels"]:
+            stored = contents.entry(record["entry"])
+            KernelStore(root, 1 << 30).save(stored._replace(source=source.format(stored.symbol)))
+    run(f"{command} {program.key} {arguments}")
+
+
+def run_prepared(prepare: Callable[[Path], object], arguments: str) -> None:
+    """Run a command on a cache after its folder was prepared."""
+    prepare(filled())
+    run(arguments)
+
+
+def branching() -> tj.AcceleratedFunction:
+    """Return a function with a branch."""
+    return tj.dlaccelerate(lambda x: x * 2 if x.sum() > 0 else x * 3)
+
+
+def local_class() -> type:
+    """Return a named tuple that no other process finds by name."""
+
+    class Pair(NamedTuple):
+        x: Any
+
+    return Pair
+
+
+PAIR = local_class()
+
+
+def once(function: tj.AcceleratedFunction, x: Any = V) -> tj.AcceleratedFunction:
+    """Return a function after a call."""
+    function(x)
+    return function
+
+
+def changed_closure() -> tj.AcceleratedFunction:
+    """Return a function after the number that it reads has changed."""
+    rate = 0.5
+    scaled = tj.dlaccelerate(lambda x: x * rate)
+    for _ in range(2):
+        scaled(V)
+    rate = 2.0
+    return scaled
 
 
 ROWS: tuple[FolderRow, ...] = (
@@ -157,9 +296,9 @@ ROWS: tuple[FolderRow, ...] = (
         "<folder>/none/cache.tar cannot be written (No such file or directory)",
     ),
     FolderRow(
-        lambda folder: without_cache(lambda: tj.cache.unpack(packed(folder))),
+        lambda folder: with_setting("cache", "off", lambda: tj.cache.unpack(packed(folder))),
         CacheError,
-        "there is no cache to unpack into: TRACEJIT_CACHE=off",
+        "there is no cache to unpack into, because TRACEJIT_CACHE=off; set it to private or shared",
     ),
     # cache/contents
     FolderRow(
@@ -205,7 +344,7 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.export(double, folder / "f", cpus="i386"),
         ArgumentError,
-        "export: cpus: expected 'host', 'x86-64-v4', 'x86-64-v3', 'x86-64-v2', 'x86-64', not 'i386'.",
+        "export: cpus: expected one of 'host', 'x86-64-v4', 'x86-64-v3', 'x86-64-v2', 'x86-64', not 'i386'.",
     ),
     FolderRow(
         lambda folder: tj.export(tj.dlaccelerate(lambda x: x), folder / "f"),
@@ -238,15 +377,15 @@ ROWS: tuple[FolderRow, ...] = (
         lambda folder: tj.export(tj.dlaccelerate(lambda x, y: x), folder / "f", args=(V, abs)),
         ExportError,
         "export: <lambda>.<locals>.<lambda>, for x: 3 float64, y: <built-in function abs>: y is a "
-        "builtins.builtin_function_or_method, which is known by its identity only. Arguments and results "
+        "builtins.builtin_function_or_method, which cannot be written to a file. Arguments and results "
         "of an exported function are arrays, numbers, strings, None, dtypes and containers of these. Bind "
         "other objects inside the function, or in a lambda around it.",
     ),
     FolderRow(
         lambda folder: tj.export(tj.dlaccelerate(lambda x: (x, abs)), folder / "f", args=(V,)),
         ExportError,
-        "export: <lambda>.<locals>.<lambda>, for x: 3 float64: the result[1] is a "
-        "builtins.builtin_function_or_method, which is known by its identity only. Arguments and results "
+        "export: <lambda>.<locals>.<lambda>, for x: 3 float64: result[1] is a "
+        "builtins.builtin_function_or_method, which cannot be written to a file. Arguments and results "
         "of an exported function are arrays, numbers, strings, None, dtypes and containers of these. Bind "
         "other objects inside the function, or in a lambda around it.",
     ),
@@ -259,7 +398,7 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.export(double, folder, args=(V,), replace=True),
         ExportError,
-        "export: <folder> exists and is no exported folder, so it is not replaced; give a different path.",
+        "export: <folder> exists and is not an exported folder, so it is not replaced; give a different path.",
     ),
     FolderRow(
         lambda folder: tj.export(double, Path(written(folder / "text", b"")) / "f", args=(V,)),
@@ -269,7 +408,8 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.load(folder / "none"),
         ExportError,
-        "load: <folder>/none is no exported folder: there is no manifest.sha256.",
+        "load: <folder>/none is not an exported folder: it has no manifest.sha256. Give the path of a folder that "
+        "export() wrote.",
     ),
     FolderRow(
         lambda folder: tj.load(exported(folder).path, sha256="0" * 64),
@@ -333,5 +473,181 @@ ROWS: tuple[FolderRow, ...] = (
         "compiled kernels are not kept in <folder>/cache, because it cannot be written (Not a directory). "
         "Each process compiles them again. Set TRACEJIT_CACHE_DIR to a folder of your own, or "
         "TRACEJIT_CACHE=off.",
+    ),
+    # cache, commands and store
+    FolderRow(
+        lambda folder: tj.cache.pack(pipe(folder / "pipe")),
+        CacheError,
+        "<folder>/pipe is not an ordinary file",
+    ),
+    FolderRow(
+        lambda folder: tj.cache.unpack(pipe(folder / "pipe")),
+        CacheError,
+        "<folder>/pipe is not an ordinary file",
+    ),
+    FolderRow(
+        lambda folder: with_setting("cache_mib", 0, lambda: unpack(folder, one(NAME, GOOD))),
+        CacheError,
+        "<folder>/cache.tar has 322 bytes of kernels, more than the limit of 0 bytes; raise "
+        "TRACEJIT_CACHE_MIB",
+    ),
+    FolderRow(
+        lambda folder: (open_to_all(filled()), unpack(folder, one(NAME, GOOD))),
+        CacheError,
+        "the cache in <cache> cannot be written: other users may write to the folder <cache> (mode 777)",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(lambda x: (x * 7 + 3) / 5, "--kernel multiply"),
+        CacheError,
+        "the program has no kernel 'multiply'; it has <kernel>",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(lambda x: tj.exp(x) - x * x, "--llvm", "def {}(args):\n    nothing()\n"),
+        CommandError,
+        "<kernel> cannot be compiled: a different version of tracejit emitted it",
+    ),
+    FolderRow(
+        lambda folder: without_module("shtab", lambda: run("completion bash")),
+        CommandError,
+        'shtab is not installed; run: pip install "tracejit[cli]"',
+    ),
+    FolderRow(
+        lambda folder: without_module("tqdm", lambda: run("demo")),
+        CommandError,
+        'tqdm is not installed; run: pip install "tracejit[demo]"',
+    ),
+    FolderRow(
+        lambda folder: run("demo --epochs none"),
+        UsageError,
+        "argument --epochs: expected a positive integer, not 'none'",
+    ),
+    FolderRow(
+        lambda folder: look_up_kernel(open_to_all),
+        CacheWarning,
+        "compiled kernels are not kept in <cache>, because other users may write to the folder <cache> "
+        "(mode 777). Each process compiles them again. Set TRACEJIT_CACHE_DIR to a folder of your own, "
+        "or TRACEJIT_CACHE=off.",
+    ),
+    FolderRow(
+        lambda folder: keep_kernel(link),
+        CacheWarning,
+        "compiled kernels are not kept in <cache>, because the folder <cache> is a link. Each process "
+        "compiles them again. Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off.",
+    ),
+    FolderRow(
+        lambda folder: keep_kernel(file_instead),
+        CacheWarning,
+        "compiled kernels are not kept in <cache>, because it cannot be written (Not a directory). Each "
+        "process compiles them again. Set TRACEJIT_CACHE_DIR to a folder of your own, or "
+        "TRACEJIT_CACHE=off.",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(tj.exp, f"--out {folder}/none/page.html", command="view"),
+        CommandError,
+        "cannot write to <folder>/none/page.html: No such file or directory",
+    ),
+    # export
+    FolderRow(
+        lambda folder: tj.export(once(tj.dlaccelerate(lambda x: x - 4)), folder / "f"),
+        ExportError,
+        "export: <lambda>.<locals>.<lambda>, for x: 3 float64: no second recording has confirmed a "
+        "trace. Call the function with the same values again, or set confirm = 0. Or export the traces "
+        "for other arguments only: export(function, path, args=(...)).",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(lambda x: x, enabled=False), folder / "f", args=(V,)),
+        ExportError,
+        "export: calls with these arguments are not replayed. Set its option enabled to True.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(changed_closure(), folder / "f"),
+        ExportError,
+        "export: changed_closure.<locals>.<lambda>, for x: 3 float64: its trace no longer applies, "
+        "because closure rate is no longer 0.5. Call the function again. Or export the traces for other "
+        "arguments only: export(function, path, args=(...)).",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(lambda p: p.x), folder / "f", args=(PAIR(V),)),
+        ExportError,
+        "export: <lambda>.<locals>.<lambda>, for p.x: 3 float64: the arguments hold a "
+        "local_class.<locals>.Pair, a class that is defined in a function, so that no other process "
+        "finds it by name. Arguments and results of an exported function are arrays, numbers, strings, "
+        "None, dtypes and containers of these. Bind other objects inside the function, or in a lambda "
+        "around it.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(lambda x: (x, PAIR(x))), folder / "f", args=(V,)),
+        ExportError,
+        "export: <lambda>.<locals>.<lambda>, for x: 3 float64: the result holds a "
+        "local_class.<locals>.Pair, a class that is defined in a function, so that no other process "
+        "finds it by name. Arguments and results of an exported function are arrays, numbers, strings, "
+        "None, dtypes and containers of these. Bind other objects inside the function, or in a lambda "
+        "around it.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(lambda x, n: x), folder / "f", args=(V, (10**5000,))),
+        ExportError,
+        "export: <lambda>.<locals>.<lambda>, for x: 3 float64, n[0]: <int without repr: ValueError>: "
+        "n[0] is an int with more digits than Python converts to text. Arguments and results of an "
+        "exported function are arrays, numbers, strings, None, dtypes and containers of these. Bind "
+        "other objects inside the function, or in a lambda around it.",
+    ),
+    FolderRow(
+        lambda folder: (tj.export(branching(), folder / "f", args=(V,)), tj.load(folder / "f")(-V)),
+        RetraceError,
+        "branching.<locals>.<lambda>: the values of the arguments lead to a branch that no exported "
+        "trace has; the exported traces hold where bool() at <place> is True. A loaded function records "
+        "nothing, and this one has 1 exported trace (.signature). Call the original function with these "
+        "arguments, and export it again.",
+    ),
+    FolderRow(
+        lambda folder: tj.load(after(folder, "manifest.json", damaged_exports.link)),
+        ExportError,
+        "load: <folder>/f: manifest.json cannot be read (Too many levels of symbolic links).",
+    ),
+    FolderRow(
+        lambda folder: tj.load(after(folder, "code", damaged_exports.link)),
+        ExportError,
+        "load: <folder>/f is not loaded, because the folder <folder>/f/code is a link. The folder runs "
+        "as code. Own it, and let nobody else write to it; or, if you trust everybody who may write to "
+        "it, use load(path, shared=True). Instead of a link, give the path of its target.",
+    ),
+    FolderRow(
+        lambda folder: tj.load(after(folder, "manifest.json", damaged_exports.pipe)),
+        ExportError,
+        "load: <folder>/f is not loaded, because the file manifest.json is not an ordinary file. The "
+        "folder runs as code. Own it, and let nobody else write to it; or, if you trust everybody who "
+        "may write to it, use load(path, shared=True). Instead of a link, give the path of its target.",
+    ),
+    FolderRow(
+        lambda folder: tj.load(after(folder, "manifest.json", open_to_all)),
+        ExportError,
+        "load: <folder>/f is not loaded, because other users may write to the file manifest.json (mode "
+        "777). The folder runs as code. Own it, and let nobody else write to it; or, if you trust "
+        "everybody who may write to it, use load(path, shared=True). Instead of a link, give the path of"
+        " its target.",
+    ),
+    FolderRow(
+        lambda folder: tj.load(written(folder / "text", b"")),
+        ExportError,
+        "load: <folder>/text: manifest.sha256 cannot be read (Not a directory).",
+    ),
+    FolderRow(
+        lambda folder: tj.dlfeval(lambda x: tj.export(double, folder / "f", args=(V,)), V),
+        ExportError,
+        "export: a function cannot be exported while dlfeval or an accelerated function runs; call "
+        "export() afterwards.",
+    ),
+    *(
+        FolderRow(lambda folder, change=damage.change: load_damaged(folder, change), ExportError, damage.text)
+        for damage in damaged_exports.DAMAGES
+    ),
+    *(
+        FolderRow(lambda folder, content=archive.content: unpack(folder, content), CacheError, archive.text)
+        for archive in ARCHIVES
+    ),
+    *(
+        FolderRow(lambda folder, command=command: run_prepared(*command[:2]), command.error, command.text)
+        for command in COMMANDS
     ),
 )

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tree of errors, and the table of messages (tests/support/messages.py)."""
 
-import ast
 import builtins
 import inspect
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from messages import ROWS, outcome
+from raise_statements import not_reached
 
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlarray, dlfeval, errors
@@ -114,38 +111,6 @@ def test_a_message(row):
     assert outcome(row)[:2] == (row.error, row.text)
 
 
-PACKAGE = Path(tj.__file__).parent
-FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name not in ("kernels", "examples")]
-
-
-class Statement(NamedTuple):
-    """A raise statement of the package: the function that it stands in, its lines, and what it raises."""
-
-    function: str
-    lines: range
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.function}: {self.text}"
-
-
-def raise_statements(path: Path) -> Iterator[Statement]:
-    """Return the statements of a file that raise a new error."""
-    module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
-
-    def visit(node: ast.AST, function: str) -> Iterator[Statement]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.Raise) and isinstance(child.exc, ast.Call):
-                constants = [part.value for part in ast.walk(child.exc) if isinstance(part, ast.Constant)]
-                text = max((part.strip() for part in constants if isinstance(part, str)), key=len, default="")
-                lines = range(child.lineno, (child.end_lineno or child.lineno) + 1)
-                yield Statement(f"{module}.{function}", lines, text[:40].strip())
-            inside = isinstance(child, (ast.FunctionDef, ast.ClassDef))
-            yield from visit(child, child.name if inside else function)
-
-    yield from visit(ast.parse(path.read_text()), "")
-
-
 WITHOUT_ROW = {  # statement: why no row provokes it
     "autodiff.gradient: : its adjoint gives": "a mistake in the record of an op",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
@@ -160,29 +125,13 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
-WITHOUT_ROWS = {  # folder: why its messages are not in this part of the table, and where they are tested
-    "cache": "they are about files: tests/process/test_messages.py; of damaged ones: tests/process/cache",
-    "commands": "they need a command line: tests/process/commands, test_cli.py",
-    "compile": "a defect of tracejit, or a machine that it does not know: tests/compiled",
-    "describe": "a defect of tracejit: tests/unit/describe",
-    "export": "they are about files: tests/process/test_messages.py; of damaged ones: tests/process/export, "
-    "tests/unit/export",
-    "passes": "a defect of tracejit: tests/unit/passes",
-    "runtime": "a defect of tracejit, or a build of Python that it does not know: tests/compiled",
-    "store": "they are about damaged files: tests/process/store",
-    "view": "they need a stored program: tests/unit/view",
-}
+IN_FILES = ("cache", "commands", "compile", "describe", "export", "passes", "runtime", "store", "view")
 
 
 def test_a_message_that_can_be_provoked_has_a_row():
-    reached = set().union(*(outcome(row).statements for row in ROWS))
-    missing = {
-        str(statement)
-        for path in FILES
-        for statement in raise_statements(path)
-        if not any((path, line) in reached for line in statement.lines)
-    }
-    assert {name for name in missing if name.partition(".")[0] not in WITHOUT_ROWS} == set(WITHOUT_ROW)
+    """The messages of folders that need files or a compiler have theirs in tests/process/test_messages.py."""
+    missing = not_reached(set().union(*(outcome(row).statements for row in ROWS)))
+    assert {name for name in missing if name.partition(".")[0] not in IN_FILES} == set(WITHOUT_ROW)
 
 
 def test_every_warning_has_a_row():

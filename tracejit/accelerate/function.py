@@ -84,7 +84,10 @@ class AcceleratedFunction(OptionProperties):
         check_every: int = 100,
     ) -> None:
         if isinstance(function, AcceleratedFunction):
-            raise ArgumentError("dlaccelerate: the function is accelerated already.")
+            raise ArgumentError(
+                "dlaccelerate: the function is accelerated already; pass its attribute function to accelerate it with "
+                "different options."
+            )
         check_function(function)
         functools.update_wrapper(self, function)
         self._function = function

@@ -29,7 +29,7 @@ from io import BufferedRandom
 from typing import IO, NamedTuple
 
 from tracejit import config
-from tracejit.cache.contents import reading, store
+from tracejit.cache.contents import reading, reason_of, store
 from tracejit.cache.inspect import SHOWN
 from tracejit.errors import CacheError
 from tracejit.store.entry import KernelKey, decode
@@ -163,18 +163,26 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
             cannot be trusted; then nothing was written. Or if a file cannot be written.
     """
     if config.settings.cache == "off":
-        raise CacheError("there is no cache to unpack into: TRACEJIT_CACHE=off")
+        raise CacheError(
+            "there is no cache to unpack into, because TRACEJIT_CACHE=off; set it to private or shared"
+        )
     with _opened(file) as stream:
         # The file is read from beginning to end here, so that the hash covers exactly the bytes that are checked.
         whole = _Hashed(stream)
         members = _table(file, whole)
         foreign: list[set[str]] = []
         for member in members:
-            key = _checked(member.name, _content(file, whole, member))
+            content = _content(file, whole, member)
+            try:
+                key = _checked(member.name, content)
+            except CacheError as error:
+                raise CacheError(
+                    f"{file} holds {member.name}, which this version cannot use: {error}; nothing was unpacked"
+                ) from error
             if key is not None:
                 foreign.append(_differences(key))
         if whole.read(len(_END) + 1) != _END:
-            raise _damaged(file, "it does not end where it should")
+            raise _damaged(file, "its end is damaged")
         digest = whole.hash.hexdigest()
         if sha256 is not None and digest != sha256.lower():
             raise CacheError(f"the SHA-256 of {file} is {digest}, expected {sha256}; nothing was unpacked")
@@ -198,7 +206,7 @@ def unpack(file: str, sha256: str | None = None) -> Unpacked:
                     new.append(member)
             store().make_room(sum(member.bytes for member in new))
         except (RefusedError, OSError) as error:
-            raise CacheError(f"the cache in {root()} cannot be written: {error}") from error
+            raise CacheError(f"the cache in {root()} cannot be written: {reason_of(error)}") from error
     kernels = sum(member.name.endswith(SUFFIX) for member in new)
     others = [differences for differences in foreign if differences]
     return Unpacked(
@@ -344,13 +352,13 @@ def _table(file: str, whole: _Hashed) -> list[Member]:
             if type(size_bytes) is not int or not 0 <= size_bytes <= LARGEST or not _HASH.fullmatch(sha256):
                 raise _damaged(file, f"its table has no size and hash of {name}")
             if members and members[-1].name >= name:
-                raise _damaged(file, f"its table has {name} twice or in another place")
+                raise _damaged(file, f"its table has {name} twice or out of order")
             members.append(Member(name, size_bytes, sha256, at))
             at += _BLOCK + size_bytes + _padding(size_bytes)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(file, "its table cannot be read") from None
     if at + len(_END) != total:
-        raise _damaged(file, f"it has {total} bytes, and its table says {at + len(_END)}")
+        raise _damaged(file, f"it has {total} bytes, but its table says {at + len(_END)}")
     limit = store().limit_bytes
     kernels = sum(member.bytes for member in members if member.name.endswith(SUFFIX))
     if kernels > limit:

@@ -41,7 +41,14 @@ def reading(read: Callable[[], T]) -> T:
     try:
         return read()
     except (RefusedError, OSError) as error:
-        raise CacheError(f"the cache in {root()} cannot be used: {error}") from error
+        raise CacheError(
+            f"the cache in {root()} cannot be used: {reason_of(error)}; set TRACEJIT_CACHE_DIR to a folder of your own"
+        ) from error
+
+
+def reason_of(error: RefusedError | OSError) -> str:
+    """Return why a folder cannot be used, without the number that Python gives to errors of the system."""
+    return str(getattr(error, "strerror", None) or error)
 
 
 def heads() -> list[ProgramSummary]:

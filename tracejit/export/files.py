@@ -131,7 +131,7 @@ def _check_place(path: str, replace: bool) -> None:
     # A process that replaces the folder may have moved it aside since.
     if not is_exported and os.path.lexists(path):
         raise ExportError(
-            f"export: {path} exists and is no exported folder, so it is not replaced; give a different path."
+            f"export: {path} exists and is not an exported folder, so it is not replaced; give a different path."
         )
 
 
@@ -235,13 +235,13 @@ def _read_all(path: str, shared: bool, sha256: str | None) -> Content:
 def _manifest(path: str, content: bytes) -> dict[str, Any]:
     manifest = parse(path, MANIFEST, content)
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise ExportError(f"load: {path} is no exported folder: export() did not write its {MANIFEST}.")
+        raise ExportError(f"load: {path} is not an exported folder: export() did not write its {MANIFEST}.")
     if manifest.get("format") != FORMAT:
         raise ExportError(
             f"load: {path} has format {manifest.get('format')!r:.40}, this version of tracejit reads {FORMAT}. {_AGAIN}"
         )
     if not isinstance(manifest.get("files"), dict):
-        raise ExportError(f"load: {path}: {MANIFEST} lists no files. {_AGAIN}")
+        raise ExportError(f"load: {path}: {MANIFEST} has no list of files. {_AGAIN}")
     return manifest
 
 
@@ -292,7 +292,10 @@ def _read(path: str, name: str, shared: bool, most: int) -> bytes:
         raise ExportError(f"load: {path}: {name} cannot be read ({error.strerror or error}).") from error
     if content is None:
         if name in (MANIFEST, HASH):
-            raise ExportError(f"load: {path} is no exported folder: there is no {name}.")
+            raise ExportError(
+                f"load: {path} is not an exported folder: it has no {name}. Give the path of a folder that export() "
+                "wrote."
+            )
         raise ExportError(f"load: {path}: {name} is missing. {_AGAIN}")
     return content
 

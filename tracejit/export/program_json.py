@@ -249,7 +249,9 @@ class _Reader:
             if start % ALIGNMENT:
                 raise _wrong(f"{what} begins at {start} of the arena")
         elif start or dtype != own_dtype:
-            raise _wrong(f"{what} is {dtype} at {start} of {kind} {number}, which is {own_dtype}")
+            raise _wrong(
+                f"{what} is {dtype} at byte {start} of {kind} {number}, expected {own_dtype} at byte 0"
+            )
         at = start + offset
         # An array without elements may be pointed to. An arena that holds something is never empty.
         inside = low <= at < high or (low == high == at and kind != "arena")

@@ -43,13 +43,13 @@ def _kind_name(kind: type) -> str:
         for name, value in kinds.items():
             if value is kind:
                 return name
-    raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__}, which is known by its identity only")
+    raise UnwritableError(f"a {kind.__module__}.{kind.__qualname__}, which cannot be written to a file")
 
 
 def _kind_of(name: Any) -> type:
     kind = _KINDS.get(name) or _NUMPY.get(name)
     if kind is None:
-        raise ValueError(f"a value of kind {name!r:.40}")
+        raise ValueError(f"the kind of a value is {name!r:.40}")
     return kind
 
 
@@ -146,7 +146,7 @@ def decode_structure(data: Any, class_of: Callable[[str, tuple[str, ...]], type]
         names = tuple([checked_text(field) for field in fields])
         children = tuple([decode_structure(part, class_of) for part in parts])
         if len(names) != len(children):
-            raise ValueError(f"{len(names)} fields of {len(children)}")
+            raise ValueError(f"{len(children)} values of the fields of a class, expected {len(names)}")
         return (class_of(checked_text(name), names), names, children)
     container = _CONTAINERS[kind]
     keys = None
@@ -154,7 +154,7 @@ def decode_structure(data: Any, class_of: Callable[[str, tuple[str, ...]], type]
         given, parts = rest
         keys = tuple([decode_atom(key) for key in given])
         if len(set(keys)) != len(keys) or len(keys) != len(parts):
-            raise ValueError(f"{len(keys)} keys of {len(parts)}")
+            raise ValueError(f"{len(set(keys))} different keys of a dict, expected {len(parts)}")
     else:
         (parts,) = rest
     return (container, keys, tuple([decode_structure(part, class_of) for part in parts]))
@@ -193,7 +193,8 @@ class Classes:
         if names != fields:
             raise ExportError(
                 f"load: {qualified} had the fields {', '.join(fields)} when it was exported, and now "
-                f"{'has ' + ', '.join(names) if isinstance(names, tuple) else 'is no named tuple or dataclass'}."
+                f"{'has ' + ', '.join(names) if isinstance(names, tuple) else 'is not a named tuple or dataclass'}. "
+                "Export the function again."
             )
         return cls  # type: ignore[no-any-return]
 
@@ -219,7 +220,7 @@ def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
 
     tree.walk(structure, None, None, lambda _: None, container)
     if len(orders) != len(dicts):
-        raise ValueError(f"{len(orders)} orders of {len(dicts)} dicts")
+        raise ValueError(f"{len(orders)} orders of the keys of dicts, expected {len(dicts)}")
     for order, names in zip(orders, dicts, strict=True):
         if order is not None and (len(order) != len(names) or set(order) != set(names)):
             raise ValueError("the order of the keys of a dict does not have its keys")
@@ -257,7 +258,7 @@ def decode_part(data: Any) -> Any:
         if strides is not None:
             strides = tuple([whole(step, -MOST_BYTES, MOST_BYTES, "a stride") for step in strides])
             if len(strides) != aval.ndim:
-                raise ValueError(f"{len(strides)} strides of {aval.ndim} axes")
+                raise ValueError(f"{len(strides)} strides of an array, expected {aval.ndim}")
         return ArrayPart(aval.shape, aval.format, aval.dtype, strides)
     if kind == "number":
         (name,) = rest
@@ -271,7 +272,7 @@ def decode_part(data: Any) -> Any:
         (value,) = rest
         atom = decode_atom(value)
         return ValuePart(type(atom), atom)
-    raise ValueError(f"an argument of kind {kind!r:.40}")
+    raise ValueError(f"the kind of an argument is {kind!r:.40}")
 
 
 def encode_key(key: Key, name_of: Callable[[int], str]) -> dict[str, Any]:
@@ -307,7 +308,7 @@ def decode_key(data: Any, class_of: Callable[[str, tuple[str, ...]], type]) -> K
     orders = tuple(decode_orders(data["orders"]))
     _check_orders(structure, orders)
     if len(parts) != _leaves(structure):
-        raise ValueError(f"{len(parts)} parts of {_leaves(structure)}")
+        raise ValueError(f"{len(parts)} descriptions of arguments, expected {_leaves(structure)}")
     if structure is LEAF or structure[0] is not tuple or len(structure[2]) != 2:
         raise ValueError("a key whose structure is not that of arguments")
     return Key(structure, parts, orders)
@@ -327,7 +328,7 @@ def encode_results(result: ResultLayout, keep: Callable[[np.ndarray], str]) -> d
         UnwritableError: if a constant or a class cannot be exported; the message names it.
     """
     leaves: list[Any] = []
-    for leaf, place in zip(result.leaves, tree.paths(result.treedef, "the result"), strict=True):
+    for leaf, place in zip(result.leaves, tree.paths(result.treedef, "result"), strict=True):
         if type(leaf) is ArrayLeaf:
             leaves.append(["array", leaf.format])
         elif type(leaf) is NumberLeaf:
@@ -371,9 +372,9 @@ def decode_results(
             (value,) = rest
             leaves.append(decode_atom(value))
         else:
-            raise ValueError(f"a result of kind {kind!r:.40}")
+            raise ValueError(f"the kind of a result is {kind!r:.40}")
     if len(leaves) != _leaves(structure):
-        raise ValueError(f"{len(leaves)} leaves of {_leaves(structure)}")
+        raise ValueError(f"{len(leaves)} descriptions of results, expected {_leaves(structure)}")
     return ResultLayout(leaves, tree.TreeDef(structure, orders, len(leaves)))
 
 
@@ -439,5 +440,5 @@ def checked_text(value: Any) -> str:
         TypeError: for a value of any other type.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is no text")
+        raise TypeError(f"{value!r:.40} is not a string")
     return value

@@ -141,7 +141,7 @@ def _checked_targets(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
     for name in names:
         if name != HOST and name not in LEVELS:
             valid = ", ".join(map(repr, (HOST, *reversed(LEVELS))))
-            raise ArgumentError(f"export: cpus: expected {valid}, not {name!r}.")
+            raise ArgumentError(f"export: cpus: expected one of {valid}, not {name!r}.")
         if name != HOST and not system().startswith("x86_64 "):
             raise ExportError(
                 f'export: object code for {name} cannot be compiled on {system()}; use cpus="{HOST}".'
@@ -167,7 +167,8 @@ def _call_until_replayed(
         if accfun.stats.hits > before or (variants is not None and variants.refusal is not None):
             break
     else:
-        raise ExportError(f"export: calls with these arguments are not replayed. {accfun.explain()}")
+        why = accfun.explain() if accfun.enabled else "Set its option enabled to True."
+        raise ExportError(f"export: calls with these arguments are not replayed. {why}")
     assert variants is not None
     return variants
 

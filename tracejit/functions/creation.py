@@ -179,7 +179,8 @@ def arange(
         data: np.ndarray = np.arange(start, stop, step, dtype=wanted)
     except (TypeError, ValueError, ZeroDivisionError) as error:
         raise ArgumentError(
-            f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give numbers, step not 0."
+            f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give numbers, "
+            "and a step that is not 0."
         ) from error
     check_dtype("arange", data.dtype)
     return with_format("arange", data, format, like)

@@ -395,8 +395,8 @@ def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlar
     except ValueError:
         sizes = " and ".join(describe_shape(index._data.shape, None) for index in indices)
         raise DimsError(
-            f"{function}: index arrays of sizes {sizes} do not broadcast together; they name one place each "
-            "for every element of the result. Index one axis after the other, or reshape them."
+            f"{function}: index arrays of sizes {sizes} do not broadcast together; their sizes, aligned "
+            "from the last, must be equal or 1. Index one axis after the other, or reshape them."
         ) from None
     for index, extent in zip(indices, extents, strict=True):
         outside = (index._data < -extent) | (index._data >= extent)

@@ -72,8 +72,8 @@ def matmul(x: Any, y: Any) -> dlarray:
     columns, rows = first._data.shape[-1], second._data.shape[0 if vectors[1] else -2]
     if columns != rows:
         raise DimsError(
-            f"matmul: x of {_describe(first)} has {columns} {'elements' if vectors[0] else 'columns'}, but "
-            f"y of {_describe(second)} has {rows} {'elements' if vectors[1] else 'rows'}; "
+            f"matmul: x ({_describe(first)}) has {columns} {'elements' if vectors[0] else 'columns'}, but "
+            f"y ({_describe(second)}) has {rows} {'elements' if vectors[1] else 'rows'}; "
             "these must be equal."
         )
     if all(vectors):

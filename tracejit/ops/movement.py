@@ -140,7 +140,7 @@ def _extents(op: str, x: Aval, starts: Shape, stops: Shape, steps: Shape) -> Sha
         if inside is None or (inside and not (0 <= inside[0] < size and 0 <= inside[-1] < size)):
             raise DimsError(
                 f"{op}: range({start}, {stop}, {step}) leaves axis {axis} of x "
-                f"({describe_shape(x.shape, x.format)}); indices must lie in 0 to {size - 1}, step is not 0."
+                f"({describe_shape(x.shape, x.format)}); indices must lie in 0 to {size - 1}, and a step is not 0."
             )
         extents.append(len(inside))
     return tuple(extents)

@@ -70,7 +70,7 @@ def decode(data: bytes, name: str) -> StoredKernel:
     if not data.startswith(b"tracejit entry "):
         raise CacheError("it is not an entry of the cache")
     if not data.startswith(_MAGIC):
-        raise CacheError("it has the format of another version of tracejit")
+        raise CacheError("it was written by a different version of tracejit")
     start = len(_MAGIC) + _HASH_CHARACTERS + 1
     body = data[start:]
     if data[len(_MAGIC) : start] != hashlib.sha256(body).hexdigest().encode() + b"\n":
@@ -91,9 +91,9 @@ def decode(data: bytes, name: str) -> StoredKernel:
             rest[source_bytes:],
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise CacheError("its parts do not fit together") from error
+        raise CacheError("its header does not fit its content") from error
     if key.name != name:
-        raise CacheError("it is the entry of another key")
+        raise CacheError("it belongs to a different key")
     return kernel
 
 

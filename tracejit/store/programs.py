@@ -185,7 +185,7 @@ def check(name: str, content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise CacheError("it is not a description of a program") from error
     if schema != SCHEMA:
-        raise CacheError("it was written by another version of tracejit")
+        raise CacheError("it was written by a different version of tracejit")
     return program  # type: ignore[no-any-return]
 
 
@@ -212,7 +212,7 @@ def _read_head(file: CacheFile, line: bytes, uses: bytes) -> ProgramSummary:
         raise ValueError("its content does not agree with its hash")
     head = _decoded(text.decode())
     if head["schema"] != SCHEMA:
-        raise ValueError("it was written by another version of tracejit")
+        raise ValueError("it was written by a different version of tracejit")
     first, _, others = uses.partition(b"\n")
     _check_head(head)
     begun = _use(first)

@@ -9,12 +9,13 @@ import random
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from damaged_caches import table, tar
 
 import tracejit as tj
 from tracejit import cli, config
@@ -226,24 +227,6 @@ def test_the_commands_import_no_numba(file: Path, tmp_path: Path) -> None:
 # What is refused.
 
 
-def tar(
-    table: Any, members: Sequence[tuple[tarfile.TarInfo | str, bytes]], end: bytes = bytes(1024)
-) -> bytes:
-    """Return an archive as who means harm would make it: all hashes agree."""
-    content = table if isinstance(table, bytes) else json.dumps(table).encode()
-    parts = []
-    for name, data in ((f"tracejit-cache-{hashlib.sha256(content).hexdigest()}.json", content), *members):
-        member = name if isinstance(name, tarfile.TarInfo) else tarfile.TarInfo(name)
-        if not isinstance(name, tarfile.TarInfo):
-            member.size, member.mode = len(data), 0o600
-        parts += [member.tobuf(tarfile.USTAR_FORMAT), data, bytes(-len(data) % 512)]
-    return b"".join([*parts, end])
-
-
-def table(*entries: Any, **changes: Any) -> dict[str, Any]:
-    return {"kind": "tracejit cache", "format": 1, "entries": list(entries)} | changes
-
-
 GOOD = encode(entry(1))
 NAME = f"kernels/{entry(1).key.name}{SUFFIX}"
 TOLD = [NAME, len(GOOD), hashlib.sha256(GOOD).hexdigest()]
@@ -285,12 +268,12 @@ OLDER = b'x\n{"schema":1}'
         (b"", "it is not a tar file"),
         (b"PK\x03\x04" * 500, "it is not a tar file"),
         (bytes(10240), "it is not a tar file"),
-        (tar(table(), [])[:-1], "it has 2047 bytes, and its table says 2048|it has"),
-        (tar(table(), [], b""), "it has 1024 bytes, and its table says 2048"),
-        (tar(table(), []) + bytes(512), "it has 2560 bytes, and its table says 2048"),
-        (tar(table(), [], bytes(1023) + b"x"), "it does not end where it should"),
-        (tar(table(TOLD), []), "bytes, and its table says"),
-        (tar(table(), [(NAME, GOOD)]), "bytes, and its table says"),
+        (tar(table(), [])[:-1], "it has 2047 bytes, but its table says 2048|it has"),
+        (tar(table(), [], b""), "it has 1024 bytes, but its table says 2048"),
+        (tar(table(), []) + bytes(512), "it has 2560 bytes, but its table says 2048"),
+        (tar(table(), [], bytes(1023) + b"x"), "its end is damaged"),
+        (tar(table(TOLD), []), "bytes, but its table says"),
+        (tar(table(), [(NAME, GOOD)]), "bytes, but its table says"),
         (tar(b"[" * 300_000, []), "its table cannot be read"),
         (tar(b"9" * 30_000, []), "its table cannot be read"),
         (tar(b"{}", []), "its table cannot be read"),
@@ -302,7 +285,7 @@ OLDER = b'x\n{"schema":1}'
         (tar(table([NAME, 1 << 40, "0" * 64]), []), "its table has no size and hash of kernels/"),
         (tar(table([NAME, 1.0, "0" * 64]), []), "its table has no size and hash of kernels/"),
         (tar(table([NAME, 1, "0" * 63]), []), "its table has no size and hash of kernels/"),
-        (tar(table(TOLD, TOLD), [(NAME, GOOD)] * 2), "twice or in another place"),
+        (tar(table(TOLD, TOLD), [(NAME, GOOD)] * 2), "twice or out of order"),
         (tar(table(TOLD), [(NAME, GOOD[:-1] + b"x")]), "does not agree with its hash"),
         (tar(table(TOLD), [(special(tarfile.SYMTYPE, linkname="/etc/passwd"), GOOD)]), "the header of "
                                                                                        "kernels/.* is damaged"),
@@ -338,17 +321,29 @@ def rest(name: str, content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (rest(NAME, encode(OTHER)), "^it is the entry of another key$"),
-        (rest(NAME, b"rubbish"), "^it is not an entry of the cache$"),
-        (rest(NAME, GOOD[:-1]), "^its content does not agree with its hash$"),
-        (rest(f"programs/{'a' * 64}.program", b"{}"), "^its content does not agree with its hash$"),
+        (
+            rest(NAME, encode(OTHER)),
+            "which this version cannot use: it belongs to a different key; nothing was unpacked$",
+        ),
+        (
+            rest(NAME, b"rubbish"),
+            "which this version cannot use: it is not an entry of the cache; nothing was unpacked$",
+        ),
+        (
+            rest(NAME, GOOD[:-1]),
+            "which this version cannot use: its content does not agree with its hash; nothing was unpacked$",
+        ),
+        (
+            rest(f"programs/{'a' * 64}.program", b"{}"),
+            "which this version cannot use: its content does not agree with its hash; nothing was unpacked$",
+        ),
         (
             rest(f"programs/{hashlib.sha256(b'{').hexdigest()}.program", b"{"),
-            "^it is not a description of a program$",
+            "which this version cannot use: it is not a description of a program; nothing was unpacked$",
         ),
         (
             rest(f"programs/{hashlib.sha256(OLDER).hexdigest()}.program", OLDER),
-            "^it was written by another version of tracejit$",
+            "which this version cannot use: it was written by a different version of tracejit; nothing was unpacked$",
         ),
         (tar(table(format=2), []), r"a.tar has format 2, this version of tracejit reads 1; pack it again$"),
     ],
@@ -436,7 +431,10 @@ def test_where_nothing_can_be_unpacked(
         archive.unpack(str(file))
     assert os.listdir(root) == []
     monkeypatch.setattr(config.settings, "cache", "off")
-    with pytest.raises(CacheError, match=r"^there is no cache to unpack into: TRACEJIT_CACHE=off$"):
+    with pytest.raises(
+        CacheError,
+        match=r"^there is no cache to unpack into, because TRACEJIT_CACHE=off; set it to private or shared$",
+    ):
         archive.unpack(str(file))
 
 

@@ -251,7 +251,8 @@ def test_a_folder_that_is_not_to_be_used(capsys, root) -> None:
     keep(root, program(entry(MUL)))
     root.chmod(0o777)
     assert error(capsys, "step") == (
-        f"the cache in {root} cannot be used: other users may write to the folder {root} (mode 777)"
+        f"the cache in {root} cannot be used: other users may write to the folder {root} (mode 777); "
+        "set TRACEJIT_CACHE_DIR to a folder of your own"
     )
 
 

@@ -443,7 +443,7 @@ def test_a_folder_that_is_not_to_be_used(capsys, root, command) -> None:
     assert run(capsys, *command) == (
         1, "",
         f"tracejit cache {command[0]}: the cache in {root} cannot be used: "
-        f"other users may write to the folder {root} (mode 777)\n",
+        f"other users may write to the folder {root} (mode 777); set TRACEJIT_CACHE_DIR to a folder of your own\n",
     )  # fmt: skip
     root.chmod(0o700)
     assert len(keys(root)) == 2

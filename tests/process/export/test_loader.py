@@ -117,7 +117,7 @@ def test_a_folder_that_is_moved_aside(
     (tmp_path / "step.tj.new-1-2-old").rename(tmp_path / "other.tj.new-1-2-old")
     shutil.rmtree(path)
     monkeypatch.setattr(files, "_read_all", read)
-    with pytest.raises(ExportError, match=r"step\.tj is no exported folder: there is no manifest\.sha256"):
+    with pytest.raises(ExportError, match=r"step\.tj is not an exported folder: it has no manifest\.sha256"):
         tj.load(path)
 
 
@@ -351,16 +351,16 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda m: [1], r"is no exported folder: export\(\) did not write its manifest.json"),
+        (lambda m: [1], r"is not an exported folder: export\(\) did not write its manifest.json"),
         (
             lambda m: m | {"kind": "cake"},
-            r"is no exported folder: export\(\) did not write its manifest.json",
+            r"is not an exported folder: export\(\) did not write its manifest.json",
         ),
         (
             lambda m: m | {"format": 2},
             r"has format 2, this version of tracejit reads 1\. Export the function again\.",
         ),
-        (lambda m: m | {"files": 3}, "manifest.json lists no files"),
+        (lambda m: m | {"files": 3}, "manifest.json has no list of files"),
         (
             lambda m: m | {"executor": "0" * 64},
             "was exported by a version of tracejit with a different executor",
@@ -379,7 +379,7 @@ def test_an_expected_hash(made: Path, path: Path) -> None:
         ),
         (
             lambda m: m | {"cpus": [{"name": 3}]},
-            r"is not what export\(\) writes \(TypeError: 3 is no text\)",
+            r"is not what export\(\) writes \(TypeError: 3 is not a string\)",
         ),
         (lambda m: m["cpus"][0].update(features="+sse2,+quantum"), "has no object code for this machine"),
         (
@@ -491,8 +491,10 @@ def test_a_manifest_that_is_too_large(path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_folder_that_was_not_exported(tmp_path: Path) -> None:
-    refused(tmp_path / "nowhere", r"nowhere is no exported folder: there is no manifest.sha256\.$")
-    refused(tmp_path, r"is no exported folder: there is no manifest.sha256\.$")
+    refused(
+        tmp_path / "nowhere", r"nowhere is not an exported folder: it has no manifest.sha256\. Give the path"
+    )
+    refused(tmp_path, r"is not an exported folder: it has no manifest.sha256\. Give the path")
     (tmp_path / "file").write_text("")
     refused(tmp_path / "file", r"file: manifest.sha256 cannot be read \(Not a directory\)\.$")
 
@@ -571,8 +573,8 @@ def edit(place: str, index: int, value: Any) -> Callable[[Any], None]:
         (edit("input", 1, 2), "the input of row 0 is 2"),
         (edit("input", 1, -1), "the input of row 0 is -1"),
         (edit("input", 1, True), "the input of row 0 is True"),
-        (edit("input", 2, 64), "is float64 at 64 of input"),
-        (edit("input", 4, "float32"), "is float32 at 0 of input"),
+        (edit("input", 2, 64), "is float64 at byte 64 of input"),
+        (edit("input", 4, "float32"), "is float32 at byte 0 of input"),
         (edit("input", 4, "object"), "the dtype of a place of row 0 is 'object'"),
         (edit("input", 0, "stack"), "a place of row 0 is 'stack'"),
         (edit("output", 3, 1 << 20), r"is byte 1048576 of 0 to \d+ \(output\)"),

@@ -48,7 +48,7 @@ def test_atoms_round_trip(value: Any) -> None:
     "value", [object(), print, [1], {1}, np.ones(2), type, tree, lambda: 0, np.str_("a")]
 )
 def test_values_that_are_no_atoms(value: Any) -> None:
-    with pytest.raises(values.UnwritableError, match="which is known by its identity only"):
+    with pytest.raises(values.UnwritableError, match="which cannot be written to a file"):
         values.encode_atom(value)
 
 
@@ -92,19 +92,19 @@ ARGS = ["tuple", [["tuple", ["leaf"]], ["dict", [], []]]]
 @pytest.mark.parametrize(
     ("decode", "data", "text"),
     [
-        (values.decode_atom, ["cake", 1], "a value of kind 'cake'"),
-        (values.decode_atom, ["type", "object"], "a value of kind 'object'"),
+        (values.decode_atom, ["cake", 1], "the kind of a value is 'cake'"),
+        (values.decode_atom, ["type", "object"], "the kind of a value is 'object'"),
         (values.decode_atom, ["str", 3], "a str that is 3"),
         (values.decode_atom, ["bool", 1], "a bool that is 1"),
-        (values.decode_atom, ["int", 1], "1 is no text"),
+        (values.decode_atom, ["int", 1], "1 is not a string"),
         (values.decode_atom, ["int", "9" * 5000], "Exceeds the limit"),
         (values.decode_atom, ["numpy.int8", "0000"], "too many values"),
         (values.decode_atom, ["bytes", "xx"], "non-hexadecimal"),
-        (values.decode_part, ["cake"], "an argument of kind 'cake'"),
-        (values.decode_part, ["array", [2, 3], None, "float64", [1]], "1 strides of 2 axes"),
+        (values.decode_part, ["cake"], "the kind of an argument is 'cake'"),
+        (values.decode_part, ["array", [2, 3], None, "float64", [1]], "1 strides of an array, expected 2"),
         (values.decode_part, ["array", [2], None, "float64", [1 << 60]], "a stride is 1152921504606846976"),
         (values.decode_part, ["number", "bool"], "bool"),
-        (values.decode_part, ["inexact", "float", 1.5], "1.5 is no text"),
+        (values.decode_part, ["inexact", "float", 1.5], "1.5 is not a string"),
     ],
 )
 def test_invalid_data(decode: Any, data: Any, text: str) -> None:
@@ -116,9 +116,12 @@ def test_invalid_data(decode: Any, data: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (["class", f"{__name__}:Pair", ["first", "second"], ["leaf"]], "2 fields of 1"),
-        (["dict", [["int", "1"], ["int", "1"]], ["leaf", "leaf"]], "2 keys of 2"),
-        (["dict", [["int", "1"]], ["leaf", "leaf"]], "1 keys of 2"),
+        (
+            ["class", f"{__name__}:Pair", ["first", "second"], ["leaf"]],
+            "1 values of the fields of a class, expected 2",
+        ),
+        (["dict", [["int", "1"], ["int", "1"]], ["leaf", "leaf"]], "1 different keys of a dict, expected 2"),
+        (["dict", [["int", "1"]], ["leaf", "leaf"]], "1 different keys of a dict, expected 2"),
         (["set", ["leaf"]], "set"),
     ],
 )
@@ -133,11 +136,11 @@ PART = ["value", ["int", "1"]]
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"parts": []}, "0 parts of 1"),
+        ({"parts": []}, "0 descriptions of arguments, expected 1"),
         ({"structure": "leaf", "orders": []}, "a key whose structure is not that of arguments"),
         ({"structure": ["tuple", ["leaf"]], "orders": []}, "a key whose structure is not that of arguments"),
-        ({"orders": []}, "0 orders of 1 dicts"),
-        ({"orders": [None, None]}, "2 orders of 1 dicts"),
+        ({"orders": []}, "0 orders of the keys of dicts, expected 1"),
+        ({"orders": [None, None]}, "2 orders of the keys of dicts, expected 1"),
         ({"orders": [[["str", "a"]]]}, "the order of the keys of a dict does not have its keys"),
     ],
 )
@@ -153,10 +156,10 @@ def test_invalid_keys(changes: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("leaves", "text"),
     [
-        ([], "0 leaves of 1"),
-        ([["cake"]], "a result of kind 'cake'"),
+        ([], "0 descriptions of results, expected 1"),
+        ([["cake"]], "the kind of a result is 'cake'"),
         ([["array", "SC", 1]], "too many values"),
-        ([["array", 3]], "3 is no text"),
+        ([["array", 3]], "3 is not a string"),
         ([["ndarray", "nowhere"]], "nowhere"),
     ],
 )

@@ -363,9 +363,9 @@ B = dlarray(np.ones((4, 8)), "CB")
         (lambda: linear.matmul(2.0, W), DimsError,
          "matmul: x is a scalar, but a product of matrices needs axes; use x * y."),
         (lambda: linear.matmul(W, np.ones(5)), DimsError,
-         "matmul: x of 4x3 has 3 columns, but y of 5 has 5 elements; these must be equal."),
+         "matmul: x (4x3) has 3 columns, but y (5) has 5 elements; these must be equal."),
         (lambda: linear.matmul(dlarray(np.ones(5), "C"), W), DimsError,
-         "matmul: x of 5(C) has 5 elements, but y of 4x3 has 4 rows; these must be equal."),
+         "matmul: x (5(C)) has 5 elements, but y (4x3) has 4 rows; these must be equal."),
         (lambda: linear.matmul(dlarray(np.ones((2, 2)), "BC"), dlarray(np.ones((2, 2)), "CB")), DimsError,
          "matmul: the result of operands of 2(B) x 2(C) and 2(C) x 2(B) would be labelled 'BB', with B 2 "
          "times, but C, B and T occur once; drop the labels of one operand with stripdims."),
