@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labelled arrays with derivatives, and acceleration of custom training loops."""
 
+import typing
+
 from tracejit import cache, errors, testing, tree
 from tracejit.accelerate.function import AcceleratedFunction, clear_cache, dlaccelerate
 from tracejit.accelerate.policy import set_policy
@@ -400,6 +402,19 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+if typing.TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """Return the version, read from the metadata of the installed package when it is asked for."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version  # takes 15 ms
+
+        return version("tracejit")
 
 
 def __dir__() -> list[str]:

@@ -221,7 +221,7 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
     leaves, treedef = tree.flatten(trees[0])
     columns = [leaves]
     for number, other in enumerate(trees[1:], 1):
-        columns.append(_same_structure("dlupdate", treedef, "trees[0]", other, f"trees[{number}]"))
+        columns.append(_same_structure("dlupdate", treedef, trees[0], "trees[0]", other, f"trees[{number}]"))
     results = [fun(*parts) for parts in zip(*columns, strict=True)]
     lengths = {len(result) if type(result) is tuple else None for result in results}
     if len(lengths) > 1:
@@ -304,7 +304,9 @@ def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list
         if name != "grads" and (other is None or (type(other) is list and not other)):
             columns.append([zeros_like(array) for array in arrays])
             continue
-        column = [as_array(leaf, where) for leaf in _same_structure(where, treedef, "params", other, name)]
+        column = [
+            as_array(leaf, where) for leaf in _same_structure(where, treedef, params, "params", other, name)
+        ]
         for number, (array, p) in enumerate(zip(column, arrays, strict=True)):
             if array._data.shape != p._data.shape or array._format not in (None, p._format):
                 raise DimsError(
@@ -317,11 +319,14 @@ def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list
     return treedef, columns
 
 
-def _same_structure(where: str, treedef: tree.TreeDef, first: str, other: Any, name: str) -> list[Any]:
+def _same_structure(
+    where: str, treedef: tree.TreeDef, first: Any, first_name: str, other: Any, name: str
+) -> list[Any]:
+    """Return the leaves of a container, which must have the structure of the first one."""
     leaves, other_treedef = tree.flatten(other)
     if other_treedef != treedef:
+        difference = tree.difference_of_trees(first, other, first_name, name)
         raise ArgumentError(
-            f"{where}: {name} does not match {first}: {tree.difference(treedef, other_treedef, first)}. "
-            "They must have the same containers and keys."
+            f"{where}: {name} does not match {first_name}: {difference}. They must have the same containers and keys."
         )
     return leaves

@@ -6,12 +6,13 @@ leaves, and everything else is a leaf. Only these exact types are: a subclass of
 """
 
 import dataclasses
+import numbers
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tracejit.errors import ArgumentError
-from tracejit.util.text import shown
+from tracejit.util.text import count, shown
 
 T = TypeVar("T")
 
@@ -253,6 +254,23 @@ def paths(treedef: TreeDef, root: str) -> list[str]:
     return names
 
 
+def dicts(structure: Structure, root: str) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the place of each dict as Python would write it, in the order of a treedef's orders, and its sorted keys.
+
+    >>> dicts(flatten([1, {"w": 2, "b": 3}])[1].structure, "params")
+    [('params[1]', ('b', 'w'))]
+    """
+    places: list[tuple[str, tuple[Any, ...]]] = []
+
+    def container(path: str, kind: type, keys: Any, length: int) -> list[str]:
+        if kind in _DICTS:
+            places.append((path, keys))
+        return [path + step for step in _steps(kind, keys, length)]
+
+    walk(structure, None, root, lambda path: None, container)
+    return places
+
+
 def _steps(kind: type, names: Any, count: int) -> list[str]:
     if names is None:
         return [f"[{i}]" for i in range(count)]
@@ -265,21 +283,58 @@ def difference(
     first: TreeDef, second: TreeDef, root: str, one: str = "one", other: str = "the other"
 ) -> str | None:
     """Return where and how two treedefs first differ, or None; `one` and `other` name them in the text."""
+    place = _first_difference(first.structure, second.structure, "")
+    if place is None:
+        return None
+    path, a, b = place
+    if a is LEAF or b is LEAF or a[0] is not b[0]:
+        return f"{root}{path} is {_kind(a)} in {one} and {_kind(b)} in {other}"
+    if a[1] != b[1]:
+        return f"{root}{path} has the keys {_keys(a)} in {one} and {_keys(b)} in {other}"
+    return f"{root}{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
 
-    def visit(a: Structure, b: Structure, path: str) -> str | None:
-        if a == b:
-            return None
-        if a is LEAF or b is LEAF or a[0] is not b[0]:
-            return f"{path} is {_kind(a)} in {one} and {_kind(b)} in {other}"
-        if a[1] != b[1]:
-            return f"{path} has the keys {_keys(a)} in {one} and {_keys(b)} in {other}"
-        if len(a[2]) != len(b[2]):
-            return f"{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
-        steps = _steps(a[0], a[1], len(a[2]))
-        places = (visit(x, y, path + step) for x, y, step in zip(a[2], b[2], steps, strict=True))
-        return next(place for place in places if place is not None)
 
-    return visit(first.structure, second.structure, root)
+def difference_of_trees(one: Any, other: Any, name: str, other_name: str) -> str | None:
+    """Return where and how the structures of two trees first differ, or None; the text begins with the second.
+
+    >>> difference_of_trees({"w": [1.0]}, {"w": 2.0}, "params", "vel")
+    "vel['w'] is a number, params['w'] is a list"
+    """
+    flat = [(name, *flatten(one)), (other_name, *flatten(other))]
+    place = _first_difference(flat[0][2].structure, flat[1][2].structure, "")
+    if place is None:
+        return None
+    path, *parts = place
+    texts = []
+    for (root, leaves, treedef), part in zip(flat, parts, strict=True):
+        if part is LEAF:
+            text = f"is {_sort(leaves[paths(treedef, root).index(root + path)])}"
+        elif LEAF in parts or parts[0][0] is not parts[1][0]:
+            text = f"is {_kind(part)}"
+        elif parts[0][1] != parts[1][1]:
+            text = f"has the keys {_keys(part)}"
+        else:
+            text = f"has {count(len(part[2]), 'element')}"
+        texts.append(f"{root}{path} {text}")
+    return f"{texts[1]}, {texts[0]}"
+
+
+def _first_difference(a: Structure, b: Structure, path: str) -> tuple[str, Structure, Structure] | None:
+    """Return the path of the first place where two structures differ, and the structures there."""
+    if a == b:
+        return None
+    if a is LEAF or b is LEAF or a[:2] != b[:2] or len(a[2]) != len(b[2]):
+        return path, a, b
+    steps = _steps(a[0], a[1], len(a[2]))
+    places = (_first_difference(x, y, path + step) for x, y, step in zip(a[2], b[2], steps, strict=True))
+    return next(place for place in places if place is not None)
+
+
+def _sort(leaf: Any) -> str:
+    """Return in words what a leaf is."""
+    if isinstance(leaf, numbers.Number) and not isinstance(leaf, bool):
+        return "a number"
+    return "an array" if hasattr(type(leaf), "__dlpack__") else f"a {type(leaf).__name__}"
 
 
 def _keys(structure: Structure) -> str:

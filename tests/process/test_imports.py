@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import tracejit
@@ -21,6 +22,14 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_tracejit_imports_numpy_only() -> None:
     assert loaded_by("import tracejit") == set()
+
+
+def test_the_version_is_looked_up_when_it_is_asked_for() -> None:
+    assert tracejit.__version__ == version("tracejit")
+    code = "import sys, tracejit; assert 'importlib.metadata' not in sys.modules; print(tracejit.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{version('tracejit')}\n"
+    assert not hasattr(tracejit, "no_such_name")
 
 
 def test_the_check_of_imports_can_fail() -> None:

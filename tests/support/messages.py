@@ -446,8 +446,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.sgdmupdate([X], X, None),
         ArgumentError,
-        "sgdmupdate: grads does not match params: params is a list in one and a leaf in the other. They "
-        "must have the same containers and keys.",
+        "sgdmupdate: grads does not match params: grads is an array, params is a list. They must "
+        "have the same containers and keys.",
     ),
     Row(
         lambda: tj.adamupdate(X, X, None, None, 1, grad_decay=1.0),
@@ -874,8 +874,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.dlgradient(X, X),
         GradientError,
-        "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates: "
-        "dlfeval(fun, x).",
+        "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates, "
+        "dlfeval(fun, x), or dlaccelerate accelerates, dlaccelerate(fun)(x).",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum())),
@@ -885,7 +885,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(lambda x: tj.dlgradient(3.0, x)),
         GradientError,
-        "dlgradient: y is a float, expected a traced scalar dlarray.",
+        "dlgradient: y is a float, expected a traced scalar dlarray; compute it inside the function from its "
+        "arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp).",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x, x)),
@@ -914,20 +915,32 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), {"w": 3.0})),
         ArgumentError,
-        "dlgradient: x['w'] is a float, expected a traced dlarray; leave it out of the containers to "
+        "dlgradient: x['w'] is a Python number, which has no gradient. Make it an array before the call, such as "
+        "np.array(0.5), or leave it out.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), [np.ones(3)])),
+        ArgumentError,
+        "dlgradient: x[0] is an untraced array, ndarray (from self, a closure or a global). Only arguments of the "
+        "function have gradients: pass it as an argument.",
+    ),
+    Row(
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), {"w": "text"})),
+        ArgumentError,
+        "dlgradient: x['w'] is a str, expected a traced dlarray; leave it out of the containers to "
         "differentiate by.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), x > 0)),
         GradientError,
         "dlgradient: x is 2x3 dlarray bool, expected floating point; integers and bools have no gradient. "
-        "Cast it before dlfeval, or leave it out.",
+        "Cast it before the call, or leave it out.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), x, X)),
         GradientError,
-        "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64; it was made inside the function, "
-        "or reached it around dlfeval (a closure or a global). Pass it as an argument of dlfeval.",
+        "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64 (from self, a closure or a global, or made "
+        "inside the function). Only arguments of the function have gradients: pass it as an argument.",
     ),
     # functions/formats
     Row(
@@ -1156,7 +1169,7 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.mse(X, V),
         DimsError,
         "mse: y is of size 2(B) x 3(C), but targets are of size 3; they must have the same sizes and "
-        "labels. Sizes are not broadcast: (8, 1) against (8,) would give 64 differences.",
+        "labels. Sizes are not broadcast: (2, 3) against (3,) would give 6 differences.",
     ),
     Row(
         lambda: tj.crossentropy(X, V),
@@ -1304,14 +1317,14 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.add.accumulate(X),
         ArgumentError,
-        "np.add.accumulate: not supported on dlarrays; take its value with extractdata(x) first (no "
-        "gradient goes through that).",
+        "np.add.accumulate: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) "
+        "lists them). If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(
         lambda: np.gcd(N, N),
         ArgumentError,
-        "np.gcd: not supported on dlarrays; take its value with extractdata(x) first (no gradient goes "
-        "through that).",
+        "np.gcd: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists them). "
+        "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(
         lambda: np.logaddexp(X, X),
@@ -1322,8 +1335,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.median(X),
         ArgumentError,
-        "np.median: not supported on dlarrays; take its value with extractdata(x) first (no gradient goes "
-        "through that).",
+        "np.median: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
+        "them). If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(
         lambda: np.add(X, X, out=M),

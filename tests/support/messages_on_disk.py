@@ -408,7 +408,12 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.load(folder / "none"),
         ExportError,
-        "load: <folder>/none is not an exported folder: it has no manifest.sha256. Give the path of a folder that "
+        "load: <folder>/none does not exist. Give the path of a folder that export() wrote.",
+    ),
+    FolderRow(
+        lambda folder: tj.load(folder),
+        ExportError,
+        "load: <folder> is not an exported folder: it has no manifest.sha256. Give the path of a folder that "
         "export() wrote.",
     ),
     FolderRow(

@@ -9,6 +9,7 @@ import operator
 import pickle
 import pkgutil
 import re
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -589,6 +590,20 @@ def test_filling_an_ndarray_does_not_lose_the_derivative():
         tj.dlfeval(filled, tj.dlarray([1.0, 2.0, 3.0]))
     chain = [caught.value, caught.value.__cause__, caught.value.__context__]
     assert any("would silently drop its derivative" in str(error) for error in chain)
+
+
+@pytest.mark.parametrize("evaluate", [tj.dlfeval, lambda fun, x: tj.dlfeval(tj.dlaccelerate(fun), x)])
+def test_the_last_line_of_a_traceback_says_that_an_ndarray_was_filled(evaluate):
+    def filled(x):
+        buffer = np.zeros(2)
+        buffer[0] = x.sum()
+        return buffer
+
+    with pytest.raises(ValueError, match="setting an array element with a sequence") as caught:
+        evaluate(filled, tj.dlarray([1.0, 2.0]))
+    (note,) = caught.value.__notes__
+    assert "would silently drop its derivative. Use stack or concatenate instead of filling" in note
+    assert traceback.format_exception(caught.value)[-1].rstrip() == note
 
 
 def test_conversion_of_a_traced_array_says_what_to_do():

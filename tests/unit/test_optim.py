@@ -189,16 +189,24 @@ def test_dlupdate(rng):
 
 def test_messages(rng):
     p = {"w": tj.dlarray(np.ones((2, 3))), "b": tj.dlarray(np.ones(2))}
-    with pytest.raises(ArgumentError, match=r"^adamupdate: grads does not match params: params has the keys "
-                       r"\['b', 'w'\] in one and \['w'\] in the other"):  # fmt: skip
+    with pytest.raises(ArgumentError, match=r"^adamupdate: grads does not match params: grads has the keys "
+                       r"\['w'\], params has the keys \['b', 'w'\]\. They"):  # fmt: skip
         tj.adamupdate(p, {"w": p["w"]}, None, None, 1)
     with pytest.raises(
-        ArgumentError, match=r"^sgdmupdate: vel does not match params: params\['b'\] is a leaf in one"
+        ArgumentError,
+        match=r"^sgdmupdate: vel does not match params: vel\['b'\] is a list, "
+        r"params\['b'\] is an array\. They",
     ):
         tj.sgdmupdate(p, p, {"w": p["w"], "b": [p["b"]]})
-    with pytest.raises(ArgumentError, match=r"^rmspropupdate: grads does not match params: params is a dict in one and "
-                       "None in"):  # fmt: skip
+    with pytest.raises(ArgumentError, match=r"^rmspropupdate: grads does not match params: grads is None, "
+                       r"params is a dict\."):  # fmt: skip
         tj.rmspropupdate(p, None, None)
+    with pytest.raises(
+        ArgumentError, match=r"^sgdmupdate: vel does not match params: vel is a number, params is a dict\."
+    ):
+        tj.sgdmupdate(p, p, 0.0)
+    with pytest.raises(ArgumentError, match=r": vel has 1 element, params has 2 elements\."):
+        tj.sgdmupdate([p["w"], p["b"]], [p["w"], p["b"]], [p["w"]])
     with pytest.raises(
         DimsError,
         match=r"^adamupdate: grads\['w'\] is of size 3x2, but params\['w'\] is of size 2x3; they must",
@@ -228,7 +236,9 @@ def test_messages(rng):
     ):
         tj.adamupdate(p, p, None, None, 1, 0.1, 1)
     with pytest.raises(
-        ArgumentError, match=r"^dlupdate: trees\[1\] does not match trees\[0\]: trees\[0\] has the keys"
+        ArgumentError,
+        match=r"^dlupdate: trees\[1\] does not match trees\[0\]: trees\[1\] has the keys "
+        r"\['w'\], trees\[0\] has the keys \['b', 'w'\]\.",
     ):
         tj.dlupdate(lambda p, q: p, p, {"w": p["w"]})
     with pytest.raises(ArgumentError, match=r"^dlupdate: fun must be a function, not dict"):

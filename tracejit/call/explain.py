@@ -18,23 +18,35 @@ _MOST_ARGUMENTS = 12  # described one by one
 
 def leaf_names(function: Callable[..., Any], structure: Any) -> list[str]:
     """Return the name of each leaf of ``(args, kwargs)``, in terms of the function's parameters."""
+    parameters = _parameters(function)
+    return [_in_words(path, parameters) for path in tree.paths(tree.TreeDef(structure, [], 0), "")]
+
+
+def dict_names(function: Callable[..., Any], structure: Any) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the name of each dict in ``(args, kwargs)``, in the order of a key's orders, and its sorted keys."""
+    parameters = _parameters(function)
+    return [(_in_words(path, parameters), keys) for path, keys in tree.dicts(structure, "")]
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        parameters = []
-    names = []
-    for path in tree.paths(tree.TreeDef(structure, [], 0), ""):
-        kind, _, rest = path[1:].partition("]")
-        position, _, deeper = rest[1:].partition("]")
-        if kind == "1":
-            names.append(position.strip("'") + deeper)
-            continue
-        at = int(position)
-        if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
-            names.append(parameters[at].name + deeper)
-        else:
-            names.append(f"argument {at + 1}{deeper}")
-    return names
+        return []
+
+
+def _in_words(path: str, parameters: Sequence[inspect.Parameter]) -> str:
+    """Return a place in ``(args, kwargs)`` in terms of parameters."""
+    if path == "[1]":
+        return "the keyword arguments"
+    kind, _, rest = path[1:].partition("]")
+    position, _, deeper = rest[1:].partition("]")
+    if kind == "1":
+        return position.strip("'") + deeper
+    at = int(position)
+    if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
+        return parameters[at].name + deeper
+    return f"argument {at + 1}{deeper}"
 
 
 def describe(function: Callable[..., Any], key: Key, cached: Iterable[Key] = ()) -> str:

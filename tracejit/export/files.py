@@ -291,6 +291,8 @@ def _read(path: str, name: str, shared: bool, most: int) -> bytes:
     except OSError as error:
         raise ExportError(f"load: {path}: {name} cannot be read ({error.strerror or error}).") from error
     if content is None:
+        if not os.path.lexists(path):
+            raise ExportError(f"load: {path} does not exist. Give the path of a folder that export() wrote.")
         if name in (MANIFEST, HASH):
             raise ExportError(
                 f"load: {path} is not an exported folder: it has no {name}. Give the path of a folder that export() "

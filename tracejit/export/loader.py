@@ -10,7 +10,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.call.explain import leaf_names
+from tracejit.call.explain import dict_names, leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call, key_fits
 from tracejit.codegen.emit import module_source
@@ -119,7 +119,7 @@ class LoadedFunction:
                     self._remember(trace)
                 return result
         if not candidates:
-            difference = mismatch(call.key, list(self._by_key), self._names)
+            difference = mismatch(call.key, list(self._by_key), self._names, self._dicts)
             raise ArgumentError(f"{self._name}: {difference} {self._remedy()}")
         guards = dict.fromkeys(guard for trace, _ in reversed(candidates) for guard in trace.signature.guards)
         raise RetraceError(
@@ -145,6 +145,9 @@ class LoadedFunction:
 
     def _names(self, key: Key) -> list[str]:
         return leaf_names(self, key.structure)
+
+    def _dicts(self, key: Key) -> list[tuple[str, tuple[Any, ...]]]:
+        return dict_names(self, key.structure)
 
     def _leaf_name(self, number: int, treedef: tree.TreeDef) -> str:
         return leaf_names(self, treedef.structure)[number]

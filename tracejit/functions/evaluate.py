@@ -133,8 +133,8 @@ def dlgradient(
     recorder = recorders.recorder()
     if recorder is None:
         raise GradientError(
-            "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates: "
-            "dlfeval(fun, x)."
+            "dlgradient: nothing is being recorded; call it inside a function that dlfeval evaluates, dlfeval(fun, x), "
+            "or dlaccelerate accelerates, dlaccelerate(fun)(x)."
         )
     target = _check_target(y, recorder)
     if not xs:
@@ -161,7 +161,10 @@ def dlgradient(
 
 def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
     if type(y) is not dlarray:
-        raise GradientError(f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray.")
+        raise GradientError(
+            f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray; compute it inside the function "
+            "from its arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp)."
+        )
     recorders.check_open(y)
     if y.size != 1:
         raise GradientError(
@@ -188,25 +191,39 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
 
 def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: recorders.Recorder) -> Value:
     if type(x) is not dlarray:
-        raise ArgumentError(
-            f"dlgradient: {place(number)} is a {type(x).__name__}, expected a traced dlarray; leave it out "
-            "of the containers to differentiate by."
-        )
+        raise ArgumentError(f"dlgradient: {place(number)} is {_without_gradient(x)}")
     recorders.check_open(x)
     if x.dtype.kind != "f":
         raise GradientError(
             f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
-            "have no gradient. Cast it before dlfeval, or leave it out."
+            "have no gradient. Cast it before the call, or leave it out."
         )
     value = x._value
     if value is not None and value.owner is not recorder and recorder.accelerating:
         value = recorder.value(x)  # of the evaluation around an accelerated function, which captured it
     if value is None or value.owner is not recorder:
         raise GradientError(
-            f"dlgradient: {place(number)} is an untraced {_describe(x)}; it was made inside the function, or "
-            "reached it around dlfeval (a closure or a global). Pass it as an argument of dlfeval."
+            f"dlgradient: {place(number)} is an untraced {_describe(x)} (from self, a closure or a global, or made "
+            f"inside the function). {_PASS_IT}"
         )
     return value
+
+
+_PASS_IT = "Only arguments of the function have gradients: pass it as an argument."
+
+
+def _without_gradient(x: Any) -> str:
+    """Return the rest of the message for a variable that is no dlarray."""
+    name = type(x).__name__
+    if isinstance(x, (int, float, np.number)) and not isinstance(x, bool):
+        kind = "NumPy" if isinstance(x, np.number) else "Python"
+        return (
+            f"a {kind} number, which has no gradient. Make it an array before the call, such as np.array(0.5), or "
+            "leave it out."
+        )
+    if _is_array(x):
+        return f"an untraced array, {name} (from self, a closure or a global). {_PASS_IT}"
+    return f"a {name}, expected a traced dlarray; leave it out of the containers to differentiate by."
 
 
 def _describe(x: dlarray) -> str:

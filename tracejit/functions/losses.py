@@ -321,6 +321,17 @@ def _at_least(y: Any, bound: float) -> dlarray:
     return apply("where", apply("less", y, bound), bound, y)
 
 
+def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> str:
+    """Return how many differences arrays of two sizes would have, if they were broadcast; "" if they could not be."""
+    try:
+        number = math.prod(np.broadcast_shapes(shape, other))
+    except ValueError:
+        return ""
+    if shape == other:  # labels differ
+        return ""
+    return f" Sizes are not broadcast: {shape} against {other} would give {number} differences."
+
+
 def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
     array, formatted = labelled(function, y, data_format)
     other = as_array(targets, function)
@@ -333,13 +344,13 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
         other_format = format
     if array._data.shape != other._data.shape or other_format not in (None, format):
         advice = (
-            "For classes as numbers use onehotencode."
+            " For classes as numbers use onehotencode."
             if function == "crossentropy"
-            else "Sizes are not broadcast: (8, 1) against (8,) would give 64 differences."
+            else _broadcast_differences(array._data.shape, other._data.shape)
         )
         raise DimsError(
             f"{function}: y is of size {describe_shape(array._data.shape, format)}, but targets are of "
-            f"{describe(other)}; they must have the same sizes and labels. {advice}"
+            f"{describe(other)}; they must have the same sizes and labels.{advice}"
         )
     predictions = floating(function, relabel(array, None))
     # The loss has the dtype of the predictions: float64 targets do not make a float32 network compute in

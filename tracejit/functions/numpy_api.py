@@ -2,6 +2,7 @@
 """The functions of the toolbox that answer NumPy's functions when these are called with dlarrays."""
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -14,7 +15,10 @@ from tracejit.functions import creation, elementwise, indexing, linear, movement
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 
-_ADVICE = "take its value with extractdata(x) first (no gradient goes through that)"
+_ADVICE = (
+    "compose it of functions that tracejit has (dir(tracejit) lists them). If no gradient is needed, take the value "
+    "with extractdata(x) first"
+)
 
 # Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
@@ -226,7 +230,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     Raises:
         ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
     """
-    name = f"np.{ufunc.__name__}"
+    name = _name_of_ufunc(ufunc)
     if method == "reduce" and ufunc in REDUCTIONS:
         axis = options.pop("axis", 0)
         keepdims = options.pop("keepdims", False)
@@ -239,6 +243,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if function is None:
         raise ArgumentError(f"{name}: not supported on dlarrays; {_INSTEAD.get(ufunc, _ADVICE)}.")
     return function(*inputs)
+
+
+def _name_of_ufunc(ufunc: np.ufunc) -> str:
+    """Return the name of a ufunc with that of its package, which it does not tell itself."""
+    name = ufunc.__name__
+    for short, package in (("np", "numpy"), ("scipy.special", "scipy.special")):
+        if getattr(sys.modules.get(package), name, None) is ufunc:
+            return f"{short}.{name}"
+    return name
 
 
 def _refuse_options(name: str, options: dict[str, Any]) -> None:

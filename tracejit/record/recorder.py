@@ -127,6 +127,7 @@ class Recorder:
         self._outer = None  # a kept graph must not keep that of the evaluation around it
         if exc[0] is not None:
             self.state.abandon()
+            _note_cause(exc[1])
         self.close()
 
     def close(self) -> None:
@@ -276,6 +277,13 @@ def check_open(array: Any) -> None:
             f"an array that was {origin} while {value.owner.name} was evaluated is used after that "
             "evaluation ended. Return it from the function, or take its value with extractdata inside."
         )
+
+
+def _note_cause(error: BaseException) -> None:
+    """Add our error as a note to one that NumPy raised from it, whose own text helps nobody."""
+    cause = error.__cause__
+    if isinstance(cause, TraceError) and str(cause) not in getattr(error, "__notes__", ()):
+        error.add_note(str(cause))
 
 
 def steers(array: Any) -> bool:

@@ -156,10 +156,10 @@ def test_numbers_that_vary_are_inputs(path: str) -> None:
             assert (type(after), type(twice)) == (int, float)
     for wrong in ((x, 1, 9), (x, 0.5, 9.0)):
         with pytest.raises(
-            ArgumentError, match=r"decayed: (rate|n) is (1|9\.0), expected an? (float|int) that varies\. "
+            ArgumentError, match=r"decayed: (rate|n) is (1|9\.0), expected an? (float|int) \(any value\)\. "
         ):
             loaded(*wrong)
-    with pytest.raises(ArgumentError, match=r"n is 9223372036854775808, expected an int that varies"):
+    with pytest.raises(ArgumentError, match=r"n is 9223372036854775808, expected an int \(any value\)"):
         loaded(x, 0.5, 1 << 63)
 
 
@@ -507,7 +507,7 @@ def test_the_order_of_keys_counts(path: str) -> None:
     loaded = exported(tj.dlaccelerate(lambda p: p["a"] + p["b"]), path, ({"b": np.ones(2), "a": np.ones(2)},))
     assert loaded({"b": np.ones(2), "a": np.ones(2)}).tolist() == [2.0, 2.0]
     with pytest.raises(
-        ArgumentError, match="the keys of a dict are in a different order from the exported one"
+        ArgumentError, match=r": p has the keys in the order \['a', 'b'\], expected \['b', 'a'\]\. A loaded"
     ):
         loaded({"a": np.ones(2), "b": np.ones(2)})
 

@@ -117,7 +117,7 @@ def test_a_folder_that_is_moved_aside(
     (tmp_path / "step.tj.new-1-2-old").rename(tmp_path / "other.tj.new-1-2-old")
     shutil.rmtree(path)
     monkeypatch.setattr(files, "_read_all", read)
-    with pytest.raises(ExportError, match=r"step\.tj is not an exported folder: it has no manifest\.sha256"):
+    with pytest.raises(ExportError, match=r"step\.tj does not exist\. Give the path"):
         tj.load(path)
 
 
@@ -492,7 +492,7 @@ def test_a_manifest_that_is_too_large(path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_folder_that_was_not_exported(tmp_path: Path) -> None:
     refused(
-        tmp_path / "nowhere", r"nowhere is not an exported folder: it has no manifest.sha256\. Give the path"
+        tmp_path / "nowhere", r"nowhere does not exist\. Give the path of a folder that export\(\) wrote\.$"
     )
     refused(tmp_path, r"is not an exported folder: it has no manifest.sha256\. Give the path")
     (tmp_path / "file").write_text("")

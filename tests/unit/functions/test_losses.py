@@ -352,8 +352,15 @@ def test_messages(case):
     )
     refused(DimsError, r"crossentropy: y is of size 3\(C\) x 4\(B\) x 5\(T\), but targets are of size 4x5; they"
             r".*onehotencode", targets=targets[0])  # fmt: skip
-    refused(DimsError, r"mse: y is of size 8x1, but targets are of size 8; .*would give 64 differences", tj.mse,
-            np.zeros((8, 1)), np.zeros(8))  # fmt: skip
+    refused(DimsError, r"mse: y is of size 4x1, but targets are of size 4; .* \(4, 1\) against \(4,\) would give 16 "
+            r"differences\.$", tj.mse, np.zeros((4, 1)), np.zeros(4))  # fmt: skip
+    refused(
+        DimsError,
+        r"mse: y is of size 4, but targets are of size 3; .* labels\.$",
+        tj.mse,
+        np.zeros(4),
+        np.zeros(3),
+    )
     refused(DimsError, r"mse: y is of .*, but targets are of size 3\(S\) x 4\(B\) x 5\(T\)", tj.mse, x,
             tj.dlarray(targets, "SBT"))  # fmt: skip
     for weights, format in (

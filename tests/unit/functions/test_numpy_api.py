@@ -184,8 +184,9 @@ def test_numpy_scalar_on_the_left():
         ),
         (
             lambda x: np.hypot(x, x),
-            r"np.hypot: not supported on dlarrays; take its value with extractdata",
+            r"np.hypot: not supported on dlarrays; compose it of functions that .* take the value with extractdata",
         ),
+        (np.frompyfunc(abs, 1, 1), r"^abs \(vectorized\): not supported on dlarrays"),
         (lambda x: np.add.outer(x, x), r"np.add.outer: not supported"),
         (np.subtract.reduce, r"np.subtract.reduce: not supported"),
         (lambda x: np.add(x, x, out=np.zeros(2)), r"np.add: out= is not supported.*assign the result"),
