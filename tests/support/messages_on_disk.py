@@ -411,7 +411,7 @@ ROWS: tuple[FolderRow, ...] = (
         "load: <folder>/none does not exist. Give the path of a folder that export() wrote.",
     ),
     FolderRow(
-        lambda folder: tj.load(folder),
+        tj.load,
         ExportError,
         "load: <folder> is not an exported folder: it has no manifest.sha256. Give the path of a folder that "
         "export() wrote.",
