@@ -72,6 +72,7 @@ def outcome(row: Row) -> Outcome:
             row.provoke()
     except Exception as error:
         text = re.sub(rf"{re.escape(__file__)}:\d+", "<place>", str(error))
+        text = re.sub(r"\b0x[0-9a-f]{8,}", "<address>", text)
         return Outcome(type(error), text, frozenset(statements(error)))
     return Outcome(None, "", frozenset())
 
@@ -216,6 +217,31 @@ def refused(function: Callable[[Any], object]) -> None:
     accelerated = tj.dlaccelerate(function)
     for n in range(12):
         accelerated(V + n)
+
+
+def in_turn(*functions: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a function that does in each call what the next of some functions does."""
+    turns = itertools.cycle(functions)
+
+    def call(x: Any) -> object:
+        return next(turns)(x)
+
+    return call
+
+
+def reads_a_different_number() -> None:
+    """Call a function that reads a number with a different one in each call."""
+    settings = {"rate": 0.0}
+    scale = tj.dlaccelerate(lambda x: x * settings["rate"], audit=False)
+    for n in range(30):
+        settings["rate"] = float(n)
+        scale(V)
+
+
+def reads_a_large_array() -> Callable[[Any], object]:
+    """Return a function with a number that NumPy computes of a large array."""
+    weights = np.ones(100_000)
+    return lambda x: x * float(np.sum(weights))
 
 
 def changes_what_it_reads() -> Callable[[Any], object]:
@@ -1736,5 +1762,116 @@ ROWS: tuple[Row, ...] = (
         "random numbers is read, which a replay would not do, at <place>. Do it outside; for the same "
         "numbers at each call draw from a generator that is made inside: rand(size, "
         "generator=Generator(seed)).",
+    ),
+    Row(
+        lambda: refused(reads_a_large_array()),
+        NotAcceleratedWarning,
+        "reads_a_large_array.<locals>.<lambda> runs uncompiled for these arguments: it reads closure "
+        "weights, which cannot be checked at each call at <place>. Make a large array that NumPy "
+        "computes with a dlarray, whose operations are recorded, or pass it as an argument.",
+    ),
+    Row(
+        reads_a_different_number,
+        NotAcceleratedWarning,
+        "reads_a_different_number.<locals>.<lambda> runs uncompiled for these arguments: closure "
+        "settings['rate'], which it reads, changes from call to call at <place>. Pass it as an argument;"
+        " a number that is made a dlarray costs one trace for all its values.",
+    ),
+    # traces/confirm: how two recordings differ
+    Row(
+        lambda: refused(in_turn(lambda x: x + x, lambda x: x * x)),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: operation"
+        " 1 was add, is mul at <place>. Likely cause: a random choice, a counter, or something that the "
+        "function reads and changes. Compute it outside and pass it as an argument, or use the random "
+        "functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: x + 1, lambda x: (x + 1) * x)),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: only one "
+        "of them recorded mul at <place>. Likely cause: a random choice, a counter, or something that "
+        "the function reads and changes. Compute it outside and pass it as an argument, or use the "
+        "random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: x.reshape(3, 1), lambda x: x.reshape(1, 3))),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: reshape "
+        "was called with {'shape': (3, 1)}, then with {'shape': (1, 3)} at <place>. Likely cause: a "
+        "random choice, a counter, or something that the function reads and changes. Compute it outside "
+        "and pass it as an argument, or use the random functions of tracejit with like=, which are "
+        "recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: x - x.sum(), lambda x: x.sum() - x)),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: sub "
+        "received a different operand at <place>. Likely cause: a random choice, a counter, or something"
+        " that the function reads and changes. Compute it outside and pass it as an argument, or use the"
+        " random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: x * np.ones(1), lambda x: x * np.ones(3))),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: a "
+        "constant of mul was 1 float64, is 3 float64 at <place>. Likely cause: data of a different size "
+        "that the function makes or reads. Compute it outside and pass it as an argument, or use the "
+        "random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: (x[0] + 1, x)[1], lambda x: (x[0] + 1) and x)),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: operation"
+        " 1 was add, is sum at <place>. Likely cause: a random choice, a counter, or something that the "
+        "function reads and changes. Compute it outside and pass it as an argument, or use the random "
+        "functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: x, lambda x: [x, x])),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: the "
+        "result is a leaf in one and a list in the other. Likely cause: a random choice, a counter, or "
+        "something that the function reads and changes. Compute it outside and pass it as an argument, "
+        "or use the random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: {"a": x, "b": x}, lambda x: {"b": x, "a": x})),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: the keys "
+        "of a dict of the result have a different order. Likely cause: a random choice, a counter, or "
+        "something that the function reads and changes. Compute it outside and pass it as an argument, "
+        "or use the random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: (x, 1), lambda x: (x, 2))),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: result[1]"
+        " was 1, is 2. Likely cause: a counter. Compute it outside and pass it as an argument, or use "
+        "the random functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: (x, x * 2), lambda x: (x * 2, x))),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: result[0]"
+        " is a different array. Likely cause: a random choice, a counter, or something that the function"
+        " reads and changes. Compute it outside and pass it as an argument, or use the random functions "
+        "of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(in_turn(lambda x: (tj.dlarray(1.0), x), lambda x: (tj.dlarray(4.0), x))),
+        NotAcceleratedWarning,
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: "
+        "result[0], a constant, was 1.0, is 4.0. Likely cause: random numbers that NumPy or Python drew,"
+        " the time, or a file. Compute it outside and pass it as an argument, or use the random "
+        "functions of tracejit with like=, which are recorded.",
+    ),
+    Row(
+        lambda: refused(lambda x: (x, object())),
+        NotAcceleratedWarning,
+        "<lambda>.<locals>.<lambda> runs uncompiled for these arguments: two recordings differ: "
+        "result[1] was <object object at <address>>, is <object object at <address>>. Likely cause: an "
+        "object that is created in each call. Compute it outside and pass it as an argument, or use the "
+        "random functions of tracejit with like=, which are recorded.",
     ),
 )

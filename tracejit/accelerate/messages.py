@@ -15,7 +15,7 @@ from tracejit.errors import (
     RetraceWarning,
 )
 from tracejit.ir import Where
-from tracejit.record.recorder import Refusal, describe_location, user_location
+from tracejit.record.recorder import Refusal, at_location, user_location
 from tracejit.traces.confirm import Difference
 
 POLICY = 'set_policy("default") allows recordings.'
@@ -33,7 +33,7 @@ class PendingWarning(NamedTuple):
 def not_accelerated(name: str, refusal: Refusal) -> PendingWarning:
     """Return the warning that a function runs uncompiled for some arguments."""
     return PendingWarning(
-        f"{name} runs uncompiled for these arguments: {refusal.reason} at {describe_location(refusal.where)}. "
+        f"{name} runs uncompiled for these arguments: {refusal.reason}{at_location(refusal.where)}. "
         f"{refusal.remedy[0].upper()}{refusal.remedy[1:]}.",
         NotAcceleratedWarning, refusal.where, refusal.where or refusal.reason,
     )  # fmt: skip
@@ -42,8 +42,8 @@ def not_accelerated(name: str, refusal: Refusal) -> PendingWarning:
 def trace_replaced(name: str, difference: Difference) -> PendingWarning:
     """Return the warning that an audit has found a trace out of date."""
     return PendingWarning(
-        f"{name}: a trace that was replayed is out of date: {difference.what} at "
-        f"{describe_location(difference.where)}. It has been recorded again; replays before this call may have used "
+        f"{name}: a trace that was replayed is out of date: {difference.what}"
+        f"{at_location(difference.where)}. It has been recorded again; replays before this call may have used "
         f"old values. Likely cause: {difference.cause}. Pass it as an argument.",
         ChangedTraceWarning, difference.where, difference.where or difference.what,
     )  # fmt: skip

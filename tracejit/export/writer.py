@@ -33,7 +33,7 @@ from tracejit.export.machine import HOST, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
-from tracejit.record.recorder import describe_location
+from tracejit.record.recorder import at_location
 from tracejit.record.state import State
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
@@ -190,10 +190,8 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
         what = f"export: {name}, for {describe(accfun.function, variants.key)}"
         one = "Or export the traces for other arguments only: export(function, path, args=(...))."
         if variants.refusal is not None:
-            place = describe_location(variants.refusal.where)
-            raise ExportError(
-                f"{what}: it runs uncompiled, because {variants.refusal.reason} at {place}. {one}"
-            )
+            place = at_location(variants.refusal.where)
+            raise ExportError(f"{what}: it runs uncompiled, because {variants.refusal.reason}{place}. {one}")
         applicable = [trace for trace in variants.traces if trace.state.applies()]
         replayed = [trace for trace in variants.replayable(accfun.confirm) if trace in applicable]
         if len(replayed) < max(1, len(applicable)) and _is_covered(variants, keys, accfun.confirm):

@@ -79,6 +79,11 @@ def describe_location(where: Where) -> str:
     return f"{where[0]}:{where[1]}" if where else "an unknown place"
 
 
+def at_location(where: Where) -> str:
+    """Return the place of an operation as the end of a clause, "" if it is unknown."""
+    return f" at {describe_location(where)}" if where else ""
+
+
 class Refusal(NamedTuple):
     """The reason why a recording cannot be replayed, the place, and the remedy."""
 

@@ -92,7 +92,7 @@ class _Comparison:
         if a.op is not b.op or len(a.inputs) != len(b.inputs):
             return Difference(f"operation {at + 1} was {a.op.name}, is {b.op.name}", b.where, _CODE)
         if a.params and str(a.params) != str(b.params):
-            return Difference(f"{b.op.name} was called with {a.params}, is with {b.params}", b.where, _CODE)
+            return Difference(f"{b.op.name} was called with {a.params}, then with {b.params}", b.where, _CODE)
         partner = self.partner
         for x, y in zip(a.inputs, b.inputs, strict=True):
             if partner.get(x) is not y and not self.alike(x, y):
@@ -120,7 +120,7 @@ class _Comparison:
             return Difference(f"{node.op.name} received a different operand", node.where, _CODE)
         if x.data.shape != y.data.shape or x.data.dtype != y.data.dtype:
             what = f"a constant of {node.op.name} was {x.aval}, is {y.aval}"
-            return Difference(what, node.where, "data of another size that the function makes or reads")
+            return Difference(what, node.where, "data of a different size that the function makes or reads")
         before, after, more = _first(x.data, y.data)
         what = f"a constant of {node.op.name} was {before}, is {after}{more}"
         if x.data.ndim:
@@ -135,7 +135,7 @@ class _Comparison:
             return Difference(structure or order, None, _CODE)
         # The outputs of the guards, which come last, are left over.
         arrays = zip(self.first.graph.outputs, self.second.graph.outputs, strict=False)
-        names = tree.paths(first.treedef, "the result")
+        names = tree.paths(first.treedef, "result")
         for name, a, b in zip(names, first.leaves, second.leaves, strict=True):
             if is_output(a) and type(a) is type(b):
                 x, y = next(arrays)

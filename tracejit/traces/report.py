@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tracejit.call.explain import describe, who_needs_what_varies, why_missed
 from tracejit.call.signature import Key
 from tracejit.ir import Where
-from tracejit.record.recorder import Refusal, describe_location
+from tracejit.record.recorder import Refusal, at_location
 from tracejit.traces.variants import Variants
 from tracejit.util.text import count
 
@@ -78,8 +78,8 @@ class KeyReport(NamedTuple):
     def state(self) -> str:
         """The state of the key in words."""
         if self.refusal is not None:
-            place = describe_location(self.refusal.where)
-            return f"runs uncompiled: {self.refusal.reason} at {place}; {self.refusal.remedy}"
+            place = at_location(self.refusal.where)
+            return f"runs uncompiled: {self.refusal.reason}{place}; {self.refusal.remedy}"
         if any(variant.replayable for variant in self.variants):
             return "replayed"
         return "to be confirmed by another call" if self.variants else "no trace was kept"
@@ -128,8 +128,8 @@ def _lines(key: KeyReport) -> list[str]:
     if key.replaced:
         counts += f", {key.replaced} replaced"
     if key.refusal is not None:
-        place = describe_location(key.refusal.where)
-        reason = f"{key.refusal.reason} at {place}; {key.refusal.remedy}"
+        place = at_location(key.refusal.where)
+        reason = f"{key.refusal.reason}{place}; {key.refusal.remedy}"
         return [f"  {key.arguments}: runs uncompiled ({counts}): {reason}."]
     lines = [f"  {key.arguments}: {count(len(key.variants), 'trace')} ({counts})"]
     for number, variant in enumerate(key.variants, 1):
@@ -164,10 +164,8 @@ def explain_miss(
     described = describe(function, miss.key, miss.cached)
     if miss.outcome == "refused" and variants is not None and variants.refusal is not None:
         refusal = variants.refusal
-        place = describe_location(refusal.where)
-        return (
-            f"{name}: not accelerated for {described}: {refusal.reason} at {place}. The call ran uncompiled."
-        )
+        place = at_location(refusal.where)
+        return f"{name}: not accelerated for {described}: {refusal.reason}{place}. The call ran uncompiled."
     sentence = {
         "raised": f"The function raised an error for {described}, and no trace was kept.",
         "alone": f"A call for {described} was recorded while another thread drew random numbers from the same "

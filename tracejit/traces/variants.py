@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tracejit.call.signature import Key
 from tracejit.ir import Where
-from tracejit.record.recorder import Refusal, describe_location
+from tracejit.record.recorder import Refusal, at_location
 from tracejit.traces import refusals
 from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
@@ -137,8 +137,8 @@ class Variants:
         self.traces.remove(trace)
         self.traces.append(recording)
         self.replaced += 1
-        place = describe_location(difference.where)
-        return Outcome("replaced", recording, f"{difference.what} at {place}", difference=difference)
+        place = at_location(difference.where)
+        return Outcome("replaced", recording, f"{difference.what}{place}", difference=difference)
 
     def _new_variant(
         self, recording: Trace, divergences: Sequence[Divergence], broken: Sequence[Any], most: int

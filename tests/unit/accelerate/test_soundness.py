@@ -265,7 +265,7 @@ class TestConfirmation:
             (lambda _, counter: np.float64(next(counter)), "a constant of mul was 0.0, is 1.0"),
             (
                 lambda _, counter: np.ones(1 + next(counter)),
-                "was 1 float64, is 2 float64.*data of another size",
+                "was 1 float64, is 2 float64.*data of a different size",
             ),
         ],
     )
@@ -291,22 +291,22 @@ class TestConfirmation:
         [
             (lambda x, n: x * 2 if n % 2 else x + 2, "operation 1 was add, is mul at"),
             (lambda x, n: x if n % 2 else x + 2, "only one of them recorded add at"),
-            (lambda x, n: x.sum(axis=n % 2), "sum was called with .*is with .*axes"),
-            (lambda x, n: (x, n), r"the result\[1\] was 0, is 1 at an unknown place.*a counter"),
-            (lambda x, n: {"a": x, "b": n * 1.0}, r"the result\['b'\] was 0.0, is 1.0"),
+            (lambda x, n: x.sum(axis=n % 2), "sum was called with .*then with .*axes"),
+            (lambda x, n: (x, n), r"result\[1\] was 0, is 1\. Likely cause: a counter"),
+            (lambda x, n: {"a": x, "b": n * 1.0}, r"result\['b'\] was 0.0, is 1.0"),
             (lambda x, n: [x] * (n + 1), "the result has 1 elements in one and 2 in the other"),
             (
                 lambda x, n: {"a": x, "b": x} if n % 2 else {"b": x, "a": x},
                 "the keys of a dict of the result have",
             ),
             (lambda x, n: object(), "an object that is created in each call"),
-            (lambda x, n: np.full(2, n), "the result was array"),
+            (lambda x, n: np.full(2, n), "result was array"),
             (
                 lambda x, n: dlarray(np.full(2, n)),
-                r"the result, a constant, was 0, is 1 \(2 of 2 elements differ\)",
+                r"result, a constant, was 0, is 1 \(2 of 2 elements differ\)",
             ),
             (lambda x, n: x if n % 2 else x.T, "is recorded|only one of them recorded transpose"),
-            (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "the result is a different array"),
+            (lambda x, n: dlarray(x, "CB" if n % 2 else "BC"), "result is a different array"),
             (
                 lambda x, n: x * 2 if n % 2 and x[0, 0] > 0 else (x[0, 0] > 0) * 2,
                 r"only one of them took a value by bool\(\)",
