@@ -1822,8 +1822,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: refused(in_turn(lambda x: (x[0] + 1, x)[1], lambda x: (x[0] + 1) and x)),
         NotAcceleratedWarning,
-        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: operation"
-        " 1 was add, is sum at <place>. Likely cause: a random choice, a counter, or something that the "
+        "in_turn.<locals>.call runs uncompiled for these arguments: two recordings differ: only one "
+        "of them took a value by bool() at <place>. Likely cause: a random choice, a counter, or something that the "
         "function reads and changes. Compute it outside and pass it as an argument, or use the random "
         "functions of tracejit with like=, which are recorded.",
     ),
