@@ -316,7 +316,7 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda _: tj.cache.list(sort="colour"),
         CacheError,
-        "there is no column 'colour' to sort by; there are key, function, where, target, kernels, size, "
+        "there is no column 'colour' to sort by; the columns are key, function, where, target, kernels, size, "
         "hits, build, compile, used",
     ),
     # export/writer
@@ -483,12 +483,12 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.cache.pack(pipe(folder / "pipe")),
         CacheError,
-        "<folder>/pipe is not an ordinary file",
+        "<folder>/pipe is not an ordinary file; give the path of one",
     ),
     FolderRow(
         lambda folder: tj.cache.unpack(pipe(folder / "pipe")),
         CacheError,
-        "<folder>/pipe is not an ordinary file",
+        "<folder>/pipe is not an ordinary file; give the path of one",
     ),
     FolderRow(
         lambda folder: with_setting("cache_mib", 0, lambda: unpack(folder, one(NAME, GOOD))),

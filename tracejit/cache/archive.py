@@ -277,7 +277,7 @@ def _written(file: str) -> Iterator[BufferedRandom]:
     with suppress(OSError):
         mode = os.stat(file).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # an administrator could replace a device
-            raise CacheError(f"{file} is not an ordinary file")
+            raise CacheError(f"{file} is not an ordinary file; give the path of one")
     try:
         try:
             with open(temporary, "x+b") as stream:
@@ -298,7 +298,7 @@ def _opened(file: str) -> Iterator[IO[bytes]]:
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise CacheError(f"{file} is not an ordinary file")
+                raise CacheError(f"{file} is not an ordinary file; give the path of one")
             yield stream
     except OSError as error:
         raise CacheError(f"{file} cannot be read ({error.strerror or error})") from error

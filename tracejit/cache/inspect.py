@@ -233,7 +233,7 @@ def listing(
         CacheError: if the folder cannot be read, or there is no such column.
     """
     if sort not in COLUMNS:
-        raise CacheError(f"there is no column {sort!r} to sort by; there are {', '.join(COLUMNS)}")
+        raise CacheError(f"there is no column {sort!r} to sort by; the columns are {', '.join(COLUMNS)}")
     programs = []
     with collector_paused():  # nothing allocated here is garbage
         sizes = {kernel.name.removesuffix(SUFFIX): kernel.bytes for kernel in kernel_files()}

@@ -94,7 +94,7 @@ def test_columns_are_those_of_the_docstring(root) -> None:
     assert re.findall(r'"(\w+)"', text) == list(verbs.COLUMNS)
     for column in verbs.COLUMNS:
         assert tj.cache.list(sort=column) == ()
-    text = f"there is no column 'colour' to sort by; there are {', '.join(verbs.COLUMNS)}"
+    text = f"there is no column 'colour' to sort by; the columns are {', '.join(verbs.COLUMNS)}"
     with pytest.raises(CacheError, match=f"^{text}$"):
         tj.cache.list(sort="colour")
 

@@ -462,7 +462,7 @@ def test_a_file_that_is_not_ordinary_is_not_replaced(built: Path, tmp_path: Path
     (tmp_path / "link").symlink_to(tmp_path / "fifo")
     before = sorted(os.listdir(tmp_path))
     for name in ("fifo", "link"):
-        with pytest.raises(CacheError, match=rf"{name} is not an ordinary file$"):
+        with pytest.raises(CacheError, match=rf"{name} is not an ordinary file; give the path of one$"):
             archive.pack(str(tmp_path / name))
     assert (tmp_path / "link").is_fifo()
     assert sorted(os.listdir(tmp_path)) == before
