@@ -175,6 +175,12 @@ def test_numpy_scalar_on_the_left():
     assert type(result) is dlarray and result.format == "C" and result.dtype == np.float64
 
 
+def test_a_ufunc_of_scipy_has_the_name_that_users_write():
+    special = pytest.importorskip("scipy.special")
+    with pytest.raises(ArgumentError, match=r"^scipy\.special\.gamma: not supported on dlarrays; compose"):
+        special.gamma(dlarray([1.0, 2.0]))
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
