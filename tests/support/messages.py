@@ -1622,11 +1622,6 @@ ROWS: tuple[Row, ...] = (
         "an accelerated function has no attribute 'CheckMode'; the option is check_mode.",
     ),
     Row(
-        lambda: tj.dlaccelerate(tj.exp)._private,
-        AttributeError,
-        "'AcceleratedFunction' object has no attribute '_private'",
-    ),
-    Row(
         lambda: setattr(tj.dlaccelerate(tj.exp), "hit_rate", 1),
         AttributeError,
         "hit_rate: it can only be read; calls change it, and clear_cache() resets it.",

@@ -217,12 +217,27 @@ class TestUnknownAttributes:
         text = f"an accelerated function has no attribute {name!r}; the option is {meant}."
         assert str(error.value) == text
         assert not hasattr(accelerated, name)
-        with pytest.raises(AttributeError) as error:
-            getattr(accelerated, name)
-        assert str(error.value) == text
         with pytest.raises(ArgumentError) as unknown:
             dlaccelerate(np.square, **{name: 3})
         assert str(unknown.value) == f"dlaccelerate: unknown option {name!r}; the option is {meant}."
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("CheckMode", "check_mode"), ("checkMode", "check_mode"), ("cachesize", "cache_size"),
+            ("Enabled", "enabled"),
+        ],
+    )  # fmt: skip
+    def test_an_option_that_is_read_in_another_spelling(self, name, meant):
+        accelerated = dlaccelerate(np.square)
+        with pytest.raises(AttributeError) as error:
+            getattr(accelerated, name)
+        assert (
+            str(error.value) == f"an accelerated function has no attribute {name!r}; the option is {meant}."
+        )
+        assert name not in dir(accelerated) and meant in dir(accelerated)
+        with pytest.raises(AttributeError, match="hit_rate is the name, and it can only be read"):
+            accelerated.HitRate  # noqa: B018 - raises
 
     @pytest.mark.parametrize(
         ("name", "meant"), [("HitRate", "hit_rate"), ("Occupancy", "occupancy"), ("Function", "function")]
