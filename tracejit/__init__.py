@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Labelled arrays with derivatives, and acceleration of custom training loops."""
 
+import importlib
 import typing
 
 from tracejit import cache, errors, testing, tree
@@ -27,8 +28,6 @@ from tracejit.errors import (
     TraceJitError,
     TraceJitWarning,
 )
-from tracejit.export.loader import LoadedFunction, load
-from tracejit.export.writer import Exported, export
 from tracejit.functions import methods
 from tracejit.functions.activations import (
     gelu,
@@ -405,11 +404,24 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
+    from tracejit.exports.loader import LoadedFunction, load
+    from tracejit.exports.writer import Exported, export
+
     __version__: str
 else:
+    _LATE = {  # imported when asked for: most programs do not export
+        "Exported": "tracejit.exports.writer",
+        "LoadedFunction": "tracejit.exports.loader",
+        "export": "tracejit.exports.writer",
+        "load": "tracejit.exports.loader",
+    }
 
-    def __getattr__(name: str) -> str:
-        """Return the version, read from the metadata of the installed package when it is asked for."""
+    def __getattr__(name: str) -> typing.Any:
+        """Return a public name that is imported late, or the version of the installed package."""
+        if name in _LATE:
+            value = getattr(importlib.import_module(_LATE[name]), name)
+            globals()[name] = value
+            return value
         if name != "__version__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib.metadata import version  # takes 15 ms

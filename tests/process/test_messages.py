@@ -48,11 +48,11 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.machine_words.define: cannot be compiled: its source file is n": "an installation without source files: "
     "tests/compiled/compile",
     "describe.profile.profile: a program does not take the synthetic in": "a defect: tests/compiled/describe",
-    "export.loader._check_process: load:": "a build of Python that tracejit does not know: test_loader.py",
-    "export.loader.load: needs a package that cannot be imported": "a package is missing: test_loader.py",
-    "export.writer._captured_arrays: captured state changed during the export": "another thread writes: test_export.py",
-    "export.writer._checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
-    "export.writer._checked_targets: export: the source files of tracejit's k": "an installation without source files: "
+    "exports.loader._check_process: load:": "a build of Python that tracejit does not know: test_loader.py",
+    "exports.loader.load: needs a package that cannot be imported": "a package is missing: test_loader.py",
+    "exports.writer._captured_arrays: captured state changed during the export": "a thread writes: test_export.py",
+    "exports.writer._checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
+    "exports.writer._checked_targets: export: the source files of tracejit's k": "no source files are installed: "
     "test_export.py",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",
@@ -70,7 +70,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "store.programs._read_head: its content does not agree with its hash": "as above",
     "store.programs.bad: its content does not agree with its hash": "caught: a line of what `cache verify` prints",
 }
-IN_FILES = ("cache", "commands", "compile", "describe", "export", "passes", "runtime", "store", "view")
+IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")
 
 
 def test_a_message_that_can_be_provoked_has_a_row(meet):

@@ -44,7 +44,7 @@ from tracejit.errors import (
     TraceError,
     TraceJitWarning,
 )
-from tracejit.export.machine import system
+from tracejit.exports.machine import system
 from tracejit.store.kernels import KernelStore
 
 

@@ -567,7 +567,7 @@ def test_methods_look_as_if_the_body_of_the_class_defined_them(name):
 def test_public_names_shadow_no_module():
     assert len(set(tj.__all__)) == len(tj.__all__)
     modules = {module.name for module in pkgutil.iter_modules(tj.__path__)}
-    for name in modules & set(vars(tj)) - {"export"}:  # the function; its folder is imported by path only
+    for name in modules & set(vars(tj)):
         assert type(getattr(tj, name)) is type(pkgutil), f"tracejit.{name} is not the module"
     for name in tj.__all__:
         assert not name.startswith("_") and hasattr(tj, name)

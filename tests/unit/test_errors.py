@@ -126,7 +126,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
-IN_FILES = ("cache", "commands", "compile", "describe", "export", "passes", "runtime", "store", "view")
+IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")
 
 
 def test_a_message_that_can_be_provoked_has_a_row():

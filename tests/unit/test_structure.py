@@ -58,7 +58,7 @@ ORDER = (
     "accelerate",
     "optim",
     "testing",
-    "export",
+    "exports",
     "doctor",
     "__init__",
     "commands",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The texts of the warnings and errors of accelerated functions."""
 
-import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -135,6 +134,8 @@ def unknown_option(name: str, options: Sequence[str]) -> str:
 
 def _nearest(name: str, names: Sequence[str]) -> str | None:
     """Return the name that was probably meant, or None."""
+    import difflib  # 1 ms, for errors only
+
     plain = {known.replace("_", ""): known for known in names}
     nearest = difflib.get_close_matches(name.replace("_", "").lower(), plain, 1, 0.75)
     return plain[nearest[0]] if nearest else None

@@ -27,7 +27,7 @@ from tracejit.codegen import gemm, target
 from tracejit.compile import ahead, objects
 from tracejit.compile.ahead import LEVELS, runs_here
 from tracejit.compile.lower import lower
-from tracejit.export import machine
+from tracejit.exports import machine
 from tracejit.passes.loops import multiplier
 
 HERE = [level for level in LEVELS if runs_here(level)]
@@ -812,7 +812,7 @@ def test_the_same_export_has_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_different_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.export import writer
+    from tracejit.exports import writer
 
     monkeypatch.setattr(writer, "system", lambda: "aarch64 linux")
     with pytest.raises(
@@ -823,7 +823,7 @@ def test_levels_of_a_different_architecture(path: str, monkeypatch: pytest.Monke
 
 
 def test_an_export_needs_the_sources_of_the_kernels(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.export import writer
+    from tracejit.exports import writer
 
     monkeypatch.setattr(writer, "executor_hash", lambda: None)
     with pytest.raises(

@@ -12,8 +12,8 @@ from tracejit.call.result import NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart, layouts
 from tracejit.call.tables import Pattern, Recipe
 from tracejit.errors import ExportError
-from tracejit.export import files, values
-from tracejit.export.machine import HOST, executor_hash, system
+from tracejit.exports import files, values
+from tracejit.exports.machine import HOST, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Program
 from tracejit.record.guards import GuardFailed
@@ -176,7 +176,7 @@ def read_traces(
 
 def _object_code(content: files.Content, target: Mapping[str, Any]) -> Any:
     """Return the object code of all kernels and of the executor, by name."""
-    from tracejit.export.code import ExportedCode, ObjectFile
+    from tracejit.exports.code import ExportedCode, ObjectFile
 
     return ExportedCode(
         {
@@ -194,7 +194,7 @@ def _read_trace(
     record: Mapping[str, Any], data: Any, arrays: Mapping[str, np.ndarray], code: Any, class_of: ClassOf
 ) -> LoadedTrace:
     """Return a trace, given its record in the manifest and its program as data."""
-    from tracejit.export import program_json
+    from tracejit.exports import program_json
 
     text = values.checked_text
     key = values.decode_key(record["key"], class_of)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tracejit import kernels
-from tracejit.export.files import hash_of
+from tracejit.exports.files import hash_of
 
 HOST = "host"
 """Stands for the CPU of the exporting machine, with all its features."""

@@ -15,7 +15,7 @@ from tracejit.aval import SUPPORTED_DTYPES, check_format
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
-from tracejit.export.program_json import MOST_BYTES, aval_of, whole
+from tracejit.exports.program_json import MOST_BYTES, aval_of, whole
 from tracejit.tree import LEAF, Structure
 from tracejit.util.text import shown
 

@@ -12,7 +12,7 @@ import pytest
 from tracejit import tree
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart, key_call
-from tracejit.export import values
+from tracejit.exports import values
 
 
 class Pair(NamedTuple):

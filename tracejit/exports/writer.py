@@ -28,8 +28,8 @@ from tracejit.capture.array_guards import CONTENTS_OF
 from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
 from tracejit.errors import ArgumentError, ExportError
-from tracejit.export import files, values
-from tracejit.export.machine import HOST, executor_hash, system
+from tracejit.exports import files, values
+from tracejit.exports.machine import HOST, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
@@ -359,7 +359,7 @@ class _Writer:
 
     def _programs_for(self, vector_bytes: int) -> list[Program]:
         """Return the programs of all traces for vectors of a size, whose files are added at the first call."""
-        from tracejit.export import program_json
+        from tracejit.exports import program_json
 
         if vector_bytes not in self._programs:
             programs = self._programs[vector_bytes] = [

@@ -15,9 +15,9 @@ from tracejit.call.path import MISS
 from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call, key_fits
 from tracejit.codegen.emit import module_source
 from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
-from tracejit.export import files, values
-from tracejit.export.mismatch import mismatch
-from tracejit.export.traces import LoadedTrace, Signature, choose_target, read_traces
+from tracejit.exports import files, values
+from tracejit.exports.mismatch import mismatch
+from tracejit.exports.traces import LoadedTrace, Signature, choose_target, read_traces
 from tracejit.record import recorder
 from tracejit.util import logs
 from tracejit.util.text import count, milliseconds

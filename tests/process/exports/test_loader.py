@@ -20,9 +20,9 @@ import tracejit as tj
 from tracejit import ExportError
 from tracejit.compile import elf
 from tracejit.errors import CodegenError
-from tracejit.export import files, loader
-from tracejit.export.code import ExportedCode, ObjectFile
-from tracejit.export.program_json import decoded, encoded
+from tracejit.exports import files, loader
+from tracejit.exports.code import ExportedCode, ObjectFile
+from tracejit.exports.program_json import decoded, encoded
 from tracejit.ir import Graph
 from tracejit.ops import Layout
 from tracejit.pipeline import build
