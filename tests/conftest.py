@@ -42,6 +42,16 @@ def pytest_collect_file() -> Iterator[None]:
     return [collector for collector in collectors if type(collector) is pytest.Module]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Escape lone surrogates in captured text: pytest-xdist cannot send them between processes."""
+    report = yield
+    report.sections = [
+        (title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections
+    ]
+    return report
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _few_objects_to_collect() -> None:
     """Leave what is there already out of each gc.collect() of a test, which takes many times as long otherwise."""
