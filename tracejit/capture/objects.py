@@ -3,8 +3,6 @@
 
 A kind says what is noted when such an object is first observed, what is noted when all of it is read, which attributes
 can be read without running the user's code, and whether a replay may meet another object of the same class.
-
-Long because the fifteen kinds stand side by side, each a class of a few lines.
 """
 
 import collections
