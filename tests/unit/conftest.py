@@ -12,7 +12,7 @@ from interpreted import interpreted
 from tracejit import config
 from tracejit.traces import replay
 
-HEAVY = ("numba", "llvmlite", "scipy.linalg.cython_blas")  # what compiled programs import
+HEAVY = ("numba", "llvmlite")  # imported by compiled programs; newer releases of scipy.special import BLAS too
 ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
 
 
