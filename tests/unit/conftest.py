@@ -12,7 +12,10 @@ from interpreted import interpreted
 from tracejit import config
 from tracejit.traces import replay
 
-HEAVY = ("numba", "llvmlite")  # imported by compiled programs; newer releases of scipy.special import BLAS too
+HEAVY = (
+    "numba",
+    "llvmlite",
+)  # imported by compiled programs; newer releases of scipy.special import BLAS too
 ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
 
 

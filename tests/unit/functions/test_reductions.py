@@ -500,7 +500,8 @@ def test_folds_compute_what_the_reference_does(name, dtype):
         accumulator = op.emit.init(out)
         assert out.type(accumulator) == accumulator
         for element in row.astype(out).tolist():
-            accumulator = eval(combine, {"accumulator": accumulator, "element": element, "where": np.where})
+            names = {"accumulator": accumulator, "element": element, "where": lambda c, x, y: x if c else y}
+            accumulator = eval(combine, names)
         np.testing.assert_array_equal(op.numpy(row, axes=(0,), keepdims=False), out.type(accumulator))
 
 
