@@ -10,7 +10,6 @@ from pools import check_same_bits
 from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes.loops.launches import NestLaunch, Section, Single
 
 F32 = np.dtype(np.float32)
 
@@ -35,28 +34,6 @@ def gradients(b: Builder, x: Value, *weights: Value) -> list[Value]:
         gradients.append(b.matmul(b.transpose(below, axes=(1, 0)), ct))
         ct = b.matmul(ct, b.transpose(w, axes=(1, 0)))
     return gradients
-
-
-def launches_of(graph: Graph) -> list[Single | Section]:
-    return pipeline.stages(graph).plan.launches
-
-
-def name(launch: Single) -> str:
-    if isinstance(launch, NestLaunch):
-        return " ".join(node.op.name for node in launch.nodes) or "copy"
-    if launch.epilogue is not None:
-        return f"{launch.name} {name(NestLaunch(launch.epilogue.nest))}"
-    return launch.name
-
-
-def shape(graph: Graph) -> list[str]:
-    """Return the launches in words: sections as the number of bands and the launches of the first."""
-    return [
-        f"{len(each.tasks)}: {', '.join(map(name, each.tasks[0]))}"
-        if isinstance(each, Section)
-        else name(each)
-        for each in launches_of(graph)
-    ]
 
 
 def test_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

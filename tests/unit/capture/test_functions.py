@@ -9,32 +9,12 @@ import types
 
 import numpy as np
 import pytest
+from layers import Layer
 from namespaces import Namespace, follow, setting
 
-from tracejit import dlaccelerate, dlarray
+from tracejit import dlaccelerate
 
 X = np.array([1.0, 2.0, 3.0])
-
-
-class Layer:
-    rate = 1.0
-
-    def __init__(self, seed=0):
-        self.w = dlarray(np.arange(3.0) + seed)
-        self.k = 2.0
-        self.count = 0
-        self.history = []
-        self.parts = {"b": np.ones(3)}
-
-    def __call__(self, x):
-        return x * self.w + self.k * self.rate
-
-    def double(self, x):
-        return self(x) * self.factor + self.parts["b"]
-
-    @property
-    def factor(self):
-        return self.k + 1
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from layers import Layer
 from namespaces import Namespace, follow
 
 import tracejit as tj
@@ -18,27 +19,6 @@ from tracejit import NotAcceleratedWarning, dlaccelerate, dlarray, dlfeval, dlgr
 from tracejit.capture import emit, snapshot
 
 X = np.array([1.0, 2.0, 3.0])
-
-
-class Layer:
-    rate = 1.0
-
-    def __init__(self, seed=0):
-        self.w = dlarray(np.arange(3.0) + seed)
-        self.k = 2.0
-        self.count = 0
-        self.history = []
-        self.parts = {"b": np.ones(3)}
-
-    def __call__(self, x):
-        return x * self.w + self.k * self.rate
-
-    def double(self, x):
-        return self(x) * self.factor + self.parts["b"]
-
-    @property
-    def factor(self):
-        return self.k + 1
 
 
 @pytest.fixture
@@ -308,7 +288,8 @@ class TestExplain:
         assert "self.w is 3 float64" in shown
         assert "self.rate is 1.0" in shown
         guard = next(guard for guard in known.state.guards() if guard.name == "self.k")
-        assert guard.where == (__file__, Layer.__call__.__code__.co_firstlineno + 1)
+        code = Layer.__call__.__code__
+        assert guard.where == (code.co_filename, code.co_firstlineno + 1)
 
 
 def test_a_guard_compares_in_place():

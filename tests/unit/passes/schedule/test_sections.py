@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from launches import launches_of, name, shape
 
 from tracejit import pipeline
 from tracejit.aval import Aval
@@ -13,7 +14,7 @@ from tracejit.codegen.nest import emit_nest
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes import cost
 from tracejit.passes.loops import bands
-from tracejit.passes.loops.launches import NestLaunch, Section, Single
+from tracejit.passes.loops.launches import NestLaunch, Section
 from tracejit.passes.schedule import epilogues
 from tracejit.program import Program
 from tracejit.runtime.python import PythonExecutable
@@ -72,28 +73,6 @@ def in_time(steps: int) -> Steps:
         return [total, bias]
 
     return function
-
-
-def launches_of(graph: Graph) -> list[Single | Section]:
-    return pipeline.stages(graph).plan.launches
-
-
-def name(launch: Single) -> str:
-    if isinstance(launch, NestLaunch):
-        return " ".join(node.op.name for node in launch.nodes) or "copy"
-    if launch.epilogue is not None:
-        return f"{launch.name} {name(NestLaunch(launch.epilogue.nest))}"
-    return launch.name
-
-
-def shape(graph: Graph) -> list[str]:
-    """Return the launches in words: sections as the number of bands and the launches of the first."""
-    return [
-        f"{len(each.tasks)}: {', '.join(map(name, each.tasks[0]))}"
-        if isinstance(each, Section)
-        else name(each)
-        for each in launches_of(graph)
-    ]
 
 
 def agrees(graph: Graph, seed: int = 0) -> Program:
