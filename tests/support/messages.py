@@ -1341,6 +1341,12 @@ ROWS: tuple[Row, ...] = (
     ),
     # functions/numpy_api
     Row(
+        lambda: tj.dlfeval(lambda x: np.save("never.npy", x), X),
+        TraceError,
+        "np.save: 2(B) x 3(C) float64 is traced, and a replay writes no file; return the array from the function and "
+        "save it outside.",
+    ),
+    Row(
         lambda: np.add.accumulate(X),
         ArgumentError,
         "np.add.accumulate: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) "

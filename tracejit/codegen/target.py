@@ -25,8 +25,9 @@ def vector_bytes() -> int:
 def of_this_machine() -> int:
     """Return the size of the vectors of this machine."""
     # NumPy knows, and unlike Numba it is loaded already. Its names for groups of features changed with 2.4.
-    extensions = np.show_config(mode="dicts")["SIMD Extensions"]
-    features = {*extensions["baseline"], *extensions["found"]}
+    extensions = np.show_config(mode="dicts").get("SIMD Extensions", {})
+    # Where it found none beyond its baseline, there is no list of them.
+    features = {*extensions.get("baseline", ()), *extensions.get("found", ())}
     if features & {"X86_V4", "AVX512_SKX"}:
         return 64
     return 32 if "X86_V3" in features or {"AVX2", "FMA3"} <= features else 16

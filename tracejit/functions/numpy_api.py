@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -224,6 +224,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
+SAVES: tuple[Callable[..., Any], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
+"""NumPy's functions that write arrays to files; they take untraced dlarrays as ndarrays."""
+
+
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Answer a ufunc that was called with a dlarray among its inputs or outputs.
 
@@ -275,6 +279,10 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         ArgumentError: for a function, or an argument of it, that dlarrays do not support.
     """
     ours = FUNCTIONS.get(function)
+    if function in SAVES:
+        name = _name(function)
+        arrays = {key: _untraced(x, name) for key, x in options.items()}
+        return function(*[_untraced(x, name) for x in args], **arrays)
     if ours is None:
         raise ArgumentError(f"{_name(function)}: not supported on dlarrays; {_ADVICE}.")
     names, numpy_signature = _translation(function, ours)
@@ -300,6 +308,19 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     return ours(**translated)
 
 
+def _untraced(x: Any, name: str) -> Any:
+    """Return an argument of a function that writes files, an array as an ndarray."""
+    if not recorder.is_array(x):
+        return x
+    if x._value is not None:
+        recorder.check_open(x)
+        raise TraceError(
+            f"{name}: {recorder.describe(x)} is traced, and a replay writes no file; return the array from the "
+            "function and save it outside."
+        )
+    return np.asarray(x)
+
+
 def _is_default(value: Any, default: Any) -> bool:
     return value is default or value is None or (type(value) is type(default) and bool(value == default))
 
@@ -319,12 +340,12 @@ def _name(function: Callable[..., Any]) -> str:
 def _translation(
     function: Callable[..., Any], ours: Callable[..., Any]
 ) -> tuple[dict[str, str], inspect.Signature | None]:
-    """Return our name for each of NumPy's arguments that we take, and NumPy's signature.
+    """Return our name for each of NumPy's arguments that we take, and NumPy's signature, if it matters.
 
     Arguments correspond by name. One whose name we do not use (`a`, `arr`, `m`, `tup`) corresponds by
     position, if NumPy does not use our name. For a function of any number of arrays there is no signature.
     """
-    theirs = inspect.signature(function)
+    theirs = _signature(function)
     parameters = inspect.signature(ours).parameters
     if any(p.kind is p.VAR_POSITIONAL for p in theirs.parameters.values()):
         return {name: name for name in parameters}, None
@@ -338,3 +359,24 @@ def _translation(
     for name in parameters:
         names.setdefault(name, name)  # what reaches us through NumPy's **kwargs (np.pad)
     return names, theirs
+
+
+def _concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> None: ...
+def _dot(a: Any, b: Any, out: Any = None) -> None: ...
+def _pair(a: Any, b: Any, /) -> None: ...
+def _where(condition: Any, x: Any = None, y: Any = None, /) -> None: ...
+def _any_number(*arrays_and_dtypes: Any) -> None: ...
+
+
+# Functions of NumPy that are written in C tell their signature from NumPy 2.4 on only.
+_WRITTEN_IN_C: dict[Callable[..., Any], Callable[..., None]] = {
+    np.concatenate: _concatenate, np.dot: _dot, np.inner: _pair, np.vdot: _pair, np.where: _where,
+    np.result_type: _any_number,
+}  # fmt: skip
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a function of NumPy."""
+    return inspect.signature(_WRITTEN_IN_C.get(function, function))

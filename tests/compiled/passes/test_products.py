@@ -561,3 +561,13 @@ def test_width_of_vectors(
     features = {"SIMD Extensions": {"baseline": baseline, "found": found}}
     monkeypatch.setattr(np, "show_config", lambda mode: features)
     assert target.of_this_machine.__wrapped__() == width
+
+
+@pytest.mark.parametrize(
+    "configuration", [{"SIMD Extensions": {"baseline": ["SSE2"], "not found": ["AVX2"]}}, {}]
+)
+def test_width_of_vectors_where_numpy_found_nothing_else(
+    configuration: dict[str, dict[str, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(np, "show_config", lambda mode: configuration)
+    assert target.of_this_machine.__wrapped__() == 16

@@ -141,6 +141,59 @@ def test_every_function_of_ours_answers_its_namesake():
                 )
 
 
+@pytest.mark.parametrize("function", numpy_api._WRITTEN_IN_C, ids=lambda function: function.__name__)
+def test_signatures_of_functions_written_in_c(function, monkeypatch):
+    """NumPy tells them from 2.4 on; before that ours count, and asking NumPy is an error."""
+    ask = inspect.signature
+    ours = ask(numpy_api._WRITTEN_IN_C[function])
+    try:
+        theirs = ask(function)
+    except ValueError:
+        pass
+    else:
+        plain = [p.replace(annotation=p.empty) for p in ours.parameters.values()]
+        assert plain == list(theirs.parameters.values())
+
+    def of_older_releases(asked):
+        if asked is function:
+            raise ValueError("no signature found for builtin")
+        return ask(asked)
+
+    monkeypatch.setattr(inspect, "signature", of_older_releases)
+    numpy_api._translation.cache_clear()
+    for args, options in CALLS.get(function, [((ONE, np.float32), {})]):
+        function(*map(wrap, args), **options)
+
+
+@pytest.mark.parametrize(
+    "function", [f for f in numpy_api.FUNCTIONS if isinstance(f, type(np.where))], ids=lambda f: f.__name__
+)
+def test_every_function_without_a_python_signature_has_ours(function):
+    assert (
+        hasattr(getattr(function, "__wrapped__", function), "__code__") or function in numpy_api._WRITTEN_IN_C
+    )
+
+
+def test_saving(tmp_path):
+    x, labelled = dlarray(ONE), dlarray(ONE.astype(np.float32), "BC")
+    np.save(tmp_path / "one.npy", labelled)
+    assert np.load(tmp_path / "one.npy").dtype == np.float32
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "many.npz", x, w=labelled, n=ONE)
+        kept = np.load(tmp_path / "many.npz")
+        assert sorted(kept) == ["arr_0", "n", "w"]
+        assert all(np.array_equal(kept[name], ONE) for name in kept)
+    np.savetxt(tmp_path / "one.txt", x[0], fmt="%.1f", header="row")
+    assert np.loadtxt(tmp_path / "one.txt").tolist() == ONE[0].tolist()
+
+
+@pytest.mark.parametrize("save", numpy_api.SAVES, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("evaluate", [tj.dlfeval, lambda f, x: tj.dlaccelerate(f)(x)])
+def test_traced_arrays_are_not_saved(save, evaluate, tmp_path):
+    with pytest.raises(tj.TraceError, match="is traced, and a replay writes no file"):
+        evaluate(lambda x: save(tmp_path / "file", x * 2), np.ones(3))
+
+
 def test_lists_of_arrays():
     x = dlarray(ONE)
     for function in (np.split, np.array_split):
