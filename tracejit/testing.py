@@ -13,6 +13,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
 from tracejit.record import recorder as recorders
+from tracejit.util.text import name_of
 
 _DIRECTIONS = 2  # random directions for each argument
 _RTOL = {  # by whether the complex step applies, and whether float32 takes part
@@ -67,7 +68,7 @@ def check_gradients(
     """
     if not isinstance(order, int) or order < 1:
         raise ArgumentError(f"check_gradients: order must be a positive integer, not {order!r}.")
-    name = getattr(fun, "__qualname__", type(fun).__name__)
+    name = name_of(fun)
     level = fun
     for depth in range(1, order + 1):
         what = name if depth == 1 else f"{name} (derivative {depth})"
@@ -291,6 +292,6 @@ def assert_max_traces(fun: Any, n: int) -> Iterator[None]:
     count = after.traces - before.traces + after.uncompiled - before.uncompiled
     if count > n:
         raise AssertionError(
-            f"{fun.__qualname__} was recorded, or ran uncompiled, {count} times, expected at most {n}. The last call: "
+            f"{name_of(fun)} was recorded, or ran uncompiled, {count} times, expected at most {n}. The last call: "
             f"{fun.explain()}"
         )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+import numpy.testing  # older releases start a process when it is imported  # noqa: F401
 import pytest
 from interpreted import interpreted
 

@@ -14,6 +14,7 @@ from tracejit.functions.evaluate import dlfeval
 from tracejit.record import recorder
 from tracejit.traces.compare import first_difference
 from tracejit.traces.trace import Trace
+from tracejit.util.text import name_of
 
 
 def check_function(function: Any) -> None:
@@ -38,11 +39,6 @@ def check_function(function: Any) -> None:
             raise ArgumentError(
                 f"dlaccelerate: {name_of(function)} is a generator; accelerate the function that makes one element."
             )
-
-
-def name_of(function: Any) -> str:
-    """Return the name of a function for messages."""
-    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def untraced(leaves: list[Any]) -> list[Any]:

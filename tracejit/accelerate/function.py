@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
 
 from tracejit.accelerate import display, messages, policy
-from tracejit.accelerate.checks import check_function, name_of
+from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
 from tracejit.call.path import MISS
@@ -23,6 +23,7 @@ from tracejit.record import recorder as recorders
 from tracejit.traces.report import Explanation, explain_hit, report_of
 from tracejit.traces.stats import Stats
 from tracejit.traces.variants import Variants
+from tracejit.util.text import name_of
 
 if TYPE_CHECKING:
     from tracejit.view.live import Running

@@ -37,6 +37,7 @@ from tracejit.record.recorder import at_location
 from tracejit.record.state import State
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
+from tracejit.util.text import name_of
 
 CAPTURED = ("refuse", "constants")
 _MORE_CALLS = 4  # than confirmations, until a call with the same arguments has to be a replay
@@ -179,7 +180,7 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
     Raises:
         ExportError: if there are none, or one cannot be replayed now.
     """
-    name = _name(accfun.function)
+    name = name_of(accfun.function)
     if not keys:
         raise ExportError(
             f"export: {name} has no traces. Call it {accfun.confirm + 1} times with the arguments to export it for, or "
@@ -242,7 +243,7 @@ class _Writer:
 
     def __init__(self, accfun: AcceleratedFunction, captured: str) -> None:
         self._function = accfun.function
-        self._name = _name(self._function)
+        self._name = name_of(self._function)
         self._captured = captured
         self._selected: list[_Selected] = []
         self._programs: dict[int, list[Program]] = {}  # vector size in bytes -> a program for each trace
@@ -397,10 +398,6 @@ class _Writer:
             "cpus": self._targets,
             "traces": self.traces,
         }  # fmt: skip
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
 
 
 def _without_draws(state: State) -> tuple[State, list[tuple[rng.Generator, int]]]:

@@ -14,6 +14,7 @@ from tracejit.ir import Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
 from tracejit.util.memory import collector_paused
+from tracejit.util.text import name_of
 
 
 def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +57,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if outer is not None:
         args, kwargs = tree.unflatten(treedef, [_inner_input(leaf) for leaf in leaves])
         return fun(*args, **kwargs)
-    with recorders.Recorder(getattr(fun, "__qualname__", type(fun).__name__)) as recorder:
+    with recorders.Recorder(name_of(fun)) as recorder:
         inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
         args, kwargs = tree.unflatten(treedef, inputs)
         results, treedef = tree.flatten(fun(*args, **kwargs))

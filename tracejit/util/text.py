@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts, sizes and times in words, and tables."""
+"""Counts, sizes, times and names in words, and tables."""
 
 import time
 from collections.abc import Sequence
@@ -14,6 +14,17 @@ def count(number: int, what: str) -> str:
     """
     many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("ch") else f"{what}s"
     return f"{number} {what if number == 1 else many}"
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function for messages; ufuncs of NumPy have no qualified one before NumPy 2.2.
+
+    >>> name_of(dict.get), name_of(object())
+    ('dict.get', 'object')
+    """
+    return str(
+        getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__)
+    )
 
 
 def differing_first(alike: Sequence[Sequence[object]]) -> list[int]:

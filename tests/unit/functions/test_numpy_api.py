@@ -69,7 +69,7 @@ CALLS = {
     np.diag: [((ONE,), {}), ((ONE[0], 1), {})],
     np.tril: [((ONE, -1), {})],
     np.triu: [((ONE,), {})],
-    np.reshape: [((ONE, (3, 2)), {}), ((ONE, -1, "C"), {})],
+    np.reshape: [((ONE, (3, 2)), {}), ((ONE, -1), {"order": "C"})],
     np.ravel: [((ONE,), {})],
     np.transpose: [((ONE,), {}), ((ONE, (1, 0)), {})],
     np.swapaxes: [((ONE, 0, 1), {})],

@@ -273,4 +273,5 @@ class TestPlaces:
 
     def test_a_function_without_a_place(self, lines):
         tj.dlaccelerate(np.tanh)(tj.dlarray([1.0]))
-        assert lines()[0][2].startswith("tanh: miss. A new trace was recorded for x: 1 float64")
+        named = "x" if hasattr(np.tanh, "__signature__") else "argument 1"  # NumPy tells from 2.4 on
+        assert lines()[0][2].startswith(f"tanh: miss. A new trace was recorded for {named}: 1 float64")
