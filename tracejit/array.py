@@ -14,7 +14,7 @@ import numpy as np
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.ir import Value
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util import html
 
@@ -55,6 +55,16 @@ def _comparison(name: str, op: str) -> _Binary:
     return _named(operator, f"__{name}__")
 
 
+def _in_place(name: str, sign: str) -> _Binary:
+    """Return the method ``__name__`` that writes the result of an operator into the array itself."""
+    operator = f"__{name[1:]}__"
+
+    def assigned(self: "dlarray", other: Any) -> "dlarray":
+        return views.assign(self, getattr(self, operator)(other), sign)  # type: ignore[no-any-return]
+
+    return _named(assigned, f"__{name}__")
+
+
 def _named(method: _Method, name: str) -> _Method:
     method.__name__, method.__qualname__ = name, f"dlarray.{name}"
     method.__annotations__.pop("self")
@@ -92,11 +102,13 @@ class dlarray:
         21.0
     """
 
-    __slots__ = ("__weakref__", "_data", "_format", "_value")
+    __slots__ = ("__weakref__", "_data", "_format", "_value", "_view")
 
     _data: np.ndarray
     _format: str | None
     _value: Value | None
+    # What the array shares elements with in a recording, or None: see record/memory.py.
+    _view: Any
 
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = recorder.as_array(data, "dlarray")
@@ -105,6 +117,15 @@ class dlarray:
             source._format if format is None else check_format("dlarray", format, source._data.ndim)
         )
         self._value = source._value
+        self._view = None
+        recorder.link(self, source)
+
+    def __getattr__(self, name: str) -> Any:
+        # A stale view has no data and no Value: Note [writes] in record/memory.py.
+        if name in ("_data", "_value") and self._view is not None:
+            views.derive(self)
+            return getattr(self, name)
+        raise AttributeError(f"'dlarray' object has no attribute {name!r}", name=name, obj=self)
 
     @classmethod
     def _wrap(cls, data: np.ndarray, format: str | None, value: Value | None) -> "dlarray":
@@ -113,6 +134,7 @@ class dlarray:
         array._data = data
         array._format = format
         array._value = value
+        array._view = None
         return array
 
     @property
@@ -275,10 +297,7 @@ class dlarray:
 
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
-        # A recorded array is never written, and a copy of its data would not be what the tape holds.
-        return dlarray._wrap(
-            self._data if self._value is not None else self._data.copy(), self._format, self._value
-        )
+        return recorder.copy(self)  # type: ignore[no-any-return]
 
     # Operators that are one op: each calls the door with the name of that op.
 
@@ -286,7 +305,7 @@ class dlarray:
     __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
     def __pos__(self) -> "dlarray":
-        return self
+        return self.copy()
 
     def __rpow__(self, other: Any) -> "dlarray":
         return apply("pow", other, self)
@@ -303,6 +322,17 @@ class dlarray:
     __and__, __rand__ = _binary("and", "bitwise_and")
     __or__, __ror__ = _binary("or", "bitwise_or")
     __xor__, __rxor__ = _binary("xor", "bitwise_xor")
+    __iadd__ = _in_place("iadd", "+=")
+    __isub__ = _in_place("isub", "-=")
+    __imul__ = _in_place("imul", "*=")
+    __itruediv__ = _in_place("itruediv", "/=")
+    __ifloordiv__ = _in_place("ifloordiv", "//=")
+    __imod__ = _in_place("imod", "%=")
+    __ipow__ = _in_place("ipow", "**=")
+    __imatmul__ = _in_place("imatmul", "@=")
+    __iand__ = _in_place("iand", "&=")
+    __ior__ = _in_place("ior", "|=")
+    __ixor__ = _in_place("ixor", "^=")
     __eq__ = _comparison("eq", "equal")  # type: ignore[assignment]
     __ne__ = _comparison("ne", "not_equal")  # type: ignore[assignment]
     __lt__ = _comparison("lt", "less")

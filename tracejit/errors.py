@@ -6,6 +6,7 @@
     │   └── BoundsError (IndexError) an index outside its axis
     ├── DTypeError (TypeError)       a data type that is not supported, or not by this operation
     ├── ArgumentError (TypeError)    an argument of the wrong kind or an unknown option
+    ├── WriteError (ValueError)      an array that cannot be written: read-only, or memory that is shared
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
     ├── GradientError (RuntimeError) the requested gradient does not exist
     ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
@@ -43,6 +44,10 @@ class DTypeError(TraceJitError, TypeError):
 
 class ArgumentError(TraceJitError, TypeError):
     """An argument is of the wrong kind, or an option is unknown."""
+
+
+class WriteError(TraceJitError, ValueError):
+    """An array cannot be written: it is read-only, or shares memory in a way that a trace cannot follow."""
 
 
 class TraceError(TraceJitError, RuntimeError):

@@ -90,7 +90,7 @@ class CallDispatcher:
             self._options.check_mode == "sample" and variants.calls % self._options.check_every == 0
         )
         for trace in variants.replayable(self._options.confirm):
-            result = trace.run(call.arrays) if recorder is None else trace.run_within(call.arrays)
+            result = trace.run(call) if recorder is None else trace.run_within(call)
             if result is MISS:
                 failed.append(trace)
                 continue

@@ -9,7 +9,8 @@ import functools
 import inspect
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,12 +79,25 @@ class Key(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The flattened arguments of a call; arrays among the leaves are dlarrays."""
+    """The flattened arguments of a call; arrays among the leaves are dlarrays.
+
+    originals   the caller's arrays by the number of their leaf, where the leaf is a copy: unaligned, or in foreign byte
+                order
+    """
 
     key: Key
     leaves: list[Any]
     arrays: list[dlarray]
     treedef: tree.TreeDef
+    originals: Mapping[int, np.ndarray] = MappingProxyType({})
+
+    @property
+    def memory(self) -> list[np.ndarray]:
+        """The caller's memory, for each input of a trace among the arguments."""
+        numbers = [
+            i for i, part in enumerate(self.key.parts) if type(part) is ArrayPart or type(part) is NumberPart
+        ]
+        return [self.originals.get(i, a._data) for i, a in zip(numbers, self.arrays, strict=True)]
 
 
 def bind_arguments(name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -109,6 +123,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
     leaves, treedef = tree.flatten(args)
     parts: list[ArrayPart | ValuePart] = []
     arrays: list[dlarray] = []
+    originals: dict[int, np.ndarray] = {}
     for i, leaf in enumerate(leaves):
         kind = type(leaf)
         if kind is not dlarray:
@@ -121,17 +136,21 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             if kind is not np.ndarray and not hasattr(kind, "__dlpack__"):
                 parts.append(_value_part(function, leaf, i, treedef, path_of))
                 continue
+            given = leaf
             leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
+            if kind is np.ndarray and not given.dtype.isnative:
+                originals[i] = given
         data = leaf._data
         strides = None
         if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
             strides = _strides(data)
             if strides is None:
+                originals.setdefault(i, data)
                 leaf = leaves[i] = dlarray._wrap(_packed(data), leaf._format, leaf._value)
                 data = leaf._data
         parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
         arrays.append(leaf)
-    return Call(Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef)
+    return Call(Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals)
 
 
 def _array(

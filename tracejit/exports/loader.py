@@ -113,7 +113,7 @@ class LoadedFunction:
             (trace, arrays) for key, arrays in self._fitting(call) for trace in reversed(self._by_key[key])
         ]
         for trace, arrays in candidates:
-            result = trace.run(arrays)
+            result = trace.run(call._replace(key=trace.key, arrays=arrays))
             if result is not MISS:
                 if is_alone:
                     self._remember(trace)

@@ -115,4 +115,5 @@ def drop_axes(array: dlarray, axes: tuple[int, ...]) -> dlarray:
         return array
     shape = reduced_shape(array._data.shape, axes, False)
     flat = apply("reshape", array, shape=shape)
-    return wrap(flat._data, reduced_format(array._format, axes, False), flat._value)
+    flat._format = reduced_format(array._format, axes, False)  # nobody else has it
+    return flat

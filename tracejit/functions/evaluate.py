@@ -11,7 +11,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
-from tracejit.record import monitor
+from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
@@ -55,13 +55,47 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)
     leaves, treedef = tree.flatten((args, kwargs))
     if outer is not None:
-        args, kwargs = tree.unflatten(treedef, [_inner_input(leaf) for leaf in leaves])
-        return fun(*args, **kwargs)
+        inputs = [_inner_input(leaf) for leaf in leaves]
+        values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
+        args, kwargs = tree.unflatten(treedef, inputs)
+        result = fun(*args, **kwargs)
+        for leaf, array, value in zip(leaves, inputs, values, strict=True):
+            if type(array) is dlarray and array._value is not value:
+                views.store(_as_input(leaf), array)
+        return result
     with recorders.Recorder(name_of(fun)) as recorder:
         inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
+        recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
-        results, treedef = tree.flatten(fun(*args, **kwargs))
-    return tree.unflatten(treedef, [_untraced(leaf) for leaf in results])
+        results, result_treedef = tree.flatten(fun(*args, **kwargs))
+        results = [_untraced(leaf) for leaf in results]
+        writes = [
+            (_memory(leaf), array._data.copy())
+            for leaf, array, value in zip(_arrays(leaves), _arrays(inputs), recorder.graph.inputs, strict=False)
+            if array._value is not value
+        ]
+        writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
+    for memory, content in writes:
+        np.copyto(memory, content)
+    return tree.unflatten(result_treedef, results)
+
+
+def _arrays(leaves: list[Any]) -> list[Any]:
+    return [leaf for leaf in leaves if _is_array(leaf)]
+
+
+def _places(fun: Callable[..., Any], leaves: list[Any], treedef: tree.TreeDef) -> list[str]:
+    """Return the places of the arrays among the arguments."""
+    return [
+        path.removeprefix("(args, kwargs)")
+        for path, leaf in zip(tree.paths(treedef, "(args, kwargs)"), leaves, strict=True)
+        if _is_array(leaf)
+    ]
+
+
+def _memory(leaf: Any) -> np.ndarray:
+    """Return the memory of an argument that is an array."""
+    return leaf if isinstance(leaf, np.ndarray) else _as_input(leaf)._data
 
 
 def _is_array(leaf: Any) -> bool:
@@ -92,8 +126,12 @@ def _inner_input(leaf: Any) -> Any:
 
 
 def _untraced(leaf: Any) -> Any:
+    """Return a result of an evaluation, with elements of its own."""
     if type(leaf) is dlarray and leaf._value is not None:
-        return dlarray._wrap(leaf._data, leaf._format, None)
+        recorders.check_open(leaf)
+        data, value = leaf._data, leaf._value
+        own = data.base is None and value.node is not None
+        return dlarray._wrap(data if own else data.copy(), leaf._format, None)
     return leaf
 
 

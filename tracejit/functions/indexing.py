@@ -20,7 +20,8 @@ from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
-from tracejit.record import recorder
+from tracejit.ops.movement import index_of
+from tracejit.record import recorder, views
 
 _SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # the kinds of entries of a key
 _INT64 = np.dtype(np.int64)
@@ -148,6 +149,62 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
     if given._data.ndim:
         given = reshaped(given, whole, None)
     return apply("setslice", array, given, **steps)
+
+
+def assign(array: dlarray, key: Any, value: Any) -> None:
+    """Write a value into the elements of an array that a key names, as ``array[key] = value`` does.
+
+    Args:
+        array: the array to write.
+        key, value: as in setitem.
+
+    Raises:
+        BoundsError, ArgumentError, DimsError: as setitem.
+        WriteError: if the array is read-only.
+    """
+    if not views.is_in_memory(array) or (recorder.is_array(value) and value._value is not None):
+        if not _is_own_part(array, key, value):
+            views.store(array, setitem(array, key, value))
+        return
+    views.check_writeable(array)
+    parsed = None if _only_mask(key) is not None else _parsed("setitem", array, key)
+    if parsed is None or parsed.order is not None:
+        views.store(array, setitem(array, key, value))
+        return
+    given = _fitted(array, _as_value(array, value), parsed.result, parsed.result_format)
+    if given._value is not None:
+        views.store(array, setitem(array, key, value))
+        return
+    whole = tuple(map(len, map(range, parsed.starts, parsed.stops, parsed.steps)))
+    data = given._data.reshape(whole) if given._data.ndim else given._data
+    array._data[index_of(parsed.starts, parsed.stops, parsed.steps)] = data
+
+
+def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:
+    """Return whether a value is the very part of the array that a key names: Python assigns it after x[key] += y."""
+    if type(value) is not dlarray or type(value._view) is not tuple:
+        return False
+    steps = []
+    while value is not array:
+        if type(value._view) is not tuple:
+            return False
+        _, value, op, params = value._view
+        if op is not None:
+            steps.append((op.name, params))
+    entries = key if isinstance(key, tuple) else (key,)
+    if not all(type(entry) in (int, slice) or entry is None or entry is Ellipsis for entry in entries):
+        return False
+    parsed = _parsed("setitem", array, key)
+    expected: list[tuple[str, Any]] = [
+        ("reshape", {"shape": parsed.result}),
+        ("slice", {"starts": parsed.starts, "stops": parsed.stops, "steps": parsed.steps}),
+    ]
+    lengths = tuple(map(len, map(range, parsed.starts, parsed.stops, parsed.steps)))
+    if parsed.result == lengths:
+        del expected[0]
+    if lengths == array._data.shape and all(step == 1 for step in parsed.steps):
+        del expected[-1]
+    return steps == expected
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:

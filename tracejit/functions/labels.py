@@ -97,7 +97,7 @@ def stripdims(x: Any, format: str | None = None) -> dlarray:
             array = apply("transpose", array, axes=order)
         if shape != array.shape:
             array = apply("reshape", array, shape=shape)
-    return wrap(array._data, None, array._value)
+    return recorder.alias(array, None)
 
 
 def extractdata(x: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ def _describe(array: Any) -> str:
 
 
 def _relabel(array: dlarray, format: str | None) -> dlarray:
-    return array if array._format == format else wrap(array._data, format or None, array._value)
+    return array if array._format == format else recorder.alias(array, format or None)
 
 
 def _reshape(array: dlarray, shape: tuple[int, ...]) -> dlarray:

@@ -48,10 +48,7 @@ def getitem(self: dlarray, key: Any) -> dlarray:
 
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:
-    result = indexing.setitem(self, key, value)
-    self._data = result._data
-    self._format = result._format
-    self._value = result._value
+    indexing.assign(self, key, value)
 
 
 def astype(self: dlarray, dtype: Any) -> dlarray:

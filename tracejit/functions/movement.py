@@ -22,15 +22,17 @@ _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def relabel(array: dlarray, format: str | None) -> dlarray:
-    """Return `array` with another format; it stays the same variable on the trace."""
-    return array if array._format == format else wrap(array._data, format or None, array._value)
+    """Return `array` with another format; it shares its elements and stays the same variable on the trace."""
+    return array if array._format == format else recorder.alias(array, format or None)
 
 
 def reshaped(array: dlarray, shape: tuple[int, ...], format: str | None) -> dlarray:
     """Return `array` in another shape, labelled `format`; no op is recorded where the shape is the same."""
-    if array._data.shape != shape:
-        array = apply("reshape", array, shape=shape)
-    return relabel(array, format)
+    if array._data.shape == shape:
+        return relabel(array, format)
+    array = apply("reshape", array, shape=shape)
+    array._format = format or None  # nobody else has it
+    return array
 
 
 def permuted(array: dlarray, axes: tuple[int, ...]) -> dlarray:

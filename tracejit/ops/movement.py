@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval, describe_shape
-from tracejit.errors import DimsError
+from tracejit.errors import DimsError, WriteError
 from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided, contiguous
 
 Shape = tuple[int, ...]
@@ -122,6 +122,13 @@ def _layout_broadcast(layout: Layout, *, shape: Shape) -> Layout:
 
 def _axes_broadcast(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | None, ...]:
     return tuple(range(len(shape) - ndim, len(shape)))
+
+
+def _write_broadcast(apply: Any, x: Any, v: Any, *, shape: Shape) -> Any:
+    raise WriteError(
+        f"write: an array that was broadcast from {describe_shape(x.shape, None)} to {describe_shape(shape, None)} is "
+        "read-only, as NumPy's is, because its elements share places in memory; write to a copy (x.copy())."
+    )
 
 
 def _extents(op: str, x: Aval, starts: Shape, stops: Shape, steps: Shape) -> Shape:
@@ -349,23 +356,25 @@ OPS = (
        kind=Kind.MOVE, infer=_infer_reshape, numpy=lambda x, *, shape: x.reshape(shape),
        vjp=lambda b, n, ct: (lambda: b.reshape(ct, shape=n.inputs[0].shape),),
        emit=Strided(_layout_reshape, _axes_reshape),
+       view=lambda apply, x, v, *, shape: apply("reshape", v, shape=x.shape),
        samples=(Sample(((2, 3),), {"shape": (3, 2)}), Sample(((2, 1, 3),), {"shape": (2, 3, 1)}),
                 Sample(((),), {"shape": (1, 1)}), Sample(((0, 3),), {"shape": (2, 0)}))),
     Op(name="transpose", doc="axes (and labels) in the order `axes`; ct in the inverse order",
        kind=Kind.MOVE, infer=_infer_transpose, numpy=lambda x, *, axes: x.transpose(axes),
        vjp=lambda b, n, ct: (lambda: b.transpose(ct, axes=_inverse(n.params["axes"])),),
        emit=Strided(_layout_transpose, lambda ndim, shape_in, *, axes: _inverse(axes)),
+       view=lambda apply, x, v, *, axes: apply("transpose", v, axes=_inverse(axes)),
        samples=(Sample(((2, 3),), {"axes": (1, 0)}), Sample(((2, 3, 4),), {"axes": (2, 0, 1)}))),
     Op(name="broadcast_to", doc="x repeated to `shape` by NumPy's rule, new axes labelled U; ct (summed)",
        kind=Kind.MOVE, infer=_infer_broadcast, numpy=lambda x, *, shape: np.broadcast_to(x, shape),
-       vjp=lambda b, n, ct: (ct,), emit=Strided(_layout_broadcast, _axes_broadcast),
+       vjp=lambda b, n, ct: (ct,), emit=Strided(_layout_broadcast, _axes_broadcast), view=_write_broadcast,
        samples=(Sample(((3, 1),), {"shape": (2, 3, 4)}), Sample(((),), {"shape": (2,)}),
                 Sample(((2, 3),), {"shape": (2, 3)}))),
     Op(name="slice", doc="the places range(start, stop, step) of each axis; ct set into zeros",
        kind=Kind.MOVE, infer=_infer_slice,
        numpy=lambda x, *, starts, stops, steps: x[index_of(starts, stops, steps)],
        vjp=lambda b, n, ct: (lambda: b.setslice(zeros(b, ct, n.inputs[0].shape), ct, **n.params),),
-       emit=Strided(_layout_slice),
+       emit=Strided(_layout_slice), view=lambda apply, x, v, **params: apply("setslice", x, v, **params),
        samples=(Sample(((4, 5),), {"starts": (1, 0), "stops": (3, 5), "steps": (1, 2)}),
                 Sample(((4,),), {"starts": (3,), "stops": (-1,), "steps": (-1,)}),
                 Sample(((4, 3),), {"starts": (2, 0), "stops": (2, 3), "steps": (1, 1)}))),

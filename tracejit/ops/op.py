@@ -172,6 +172,8 @@ class Op:
     emit            how it becomes code, by kind
     promote         (*dtypes) -> dtypes that the inputs are cast to first; None: no casts
     samples         cases for the generated tests
+    view            (apply, x, v, **params) -> x in which what the result shows is v, for an op whose result is a view
+                    of its first input where NumPy's is; None: the result has memory of its own
     domain          (low, high) of valid, smooth inputs for the generated tests
     kinks           points where the op is defined but not smooth
     analytic        the reference accepts complex input, so that the complex step applies
@@ -186,6 +188,7 @@ class Op:
     emit: Emit | None
     samples: tuple[Sample, ...]
     promote: Callable[..., tuple[np.dtype, ...]] | None = None
+    view: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-2.0, 2.0)
     kinks: tuple[float, ...] = ()
     analytic: bool = True

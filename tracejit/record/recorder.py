@@ -21,6 +21,7 @@ from tracejit.errors import ArgumentError, BoundsError, TraceError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
+from tracejit.record.memory import Change, Memories, is_private
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.state import NOTHING, State
 from tracejit.util.frames import user_frame
@@ -114,6 +115,7 @@ class Recorder:
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.replayable = True  # False: right for this call only
+        self.memories = Memories()
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
         # Entered once for the recording: around each op it would take a microsecond.
@@ -137,6 +139,7 @@ class Recorder:
 
     def close(self) -> None:
         """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
+        self.memories.clear()
         self.closed = True
         self.state.close()
         self._captured.clear()
@@ -174,7 +177,13 @@ class Recorder:
         """Return a traced array that stands for `array` as an input of the graph."""
         data = array._data
         value = self.builder.input(Aval(data.shape, None, data.dtype), data)
-        return _array_class._wrap(data, array._format, value)
+        traced = _array_class._wrap(data, array._format, value)
+        self.memories.sources.append((traced, data))
+        return traced
+
+    def restored(self) -> list[Change]:
+        """Give arrays from outside that were written their own elements back, and return what they were to become."""
+        return self.memories.restore(lambda array: _array_class._wrap(array._data, array._format, array._value))
 
     def value(self, array: Any) -> Value:
         """Return the Value of an array; one that is not traced becomes a constant."""
@@ -192,6 +201,11 @@ class Recorder:
                 "gradient. Pass it as an argument."
             )
         data = array._data
+        if is_private(array):
+            return self.builder.constant(data.copy())
+        written = self.memories.entered(data, self.name)
+        if written is not None:
+            return self.value(written)
         captured_input = self.state.value(self.builder, data)
         if captured_input is not None:
             return captured_input
@@ -222,6 +236,34 @@ def suspended() -> Iterator[None]:
 def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
     """Return an array of the registered class around `data`."""
     return _array_class._wrap(data, format, value)
+
+
+def link(array: Any, source: Any) -> None:
+    """Note that an array that was made around the elements of another one shares them."""
+    current = thread.recorder
+    if current is not None:
+        current.memories.link(current, array, source, None, {})
+
+
+def alias(array: Any, format: str | None) -> Any:
+    """Return an array with the elements of another one, which they share, and other labels."""
+    result = _array_class._wrap(array._data, format, array._value)
+    link(result, array)
+    return result
+
+
+def copy(array: Any) -> Any:
+    """Return an array with elements of its own."""
+    current = thread.recorder
+    if array._value is None:
+        if current is None or is_private(array):
+            result = _array_class._wrap(array._data.copy(), array._format, None)
+            if current is not None:
+                current.memories.private(current, result)
+            return result
+        return _array_class._wrap(array._data, array._format, current.value(array))
+    # What is recorded is never written, and a copy of its data would not be what the tape holds.
+    return _array_class._wrap(array._data, array._format, array._value)
 
 
 def is_array(x: object) -> bool:
@@ -382,6 +424,8 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             _array_class._wrap(np.asarray(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
+    if current.memories.has_private and _are_private(arrays):
+        return _private(op, arrays, params, current)
     builder = current.builder
     builder.location = user_location()
     values = [
@@ -394,10 +438,39 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         current.refuse(f"{op.name} met an index out of range", builder.location, "check indices outside")
         raise
     if type(avals) is Aval:
-        return _array_class._wrap(outputs.data, avals.format, outputs)
+        result = _array_class._wrap(outputs.data, avals.format, outputs)
+        if op.view is not None and _shows(outputs.data, values[0].data):
+            current.memories.link(current, result, arrays[0], op, params)
+        return result
     return tuple(
         _array_class._wrap(value.data, aval.format, value) for value, aval in zip(outputs, avals, strict=True)
     )
+
+
+def _shows(data: np.ndarray, base: np.ndarray) -> bool:
+    """Return whether what an op made of `base` lies in its memory: NumPy copies for some reshapes."""
+    return data.base is not None and (base.flags.c_contiguous or np.may_share_memory(data, base))
+
+
+def _are_private(arrays: Sequence[Any]) -> bool:
+    """Return whether all arrays are private to the recording, or constant numbers."""
+    return all(
+        (a._value is not None and a._value.is_constant and not a._data.ndim)
+        or (a._value is None and is_private(a))
+        for a in arrays
+    ) and any(a._value is None for a in arrays)  # fmt: skip
+
+
+def _private(op: Op, arrays: Sequence[Any], params: dict[str, Any], current: Recorder) -> Any:
+    """Apply an op to private arrays at once; the results are private too."""
+    with suspended():
+        results = apply_op(op, [wrap(a._data, a._format) for a in arrays], params)
+    for result in results if type(results) is tuple else (results,):
+        if op.view is not None and np.may_share_memory(result._data, arrays[0]._data):
+            current.memories.link(current, result, arrays[0], op, params)
+        else:
+            current.memories.private(current, result)
+    return results
 
 
 def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:

@@ -72,7 +72,7 @@ class _Comparison:
                     return difference
         if len(first.graph.inputs) != len(second.graph.inputs):
             return Difference("it read different arrays", None, _CODE)
-        return self.results()
+        return self.effects() or self.results()
 
     def guards(self, a: ValueGuard | None, b: ValueGuard | None) -> Divergence | Difference | None:
         """Compare the next guards of both, each None if there is none before the next operation."""
@@ -126,6 +126,19 @@ class _Comparison:
         if x.data.ndim:
             what += ": an array that is created in each call has different contents each time"
         return Difference(what, node.where, _cause(x.data, y.data))
+
+    def effects(self) -> Difference | None:
+        """Compare what is written into inputs; the Values for it come behind those of the result."""
+        first, second = self.first, self.second
+        if first.effects != second.effects:
+            return Difference("it wrote different arrays", None, _CODE)
+        count = len(first.effects.targets)
+        start = len(first.result.formats)
+        pairs = zip(first.graph.outputs[start:], second.graph.outputs[start:], strict=False)
+        for _, (a, b) in zip(range(count), pairs, strict=False):
+            if not self.alike(a, b):
+                return Difference("it wrote a different array", None, _CODE)
+        return None
 
     def results(self) -> Difference | None:
         first, second = self.first.result, self.second.result

@@ -13,11 +13,14 @@ from tracejit.call.signature import Call, NumberPart
 from tracejit.capture.state import CapturedState
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
-from tracejit.ir import Node, Value, Where
-from tracejit.record import guards
+from tracejit.ir import Graph, Node, Value, Where
+from tracejit.record import guards, views
 from tracejit.record import recorder as recorders
+from tracejit.record.memory import Change
 from tracejit.record.number import Number
+from tracejit.record.state import State
 from tracejit.traces import refusals
+from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.trace import Trace
 
 
@@ -53,24 +56,89 @@ def record(
         args, kwargs = tree.unflatten(call.treedef, inputs)
         leaves, treedef = tree.flatten(function(*args, **kwargs))
         lost = _lost_change((args, kwargs), inputs, leaves)
-        length = len(recorder.graph.nodes)
         results, values = _results(name, recorder, leaves)
-        arrays = _own(recorder, values) if outer is None else _spliced(recorder, values, call, outer)
+        writes = _writes(recorder, inputs)
+        written = [(recorder.value(write.result), write.result) for write in writes]
+        length = len(recorder.graph.nodes)  # reading a stale view records what derives it
+        everything = [*values, *written]
+        arrays = _own(recorder, everything) if outer is None else _spliced(recorder, everything, call, outer)
         reads.results = {id(leaf._data) for _, leaf in values}
         reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
-        graph.outputs = [value for value, _ in values]
         holds = guards.conjunction(recorder.builder, recorder.guards)
-        if holds is not None:
-            graph.outputs.append(holds)
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
     state = rng.joined(reads, recorder)
     result = ResultLayout(results, treedef)
-    trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length)
+    effects, outputs = _effects(graph, writes, written, call, state)
+    graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
+    trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects)
     trace.lost_change = lost
     keep = recorder.replayable and not recorder.needed
-    return Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
+    recorded = Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
+    _write(writes, arrays[len(values) :], call)
+    return recorded
+
+
+class _Write(NamedTuple):
+    """A write of the function: an array with the new elements, and where they go.
+
+    input       the Value that stands for the old elements
+    result      the array with the new ones
+    number      of the array among those of the call; None for a captured one
+    change      of a captured array
+    """
+
+    input: Value
+    result: dlarray
+    number: int | None
+    change: Change | None
+
+
+def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
+    """Return the writes of a function that has ended."""
+    writes = []
+    values = iter(recorder.graph.inputs)
+    number = 0
+    for leaf in inputs:
+        if type(leaf) is dlarray or type(leaf) is Number:
+            value = next(values)
+            if type(leaf) is dlarray and leaf._value is not value:
+                writes.append(_Write(value, leaf, number, None))
+            number += 1
+    return writes + [_Write(c.input, c.result, None, c) for c in recorder.restored()]
+
+
+def _effects(
+    graph: Graph, writes: list[_Write], written: list[tuple[Value, dlarray]], call: Call, state: State
+) -> tuple[Effects, list[Value]]:
+    """Return the effects of a trace, and the values that they write."""
+    if not writes:
+        return NO_EFFECTS, []
+    numbers = {value: number for number, value in enumerate(graph.inputs)}
+    # A captured array that is no input was made in the call.
+    kept = [
+        (numbers[write.input], value)
+        for write, (value, _) in zip(writes, written, strict=True)
+        if write.input in numbers
+    ]
+    targets = tuple([number for number, _ in kept])
+    replayable = state.changed is None and state.unguarded is None
+    read = (state.fetch_within() if replayable else None) or ()
+    memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read]]
+    aliases = (aliases_of(targets, memory) if replayable else None) or frozenset()
+    return Effects(targets, aliases), [value for _, value in kept]
+
+
+def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:
+    """Write what a function wrote into the memory of the arrays that the caller has."""
+    memory = call.memory if writes else []
+    for write, array in zip(writes, arrays, strict=True):
+        if array._value is not None:  # on the tape of the evaluation around the call
+            target = call.arrays[write.number] if write.change is None else write.change.array
+            views.store(target, array)
+        else:
+            np.copyto(memory[write.number] if write.change is None else write.change.data, array._data)
 
 
 def _results(

@@ -9,13 +9,14 @@ from tracejit.array import dlarray
 from tracejit.call.path import MISS, generate
 from tracejit.call.recycle import MOST_BYTES, Recycler
 from tracejit.call.result import ResultLayout
-from tracejit.call.signature import Key, layouts
+from tracejit.call.signature import Call, Key, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.state import NOTHING, State
+from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
 from tracejit.util.locks import new_lock
 
@@ -28,27 +29,37 @@ class Replayable:
         key: of the call.
         state: the values that are read besides the arguments.
         guard: the number of the output that says whether all guards hold, or None.
+        effects: what is written into the inputs.
     """
 
     replay: Any  # a Replay, or what an exported folder has in its place
 
-    def __init__(self, result: ResultLayout, key: Key, state: State, guard: int | None) -> None:
+    def __init__(
+        self, result: ResultLayout, key: Key, state: State, guard: int | None, effects: Effects = NO_EFFECTS
+    ) -> None:
+        self.effects = effects
         self.result = result
         self.key = key
         self.state = state
         self._guard = guard
         self._path: Callable[[Any], Any] | None = None
 
-    def run(self, arrays: list[dlarray]) -> Any:
+    def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
         read = self.state.fetch_checked()
         if read is None:
             return MISS
+        effects = self.effects
+        if effects.targets and not effects.fit([*call.memory, *read]):
+            return MISS
         try:
-            outputs = self.replay([*[a._data for a in arrays], *read])
+            outputs = self.replay([*[a._data for a in call.arrays], *read])
         except GuardFailed:
             return MISS
         self.state.accepted()
+        if effects.targets:
+            first = len(self.result.formats)
+            effects.write([*call.memory, *read], outputs[first : first + len(effects.targets)])
         # Outputs of guards and of checks come last.
         arrays = [
             dlarray._wrap(data, format, None)
@@ -60,7 +71,7 @@ class Replayable:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
             launch = self.replay.launch
-            if launch is not None:
+            if launch is not None and not self.effects.targets:
                 self._path = self._generate(launch)
         return self._path
 
@@ -87,16 +98,17 @@ class Trace(Replayable):
         state: the values that were read besides the arguments.
         refusal: why this cannot be replayed, or None.
         length: nodes of the graph that were recorded; the rest computes the guards.
+        effects: what is written into the inputs.
     """
 
     def __init__(
         self, graph: Graph, result: ResultLayout, title: str, key: Key,
         guards: Sequence[ValueGuard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
-        length: int | None = None,
+        length: int | None = None, effects: Effects = NO_EFFECTS,
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
-        super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None)
+        super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects)
         self.graph = graph
         self.guards = guards
         self.refusal = refusal
@@ -112,24 +124,29 @@ class Trace(Replayable):
         """Have `listener` told of the programs that this trace is run by."""
         self.replay.listener = listener
 
-    def run_within(self, arrays: list[dlarray]) -> Any:
+    def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
         read = self.state.fetch_within()
         if read is None:
             return MISS
+        effects = self.effects
+        targets = [*call.arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]]
+        if effects.targets and not effects.fit([x._data for x in targets]):
+            return MISS
         with self._lock:
             if self._op is None:
-                formats = [*self.result.formats, *([] if self._guard is None else [None])]
+                more = len(self.graph.outputs) - len(self.result.formats)
+                formats = [*self.result.formats, *[None] * more]
                 self._op = call_op(self._title, self.graph, formats, self._guard)
                 for replay in self._op[1]:
                     replay.listener = self.replay.listener
         try:
-            outputs = recorder.apply_op(
-                self._op[0], [*arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]], {}
-            )
+            outputs = recorder.apply_op(self._op[0], targets, {})
         except GuardFailed:
             return MISS
         self.state.accepted()
+        for target, content in zip(effects.targets, outputs[len(self.result.formats) :], strict=False):
+            views.store(targets[target], content)
         return self.result.assemble(outputs)
 
     def replays(self) -> list[Replay]:

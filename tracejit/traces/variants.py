@@ -97,7 +97,7 @@ class Variants:
             return self._give_up(refusals.moving(broken[-1]), self.calls)
         divergences: list[Divergence] = []
         for trace in self.traces:
-            if not trace.state.applies():
+            if trace.effects.aliases != recording.effects.aliases or not trace.state.applies():
                 continue  # it does not apply to this call, and says nothing about the recording
             departure = compare(trace, recording)
             if departure is None:

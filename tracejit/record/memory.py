@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays of a recording that share memory: which are views of which, and what was written.
+
+Note [writes]
+A graph has no memory, only values. So a write makes a new value of the array that owns the elements (the root), and
+everything that shares them follows (PyTorch's compiler calls it functionalisation). An op whose result is a view links
+its result to its operand. A write through a view climbs the links: of x[2].T[1] = v it records setslice, transpose and
+setslice, each with a new value of the array below. All other views of the root are stale then: their slots
+`_data` and `_value` are deleted, and the first code that reads one makes Python call dlarray.__getattr__, which derives
+it from the root again (record/views.py). So arrays that nobody writes pay for a link, and nothing when they are read.
+
+An array that a recording makes without values of its trace (np.zeros) is private to it. As long as nothing traced is
+written into it, it is NumPy's own memory, written in place, whose views are NumPy's views.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.errors import WriteError
+
+
+def _references_in_a_list() -> int:
+    for view in [object()]:
+        count = sys.getrefcount(view)
+    return count
+
+
+UNUSED = _references_in_a_list()
+"""The references to a view that only its memory has, in a loop over the views."""
+
+
+class SharedMemory:
+    """The elements of one array of a recording, and the arrays that show them.
+
+    Attributes:
+        owner: the recorder.
+        root: the array that owns the elements.
+        views: all arrays that were linked to it, in order.
+        is_private: whether the elements are NumPy's own memory that only this recording knows.
+    """
+
+    __slots__ = ("is_private", "owner", "root", "views")
+
+    def __init__(self, owner: Any, root: Any, is_private: bool = False) -> None:
+        self.owner = owner
+        self.root = root
+        self.views: list[Any] = []
+        self.is_private = is_private
+
+
+class Change(NamedTuple):
+    """A write into an array from outside the evaluation.
+
+    array       the array
+    data        its own elements
+    outer       the Value that stands for them in the evaluation around this one, or None
+    input       the Value that stands for them in this evaluation
+    result      an array with what they become
+    """
+
+    array: Any
+    data: np.ndarray
+    outer: Any
+    input: Any
+    result: Any = None
+
+
+class Memories:
+    """The memory of one recording.
+
+    Attributes:
+        shared: that of each array with views, and of each private array.
+        sources: the inputs of the evaluation: the array inside, and the caller's elements.
+        written: arrays from outside the evaluation that were written, by id.
+        changed: all of these, and sources that were written, with the caller's elements.
+        read: the elements of other arrays from outside, by id.
+        place: names an input, by its number among the sources, for error messages.
+        has_private: whether there are private arrays.
+    """
+
+    __slots__ = ("changed", "has_private", "place", "read", "shared", "sources", "written")
+
+    def __init__(self) -> None:
+        self.shared: list[SharedMemory] = []
+        self.sources: list[tuple[Any, np.ndarray]] = []
+        self.written: dict[int, Change] = {}
+        self.place: Callable[[int], str] = "argument {}".format
+        self.has_private = False
+        self.changed: list[tuple[Any, np.ndarray]] = []
+        self.read: dict[int, np.ndarray] = {}
+
+    def private(self, owner: Any, root: Any) -> SharedMemory:
+        """Make an untraced array private to a recording."""
+        memory = root._view = SharedMemory(owner, root, is_private=True)
+        self.shared.append(memory)
+        self.has_private = True
+        return memory
+
+    def of(self, owner: Any, array: Any) -> SharedMemory:
+        """Return the memory of an array, which is its root if it has none yet."""
+        memory = memory_of(array)
+        if memory is None or memory.owner is not owner:
+            memory = array._view = SharedMemory(owner, array)
+            self.shared.append(memory)
+        return memory
+
+    def link(self, owner: Any, view: Any, base: Any, op: Any, params: Any) -> None:
+        """Note that an array is a view of another one: what `op` makes of it, or the same elements if that is None."""
+        memory = self.of(owner, base)
+        view._view = (memory, base, op, params)
+        memory.views.append(view)
+
+    def entered(self, data: np.ndarray, name: str) -> Any:
+        """Note an array that enters the evaluation from outside; return the array that was written in its place.
+
+        Raises:
+            WriteError: if it shares memory with an array that was written, and shows it in another way.
+        """
+        for root, memory in self.changed:
+            if np.may_share_memory(memory, data):
+                _check_same(memory, data, f"an array that {name} reads besides its arguments", name)
+                return root
+        self.read[id(data)] = data
+        return None
+
+    def change(self, root: Any, name: str) -> None:
+        """Note that an array from outside the evaluation will be written.
+
+        Raises:
+            WriteError: if others share its memory and show it in another way.
+        """
+        data = root._data
+        for number, (_, other) in enumerate(self.sources):
+            _check_same(data, other, self.place(number), name)
+        for other in self.read.values():
+            _check_same(data, other, f"an array that {name} reads besides its arguments", name)
+        self.changed.append((root, data))
+
+    def restore(self, alias: Callable[[Any], Any] = lambda array: None) -> list["Change"]:
+        """Give arrays from outside the evaluation their own elements back.
+
+        Args:
+            alias: returns an array with the elements of another one.
+
+        Returns:
+            The changes, with their results.
+        """
+        changes = []
+        for change in self.written.values():
+            array = change.array
+            changes.append(change._replace(result=alias(array)))
+            array._data, array._value = change.data, change.outer
+        self.written = {}
+        return changes
+
+    def clear(self) -> None:
+        """Undo changes that nobody has asked for. Release all links, so that arrays end when nobody else has them; those that somebody has are not stale."""
+        self.restore()
+        for memory in self.shared:
+            for view in memory.views:
+                if sys.getrefcount(view) > UNUSED:
+                    view._data  # noqa: B018 - derives a stale one
+        for memory in self.shared:
+            for view in memory.views:
+                view._view = None
+            memory.root._view = None
+            memory.views, memory.root = [], None
+        self.shared, self.sources, self.changed, self.read = [], [], [], {}
+
+
+def is_same_memory(first: np.ndarray, second: np.ndarray) -> bool:
+    """Return whether two arrays show the same elements in the same way."""
+    return _location(first) == _location(second)
+
+
+def _location(array: np.ndarray) -> Any:
+    return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
+
+
+def _check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> None:
+    if np.may_share_memory(written, other) and not is_same_memory(written, other):
+        raise WriteError(
+            f"write: {what} shares memory with an array that {name} writes, and shows it in another way; a trace cannot "
+            "follow that. Pass a copy of one of them, or pass the array that both are views of and slice it inside."
+        )
+
+
+def memory_of(array: Any) -> SharedMemory | None:
+    """Return the memory of an array that is a view, has views or is private, or None."""
+    view = array._view
+    memory: SharedMemory | None = view[0] if type(view) is tuple else view
+    return memory
+
+
+def is_private(array: Any) -> bool:
+    """Return whether an array is private to its recording."""
+    memory = memory_of(array)
+    return memory is not None and memory.is_private

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, describe_shape
+from tracejit.errors import DimsError, DTypeError, WriteError
+from tracejit.ir import Value
+from tracejit.ops import OPS
+from tracejit.record import recorder
+from tracejit.record.memory import UNUSED, Change, SharedMemory, is_same_memory, memory_of
+
+
+def assign(array: Any, result: Any, what: str) -> Any:
+    """Write the result of an operation into an array, as NumPy's in-place operators do, and return the array.
+
+    Args:
+        array: the array to write.
+        result: an array that has its sizes.
+        what: the operator or function, for error messages.
+
+    Raises:
+        DimsError: if the sizes differ.
+        DTypeError: if the result cannot be cast to the dtype of the array: floating point to integers, numbers to bool.
+        WriteError: if the array is read-only.
+    """
+    if result._data.shape != array._data.shape:
+        raise DimsError(
+            f"{what}: the result has size {describe_shape(result._data.shape, result._format)}, but the array that is "
+            f"written has {describe_shape(array._data.shape, array._format)}; an array keeps its size. Assign the "
+            "result to a new name (y = x + z)."
+        )
+    dtype = array._data.dtype
+    if result._data.dtype != dtype:
+        if not np.can_cast(result._data.dtype, dtype, "same_kind"):
+            raise DTypeError(
+                f"{what}: the result is {result._data.dtype}, but the array that is written is {dtype}; an array keeps "
+                f"its dtype. Cast the array first (x = x.astype(np.{result._data.dtype})), or assign the result to a "
+                "new name (y = x / z)."
+            )
+        result = recorder.apply("cast", result, dtype=dtype)
+    store(array, result)
+    return array
+
+
+def is_in_memory(array: Any) -> bool:
+    """Return whether an array is written in NumPy's memory: no trace sees it."""
+    if array._value is not None:
+        return False
+    current = recorder.thread.recorder
+    if current is None:
+        return True
+    memory = memory_of(array)
+    return memory is not None and memory.is_private and memory.owner is current
+
+
+def check_writeable(array: Any) -> None:
+    """Check that NumPy lets the memory of an array be written.
+
+    Raises:
+        WriteError: if it is read-only.
+    """
+    if not array._data.flags.writeable:
+        raise WriteError(
+            f"write: {recorder.describe(array)} is read-only, as the ndarray that it was made of is; write to a copy "
+            "(x.copy())."
+        )
+
+
+def store(array: Any, new: Any) -> None:
+    """Replace the elements of an array, and of all that share them, by those of one of the same size and dtype."""
+    if is_in_memory(array) and (new._value is None or new._value.is_constant):
+        check_writeable(array)
+        np.copyto(array._data, new._data)
+        return
+    current = recorder.thread.recorder
+    if current is not None:
+        _write(array, new, current)
+        return
+    for traced in (array, new):
+        recorder.check_open(traced)
+        if traced._value is not None:
+            traced._value.owner.refuse(
+                "an array of the trace is written in another thread",
+                recorder.user_location(),
+                "what a thread computes is not recorded; compute it in the thread of the function",
+            )
+    array._data, array._value = new._data, new._value
+
+
+def _write(array: Any, new: Any, current: Any) -> None:
+    path = [array]
+    while type(path[-1]._view) is tuple:
+        path.append(path[-1]._view[1])
+    root = path[-1]
+    _begin(root, current)
+    values = [current.value(new)]
+    for child in path[:-1]:
+        _, base, op, params = child._view
+        if op is not None:
+            new = recorder.wrap(values[-1].data, None, values[-1])
+            new = op.view(recorder.apply, base, new, **params)
+            values.append(current.value(new))
+        else:
+            values.append(values[-1])
+    memory = memory_of(root)
+    if memory is not None:
+        memory.is_private = False
+        _make_stale(memory, set(map(id, path)))
+    data = root._data
+    _set(root, values.pop(), data, current)
+    for child in reversed(path[:-1]):
+        _, base, op, params = child._view
+        data = base._data if op is None else op.numpy(base._data, **params)
+        _set(child, values.pop(), data, current)
+
+
+def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
+    """Let an array have a Value whose elements lie in memory as those of `like` do."""
+    if value.data.strides != like.strides:
+        # What is a view of the array depends on it, as for NumPy.
+        laid_out = _empty(like)
+        laid_out[...] = value.data
+        current.builder.location = recorder.user_location()
+        value = current.builder.append(OPS["cast"], [value], {"dtype": value.dtype}, value.aval)
+        value.data = laid_out
+    array._data, array._value = value.data, value
+
+
+def _empty(like: np.ndarray) -> np.ndarray:
+    """Return new memory with the strides of an array."""
+    low, high = np.lib.array_utils.byte_bounds(like)
+    offset = like.__array_interface__["data"][0] - low
+    return np.ndarray(like.shape, like.dtype, bytearray(high - low), offset, like.strides)
+
+
+def _begin(root: Any, current: Any) -> None:
+    """Prepare the first write into an array."""
+    value = root._value
+    if value is not None and value.owner is not current:
+        current.memories.written[id(root)] = Change(root, root._data, value, current.value(root))
+        return
+    if value is not None and (value.node is not None or value.is_constant):
+        return
+    memory = memory_of(root)
+    if value is None and memory is not None and memory.is_private:
+        return
+    if not root._data.flags.writeable:
+        check_writeable(root)
+    memories = current.memories
+    if value is None:
+        entered = current.value(root)
+        memories.written[id(root)] = Change(root, root._data, None, entered)
+    memories.change(root, current.name)
+    for other, data in memories.sources:
+        if other is not root and is_same_memory(data, root._data) and other._value.node is None:
+            _unite(root, other, current)
+
+
+def _unite(root: Any, other: Any, current: Any) -> None:
+    """Make an array that shows the same elements as `root` a view of it, with all views of its own."""
+    memory = current.memories.of(current, root)
+    apart = memory_of(other)
+    if apart is not None and apart is not memory:
+        for view in apart.views:
+            view._view = (memory, *view._view[1:])
+        memory.views += apart.views
+        apart.views = []
+    current.memories.link(current, other, root, None, {})
+
+
+def _make_stale(memory: SharedMemory, kept: set[int]) -> None:
+    """Have all views derived again where they are read next, but for those `kept`; forget views that nobody has."""
+    live = []
+    for view in memory.views:
+        if id(view) not in kept:
+            if sys.getrefcount(view) <= UNUSED:
+                continue
+            try:
+                del view._data, view._value
+            except AttributeError:  # stale already
+                pass
+        live.append(view)
+    memory.views = live
+
+
+def derive(array: Any) -> None:
+    """Give a stale view its data and its Value again."""
+    memory, base, op, params = array._view
+    data, value = base._data, base._value
+    if op is not None:
+        current = recorder.thread.recorder
+        if memory.owner is current:
+            current.builder.location = recorder.user_location()
+            value = current.builder.append(op, [value], params, op.infer(value.aval, **params))
+            data = value.data
+        else:  # its trace has ended, or is recorded by another thread
+            data = op.numpy(data, **params)
+            value = Value(Aval(data.shape, None, data.dtype), memory.owner, None, data)
+    array._data, array._value = data, value
+
