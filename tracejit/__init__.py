@@ -27,6 +27,7 @@ from tracejit.errors import (
     TraceError,
     TraceJitError,
     TraceJitWarning,
+    WriteError,
 )
 from tracejit.functions import methods
 from tracejit.functions.activations import (
@@ -231,6 +232,7 @@ __all__ = [
     "TraceError",
     "TraceJitError",
     "TraceJitWarning",
+    "WriteError",
     "abs",
     "adamupdate",
     "add",

@@ -17,6 +17,7 @@ from tracejit.ir import Value
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util import html
+from tracejit.util.frames import is_storing
 
 _new = object.__new__
 apply: Callable[..., "dlarray"] = recorder.apply
@@ -76,8 +77,8 @@ class dlarray:
     """An array of numbers with a label for each axis, or with none.
 
     Labels are S (spatial), C (channel), B (batch), T (time) and U (unspecified); C, B and T occur once at
-    most. The order of the axes stays as given. Index assignment makes a new array underneath: neither
-    the data that a dlarray was made of nor another dlarray that shares them is ever written.
+    most. The order of the axes stays as given. Slices, transposes and reshapes are views, and ``x[i] = y``
+    and ``x += y`` write into the elements, wherever NumPy does so.
 
     Args:
         data: array-like of numbers, anything with ``__dlpack__``, or a dlarray, which is relabelled and
@@ -118,7 +119,7 @@ class dlarray:
         )
         self._value = source._value
         self._view = None
-        recorder.link(self, source)
+        views.link(self, source)
 
     def __getattr__(self, name: str) -> Any:
         # A stale view has no data and no Value: Note [writes] in record/memory.py.
@@ -221,7 +222,7 @@ class dlarray:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        if self._value is not None and self._data.dtype.kind == "f" and recorder.is_storing():
+        if self._value is not None and self._data.dtype.kind == "f" and is_storing():
             self._refuse_conversion("an element of an ndarray")
         return float(self._single("float()"))
 
@@ -297,7 +298,7 @@ class dlarray:
 
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
-        return recorder.copy(self)  # type: ignore[no-any-return]
+        return views.copy(self)  # type: ignore[no-any-return]
 
     # Operators that are one op: each calls the door with the name of that op.
 

@@ -35,6 +35,7 @@ from tracejit.errors import (
     RetraceWarning,
     TraceError,
     TraceJitWarning,
+    WriteError,
 )
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS, linear
@@ -106,6 +107,16 @@ def two_traces(fun: Callable[[Any, Any], object]) -> object:
 def put(x: Any, key: Any, value: Any) -> None:
     """Assign to an element of a copy."""
     x.copy()[key] = value
+
+
+def dlfeval_of_halves(write: Callable[[Any, Any], object]) -> None:
+    """Evaluate a function that writes into one of two views of an array that overlap."""
+
+    def function(x: Any, y: Any) -> None:
+        write(x, y)
+
+    whole = np.ones(3)
+    tj.dlfeval(function, whole[:2], whole[1:])
 
 
 def too_many_traces() -> None:
@@ -436,6 +447,37 @@ ROWS: tuple[Row, ...] = (
         lambda: Builder(Graph()).nothing,
         AttributeError,
         "there is no op named 'nothing'",
+    ),
+    # record/views
+    Row(
+        lambda: operator.iadd(tj.dlarray(np.ones(3)), np.ones((2, 3))),
+        DimsError,
+        "+=: the result has size 2x3, but the array that is written has 3; an array keeps its size. Assign the result "
+        "to a new name (y = x + z).",
+    ),
+    Row(
+        lambda: operator.itruediv(tj.dlarray(np.ones(3, int)), 2),
+        DTypeError,
+        "/=: the result is float64, but the array that is written is int64; an array keeps its dtype. Cast the array "
+        "first (x = x.astype(np.float64)), or assign the result to a new name (y = x / z).",
+    ),
+    Row(
+        lambda: operator.setitem(tj.dlarray(np.broadcast_to(1.0, 3)), 0, 2.0),
+        WriteError,
+        "write: 3 float64 is read-only, as the ndarray that it was made of is; write to a copy (x.copy()).",
+    ),
+    Row(
+        lambda: tj.dlfeval(lambda x: operator.setitem(np.broadcast_to(x, (2, 3)), 0, 2.0), V),
+        WriteError,
+        "write: an array that was broadcast from 3 to 2x3 is read-only, as NumPy's is, because its elements share "
+        "places in memory; write to a copy (x.copy()).",
+    ),
+    Row(
+        lambda: dlfeval_of_halves(lambda x, y: operator.setitem(x, 0, y.sum())),
+        WriteError,
+        "write: args[1] shares memory with an array that dlfeval_of_halves.<locals>.function writes, and shows it in "
+        "another way, which a trace cannot follow. Pass a copy of one of them, or pass the array that both are views "
+        "of and slice it inside.",
     ),
     # optim
     Row(

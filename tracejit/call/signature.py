@@ -150,7 +150,9 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
                 data = leaf._data
         parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
         arrays.append(leaf)
-    return Call(Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals)
+    return Call(
+        Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals
+    )
 
 
 def _array(

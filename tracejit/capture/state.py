@@ -18,8 +18,9 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
-from tracejit.record import monitor, recorder
+from tracejit.record import monitor
 from tracejit.record.state import State
+from tracejit.util.frames import user_place
 
 
 class CapturedState(State):
@@ -71,7 +72,7 @@ class CapturedState(State):
             value = builder.input(Aval(data.shape, None, data.dtype), copy)
             seen = self._by_data[id(data)] = SeenArray(data, value, copy)
             self._seen.append(seen)
-        seen.places.add(recorder.user_place())
+        seen.places.add(user_place())
         return seen.value
 
     def outer(self, builder: Builder, array: Any) -> Value:

@@ -5,7 +5,7 @@ import operator
 from collections import Counter
 from typing import Any
 
-from tracejit.array import apply, dlarray, wrap
+from tracejit.array import apply, dlarray
 from tracejit.aval import LABELS, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.ops.reduce import reduced_format, reduced_shape

@@ -71,7 +71,9 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         results = [_untraced(leaf) for leaf in results]
         writes = [
             (_memory(leaf), array._data.copy())
-            for leaf, array, value in zip(_arrays(leaves), _arrays(inputs), recorder.graph.inputs, strict=False)
+            for leaf, array, value in zip(
+                _arrays(leaves), _arrays(inputs), recorder.graph.inputs, strict=False
+            )
             if array._value is not value
         ]
         writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
@@ -86,11 +88,9 @@ def _arrays(leaves: list[Any]) -> list[Any]:
 
 def _places(fun: Callable[..., Any], leaves: list[Any], treedef: tree.TreeDef) -> list[str]:
     """Return the places of the arrays among the arguments."""
-    return [
-        path.removeprefix("(args, kwargs)")
-        for path, leaf in zip(tree.paths(treedef, "(args, kwargs)"), leaves, strict=True)
-        if _is_array(leaf)
-    ]
+    paths = tree.paths(treedef, "")
+    names = {"[0]": "args", "[1]": "kwargs"}
+    return [names[path[:3]] + path[3:] for path, leaf in zip(paths, leaves, strict=True) if _is_array(leaf)]
 
 
 def _memory(leaf: Any) -> np.ndarray:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, dlarray, wrap
+from tracejit.array import apply, dlarray
 from tracejit.aval import LABELS, axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 
 
 def isdlarray(x: object) -> bool:
@@ -97,7 +97,8 @@ def stripdims(x: Any, format: str | None = None) -> dlarray:
             array = apply("transpose", array, axes=order)
         if shape != array.shape:
             array = apply("reshape", array, shape=shape)
-    return recorder.alias(array, None)
+    result: dlarray = views.alias(array, None)
+    return result
 
 
 def extractdata(x: Any) -> np.ndarray:

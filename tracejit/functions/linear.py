@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray, wrap
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
+from tracejit.record import views
 
 
 def _describe(array: Any) -> str:
@@ -22,7 +23,7 @@ def _describe(array: Any) -> str:
 
 
 def _relabel(array: dlarray, format: str | None) -> dlarray:
-    return array if array._format == format else recorder.alias(array, format or None)
+    return array if array._format == format else views.alias(array, format or None)
 
 
 def _reshape(array: dlarray, shape: tuple[int, ...]) -> dlarray:

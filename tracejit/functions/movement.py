@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray, wrap
+from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def relabel(array: dlarray, format: str | None) -> dlarray:
     """Return `array` with another format; it shares its elements and stays the same variable on the trace."""
-    return array if array._format == format else recorder.alias(array, format or None)
+    return array if array._format == format else views.alias(array, format or None)
 
 
 def reshaped(array: dlarray, shape: tuple[int, ...], format: str | None) -> dlarray:

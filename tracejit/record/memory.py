@@ -157,7 +157,7 @@ class Memories:
         return changes
 
     def clear(self) -> None:
-        """Undo changes that nobody has asked for. Release all links, so that arrays end when nobody else has them; those that somebody has are not stale."""
+        """Undo changes that nobody asked for, and release all links; views that somebody still has are not stale."""
         self.restore()
         for memory in self.shared:
             for view in memory.views:
@@ -173,7 +173,7 @@ class Memories:
 
 def is_same_memory(first: np.ndarray, second: np.ndarray) -> bool:
     """Return whether two arrays show the same elements in the same way."""
-    return _location(first) == _location(second)
+    return bool(_location(first) == _location(second))
 
 
 def _location(array: np.ndarray) -> Any:
@@ -183,8 +183,8 @@ def _location(array: np.ndarray) -> Any:
 def _check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> None:
     if np.may_share_memory(written, other) and not is_same_memory(written, other):
         raise WriteError(
-            f"write: {what} shares memory with an array that {name} writes, and shows it in another way; a trace cannot "
-            "follow that. Pass a copy of one of them, or pass the array that both are views of and slice it inside."
+            f"write: {what} shares memory with an array that {name} writes, and shows it in another way, which a trace "
+            "cannot follow. Pass a copy of one of them, or pass the array that both are views of and slice it inside."
         )
 
 

@@ -6,8 +6,6 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 `_format` and `_value`; the class itself is registered by tracejit.array, which stands above this module.
 """
 
-import dis
-import itertools
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,8 +19,8 @@ from tracejit.errors import ArgumentError, BoundsError, TraceError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
-from tracejit.record.memory import Change, Memories, is_private
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
+from tracejit.record.memory import Change, Memories, is_private
 from tracejit.record.state import NOTHING, State
 from tracejit.util.frames import user_frame
 
@@ -58,21 +56,6 @@ def user_location() -> Where:
     """Return the file and line of the innermost frame outside this package and NumPy."""
     frame = user_frame()
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def user_place() -> Any:
-    """Return the file, and the span in it of the expression that the user's code is at."""
-    frame = user_frame()
-    if frame is None:
-        return None
-    code = frame.f_code
-    return code.co_filename, next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), None)
-
-
-def is_storing() -> bool:
-    """Return whether the user's code is at an assignment ``container[key] = value``."""
-    frame = user_frame()
-    return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
 
 
 def describe_location(where: Where) -> str:
@@ -183,7 +166,9 @@ class Recorder:
 
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
-        return self.memories.restore(lambda array: _array_class._wrap(array._data, array._format, array._value))
+        return self.memories.restore(
+            lambda array: _array_class._wrap(array._data, array._format, array._value)
+        )
 
     def value(self, array: Any) -> Value:
         """Return the Value of an array; one that is not traced becomes a constant."""
@@ -236,34 +221,6 @@ def suspended() -> Iterator[None]:
 def wrap(data: np.ndarray, format: str | None = None, value: Value | None = None) -> Any:
     """Return an array of the registered class around `data`."""
     return _array_class._wrap(data, format, value)
-
-
-def link(array: Any, source: Any) -> None:
-    """Note that an array that was made around the elements of another one shares them."""
-    current = thread.recorder
-    if current is not None:
-        current.memories.link(current, array, source, None, {})
-
-
-def alias(array: Any, format: str | None) -> Any:
-    """Return an array with the elements of another one, which they share, and other labels."""
-    result = _array_class._wrap(array._data, format, array._value)
-    link(result, array)
-    return result
-
-
-def copy(array: Any) -> Any:
-    """Return an array with elements of its own."""
-    current = thread.recorder
-    if array._value is None:
-        if current is None or is_private(array):
-            result = _array_class._wrap(array._data.copy(), array._format, None)
-            if current is not None:
-                current.memories.private(current, result)
-            return result
-        return _array_class._wrap(array._data, array._format, current.value(array))
-    # What is recorded is never written, and a copy of its data would not be what the tape holds.
-    return _array_class._wrap(array._data, array._format, array._value)
 
 
 def is_array(x: object) -> bool:

@@ -2,6 +2,7 @@
 """Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,35 @@ from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Value
 from tracejit.ops import OPS
 from tracejit.record import recorder
-from tracejit.record.memory import UNUSED, Change, SharedMemory, is_same_memory, memory_of
+from tracejit.record.memory import UNUSED, Change, SharedMemory, is_private, is_same_memory, memory_of
+
+
+def link(array: Any, source: Any) -> None:
+    """Note that an array that was made around the elements of another one shares them."""
+    current = recorder.thread.recorder
+    if current is not None:
+        current.memories.link(current, array, source, None, {})
+
+
+def alias(array: Any, format: str | None) -> Any:
+    """Return an array with the elements of another one, which they share, and other labels."""
+    result = recorder.wrap(array._data, format, array._value)
+    link(result, array)
+    return result
+
+
+def copy(array: Any) -> Any:
+    """Return an array with elements of its own."""
+    current = recorder.thread.recorder
+    if array._value is None:
+        if current is None or is_private(array):
+            result = recorder.wrap(array._data.copy(), array._format, None)
+            if current is not None:
+                current.memories.private(current, result)
+            return result
+        return recorder.wrap(array._data, array._format, current.value(array))
+    # What is recorded is never written, and a copy of its data would not be what the tape holds.
+    return recorder.wrap(array._data, array._format, array._value)
 
 
 def assign(array: Any, result: Any, what: str) -> Any:
@@ -179,10 +208,8 @@ def _make_stale(memory: SharedMemory, kept: set[int]) -> None:
         if id(view) not in kept:
             if sys.getrefcount(view) <= UNUSED:
                 continue
-            try:
+            with suppress(AttributeError):  # stale already
                 del view._data, view._value
-            except AttributeError:  # stale already
-                pass
         live.append(view)
     memory.views = live
 
@@ -201,4 +228,3 @@ def derive(array: Any) -> None:
             data = op.numpy(data, **params)
             value = Value(Aval(data.shape, None, data.dtype), memory.owner, None, data)
     array._data, array._value = data, value
-

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trace writes: arrays that a replay leaves in the memory of its arguments and of captured arrays."""
+"""The effects of a trace: what a replay writes into the memory of its arguments and of captured arrays."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -2,14 +2,16 @@
 """One run of a function: records a trace and returns the result."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
-from tracejit.call.signature import Call, NumberPart
+from tracejit.call.signature import ArrayPart, Call, NumberPart
 from tracejit.capture.state import CapturedState
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
@@ -52,6 +54,7 @@ def record(
     """
     reads = CapturedState(function, call.leaves)
     with recorders.Recorder(name, accelerating=True, state=reads) as recorder:
+        recorder.memories.place = partial(_place, function, call)
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         leaves, treedef = tree.flatten(function(*args, **kwargs))
@@ -85,13 +88,13 @@ class _Write(NamedTuple):
 
     input       the Value that stands for the old elements
     result      the array with the new ones
-    number      of the array among those of the call; None for a captured one
-    change      of a captured array
+    number      of the array among those of the call
+    change      of a captured array, which has no number
     """
 
     input: Value
     result: dlarray
-    number: int | None
+    number: int
     change: Change | None
 
 
@@ -106,7 +109,7 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
             if type(leaf) is dlarray and leaf._value is not value:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
-    return writes + [_Write(c.input, c.result, None, c) for c in recorder.restored()]
+    return writes + [_Write(c.input, c.result, -1, c) for c in recorder.restored()]
 
 
 def _effects(
@@ -139,6 +142,13 @@ def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:
             views.store(target, array)
         else:
             np.copyto(memory[write.number] if write.change is None else write.change.data, array._data)
+
+
+def _place(function: Callable[..., Any], call: Call, number: int) -> str:
+    """Return the name of an array among the arguments, given its number among them."""
+    names = leaf_names(function, call.key.structure)
+    arrays = [i for i, part in enumerate(call.key.parts) if isinstance(part, (ArrayPart, NumberPart))]
+    return names[arrays[number]]
 
 
 def _results(

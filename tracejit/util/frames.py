@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The frame of the user's code that called this package."""
 
+import dis
+import itertools
 import os
 import sys
 from typing import Any
@@ -27,3 +29,18 @@ def user_frame() -> Any:
             return frame
         frame = frame.f_back
     return None
+
+
+def user_place() -> Any:
+    """Return the file, and the span in it of the expression that the user's code is at."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    return code.co_filename, next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), None)
+
+
+def is_storing() -> bool:
+    """Return whether the user's code is at an assignment ``container[key] = value``."""
+    frame = user_frame()
+    return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]

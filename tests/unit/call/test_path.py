@@ -97,7 +97,7 @@ class TestContainers:
             result["p"]["other"] = 1
         assert list(given_) == ["k"]
 
-    def test_arguments_changed_inside_stay(self):
+    def test_containers_are_copies_and_arrays_are_not(self):
         def fun(params, x):
             params["w"] = params["w"] * 2
             params["new"] = x
@@ -106,7 +106,7 @@ class TestContainers:
 
         params, x = {"w": vector(1)}, np.ones(1)
         accelerated = dlaccelerate(fun)
-        for _ in range(4):
+        for call in range(4):
             result, plus = accelerated(params, x)
-            assert [result["w"].item(), plus.item(), result["new"].item()] == [2.0, 2.0, 1.0]
-            assert list(params) == ["w"] and params["w"].item() == x.item() == 1.0
+            assert [result["w"].item(), plus.item(), result["new"].item()] == [2.0, call + 2.0, call + 2.0]
+            assert list(params) == ["w"] and params["w"].item() == 1.0 and x.item() == call + 2.0

@@ -148,7 +148,16 @@ class TestArguments:
             x[0] = 7.0
             return x * 2
 
-        follow(of(fun, X, -X))
+        def world(accelerate):
+            accelerated = accelerate(fun)
+
+            def call(n):
+                given = X + n
+                return accelerated(given), given
+
+            return call
+
+        follow(world)
 
     def test_a_dict_that_is_changed_inside(self):
         def world(accelerate):
