@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from sources import parsed, statements
+
 import tracejit as tj
 
 PACKAGE = Path(tj.__file__).parent
@@ -28,7 +30,7 @@ def raise_statements(path: Path) -> Iterator[Statement]:
     module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
     def visit(node: ast.AST, function: str) -> Iterator[Statement]:
-        for child in ast.iter_child_nodes(node):
+        for child in statements(node):
             if isinstance(child, ast.Raise) and isinstance(child.exc, ast.Call):
                 constants = [part.value for part in ast.walk(child.exc) if isinstance(part, ast.Constant)]
                 text = max((part.strip() for part in constants if isinstance(part, str)), key=len, default="")
@@ -37,7 +39,7 @@ def raise_statements(path: Path) -> Iterator[Statement]:
             inside = isinstance(child, (ast.FunctionDef, ast.ClassDef))
             yield from visit(child, child.name if inside else function)
 
-    yield from visit(ast.parse(path.read_text()), "")
+    yield from visit(parsed(path), "")
 
 
 def not_reached(reached: Collection[tuple[Path, int]]) -> set[str]:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sources import parsed
 
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, DTypeError, TraceError, dlarray
@@ -528,7 +529,7 @@ class TestElementwise:
 
 
 def declared_methods() -> dict[str, ast.FunctionDef]:
-    body = ast.parse(Path(inspect.getfile(dlarray)).read_text()).body
+    body = parsed(Path(inspect.getfile(dlarray))).body
     array = next(node for node in body if isinstance(node, ast.ClassDef) and node.name == "dlarray")
     (block,) = [node for node in array.body if isinstance(node, ast.If)]
     return {node.name: node for node in block.body if isinstance(node, ast.FunctionDef)}
@@ -536,9 +537,7 @@ def declared_methods() -> dict[str, ast.FunctionDef]:
 
 def installed_methods() -> dict[str, ast.FunctionDef]:
     defined = {
-        node.name: node
-        for node in ast.parse(Path(methods.__file__).read_text()).body
-        if isinstance(node, ast.FunctionDef)
+        node.name: node for node in parsed(Path(methods.__file__)).body if isinstance(node, ast.FunctionDef)
     }
     return {name: defined[function.__code__.co_name] for name, function in methods.METHODS.items()}
 

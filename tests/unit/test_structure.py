@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from emitted import CALLS, names_needed
+from sources import parsed, statements, with_bodies
 
 import tracejit
 from tracejit.aval import Aval
@@ -86,16 +87,9 @@ class Import(NamedTuple):
     line: int
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
 def imports_of(path: Path, module: str) -> Iterator[Import]:
     def visit(node: ast.AST, at_top: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                continue
+        for child in statements(node):
             inside = at_top and not isinstance(child, ast.FunctionDef)
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 inside = False
@@ -119,7 +113,12 @@ def module_of(path: Path) -> str:
 
 
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent.name not in ("kernels", "examples"))
-IMPORTS = [statement for path in FILES for statement in imports_of(path, module_of(path))]
+
+
+@cache
+def imports() -> list[Import]:
+    """Return the import statements of the package."""
+    return [statement for path in FILES for statement in imports_of(path, module_of(path))]
 
 
 def part_of(module: str) -> str:
@@ -142,7 +141,7 @@ def upwards(statement: Import) -> bool:
 
 
 def test_imports_point_one_way() -> None:
-    assert [statement for statement in IMPORTS if upwards(statement)] == []
+    assert [statement for statement in imports() if upwards(statement)] == []
 
 
 def test_an_import_that_points_upwards_is_noticed() -> None:
@@ -171,7 +170,7 @@ SOURCES = [*FILES, *sorted(KERNELS.rglob("*.py"))]
 def definitions(kind: type[Any]) -> Iterator[tuple[Path, Any]]:
     """Return classes or functions of the package and the kernels, with the files that they stand in."""
     for path in SOURCES:
-        for node in ast.walk(parsed(path)):
+        for node in with_bodies(path):
             if isinstance(node, kind):
                 yield path, node
 
@@ -205,7 +204,7 @@ def test_functions_are_short() -> None:
 
 def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module_of(path): set() for path in FILES}
-    for statement in IMPORTS:
+    for statement in imports():
         name = statement.imported.removeprefix("tracejit.")
         if name in graph and name != statement.module:  # late and type-only imports too
             graph[statement.module].add(name)
@@ -223,9 +222,9 @@ def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
 
 
 def test_heavy_packages_are_imported_late_and_in_few_places() -> None:
-    imports = [(i.module, part_of(i.imported), i.at_top) for i in IMPORTS if part_of(i.imported) in LATE]
-    assert {(module, package) for module, package, _ in imports} == set(HEAVY)
-    at_top = {(module, package) for module, package, at_top in imports if at_top}
+    found = [(i.module, part_of(i.imported), i.at_top) for i in imports() if part_of(i.imported) in LATE]
+    assert {(module, package) for module, package, _ in found} == set(HEAVY)
+    at_top = {(module, package) for module, package, at_top in found if at_top}
     assert at_top == {pair for pair, why in HEAVY.items() if "at the top" in why}
 
 
@@ -261,7 +260,7 @@ def test_public_names_are_sorted_and_complete() -> None:
 
 def hand_written(name: str) -> Any:
     for path in KERNELS.rglob("*.py"):
-        functions = [n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)]
+        functions = [n.name for n in parsed(path).body if isinstance(n, ast.FunctionDef)]
         if name in functions:
             return getattr(importlib.import_module(f"tracejit.kernels.{path.parent.name}.{path.stem}"), name)
     raise AssertionError(f"no file of kernels/ defines {name}")
@@ -321,8 +320,8 @@ def test_files_that_texts_name_exist() -> None:
 
 def opening_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Return the first lines of all docstrings, of attributes too, with their line numbers."""
-    for node in ast.walk(parsed(path)):
-        for child in getattr(node, "body", []) if isinstance(getattr(node, "body", None), list) else []:
+    for node in with_bodies(path):
+        for child in getattr(node, "body", []):
             if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
                 text = child.value.value
                 if isinstance(text, str):
