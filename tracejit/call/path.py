@@ -79,6 +79,7 @@ from tracejit.call.signature import ArrayPart, Key, NumberPart
 from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
+from tracejit.util import generated
 
 MISS = object()
 
@@ -219,8 +220,7 @@ class _Generator:
         text = "def replay(args):\n" + "".join(f"    {line}\n" for line in self.lines)
         file = f"<tracejit call path {next(_numbers)}>"
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        exec(compile(text, file, "exec"), self.names)
-        replay: Callable[[Any], Any] = self.names.pop("replay")
+        replay: Callable[[Any], Any] = generated.function(text, file, self.names)
         # The text goes with the function.
         weakref.finalize(replay, linecache.cache.pop, file, None).atexit = False
         return replay

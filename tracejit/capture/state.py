@@ -20,6 +20,7 @@ from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
 from tracejit.record import monitor
 from tracejit.record.state import State
+from tracejit.util import generated
 from tracejit.util.frames import user_place
 
 
@@ -164,9 +165,8 @@ class CapturedState(State):
         """Return one of the generated functions, compiled when it is first called."""
         function: Callable[[], Any] | None = self.__dict__.get(f"{name}()")
         if function is None:
-            names = dict(self._names)
-            exec(compile(self._sources[name], f"<tracejit guards {name}>", "exec"), names)
-            function = self.__dict__[f"{name}()"] = names["fetch"]
+            function = generated.function(self._sources[name], f"<tracejit guards {name}>", self._names)
+            self.__dict__[f"{name}()"] = function
         return function
 
     def source(self) -> str:
