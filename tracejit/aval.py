@@ -27,6 +27,12 @@ SUPPORTED_DTYPES = {
 }  # fmt: skip
 
 
+NUMPY_NUMBERS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind != "b")
+"""The types of NumPy's numbers that arrays are made of."""
+NUMBERS = NUMPY_NUMBERS | {int, float}
+"""The types of numbers that can vary from call to call."""
+
+
 class Aval(NamedTuple):
     """Shape, format (None: unformatted) and dtype of an array."""
 

@@ -11,7 +11,7 @@ object 0, and an entry for a container says which numbers its items get.
     IS_LIST object length first             a list
     IS_DICT object length first keys...     a dict with these keys in this order
     IS_ARRAY object input format plain      a labelled array that no evaluation records; an ndarray if `plain`
-    IS_FLOAT object input                   a float that is an input of the program
+    IS_SCALAR object input type             a float, or a number of NumPy, of this type that is an input of the program
     IS_INT object input number              an integer of 64 bits that is an input; its value is kept in the place of
                                             object `number`
     IS_SAME object address                  the same object
@@ -57,8 +57,6 @@ from .state import (
     IS_ARRAY_WORDS,
     IS_DICT,
     IS_DICT_WORDS,
-    IS_FLOAT,
-    IS_FLOAT_WORDS,
     IS_INT,
     IS_INT_WORDS,
     IS_LIST,
@@ -66,6 +64,8 @@ from .state import (
     IS_SAME_INT,
     IS_SAME_TEXT,
     IS_SAME_WORDS,
+    IS_SCALAR,
+    IS_SCALAR_WORDS,
     IS_SEQUENCE_WORDS,
     LABELLED_TYPE,
     LIST_ITEMS,
@@ -206,8 +206,8 @@ def match(state: Word, given: Word) -> Word:
             at = match_sequence(state, at, item, objects)
         elif kind == IS_DICT:
             at = match_dict(state, at, item, objects)
-        elif kind == IS_FLOAT:
-            at = match_float(state, at, item)
+        elif kind == IS_SCALAR:
+            at = match_scalar(state, at, item)
         elif kind == IS_INT or kind == IS_SAME_INT:  # noqa: SIM109 (words have no `in`)
             at = match_int(state, at, item, objects)
         else:
@@ -269,13 +269,13 @@ def match_dict(state: Word, at: Word, item: Word, objects: Word) -> Word:
     return at + WORD_BYTES * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
 
 
-def match_float(state: Word, at: Word, item: Word) -> Word:
-    """Compare with IS_FLOAT, and note the number as an input."""
-    if item[OBJECT_TYPE] != state[API][FLOAT_TYPE]:
+def match_scalar(state: Word, at: Word, item: Word) -> Word:
+    """Compare with IS_SCALAR, and note the number as an input."""
+    if item[OBJECT_TYPE] != at[3]:
         return 0
     state[OBJECTS][at[2]] = item
     state[DATA][at[2]] = item + WORD_BYTES * FLOAT_VALUE
-    return at + WORD_BYTES * IS_FLOAT_WORDS
+    return at + WORD_BYTES * IS_SCALAR_WORDS
 
 
 def match_int(state: Word, at: Word, item: Word, objects: Word) -> Word:

@@ -18,7 +18,7 @@ HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
 OBJECT_BYTES = 16  # the head of an object, in builds of 64 bits with the GIL and no lists for debugging
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
 LIST_ITEMS = 3  # the address of the items; those of a tuple follow its head of TUPLE_HEAD bytes
-DICT_SIZE = FLOAT_VALUE = 2
+DICT_SIZE = FLOAT_VALUE = 2  # numbers of NumPy have their value where floats have it
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
 CONTIGUOUS_AND_ALIGNED, ALIGNED, OWNED_AND_WRITEABLE = 0x101, 0x100, 0x404
 
@@ -59,13 +59,13 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
 
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
-    IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_FLOAT, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
+    IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_SCALAR, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
 ) = range(10)  # fmt: skip
 PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
 
 # The lengths of these entries in words, for those who write tables and those who read them.
 IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1
-IS_ARRAY_WORDS, IS_FLOAT_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 3, 4, 3
+IS_ARRAY_WORDS, IS_SCALAR_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 4, 4, 3
 PUT_WORDS, PUT_DICT_ITEM_WORDS = 2, 2
 
 MISSED = 1 << 62  # a status: the arguments do not fit the pattern, or the guard does not hold

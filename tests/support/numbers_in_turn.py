@@ -21,10 +21,14 @@ def assert_same(found, expected):
         if type(a) is dlarray:
             assert a.dtype == b.dtype
             np.testing.assert_allclose(tj.extractdata(a), tj.extractdata(b), rtol=1e-6)
-        elif isinstance(a, float):
-            assert a == pytest.approx(b, rel=1e-14, nan_ok=True) and math.copysign(1, a) == math.copysign(
-                1, b
-            )
+        elif isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+        elif isinstance(a, (float, np.floating)):
+            precision = 1e-6 if type(a) is np.float32 else 1e-14
+            assert a == pytest.approx(b, rel=precision, nan_ok=True)
+            is_nan_of_numpy = type(a) is not float and np.isnan(a)
+            assert is_nan_of_numpy or math.copysign(1, a) == math.copysign(1, b)
         else:
             assert a == b
 

@@ -2,7 +2,8 @@
 """Number arguments that vary: one that takes a third value becomes an input of the trace.
 
 Keys that differ in numbers only are a family. A number that has taken two values selects a trace by its value; with
-the third one the key says "a float that varies" in its place. If a recording then turns out to need the
+the third one the key says "a float that varies" in its place. NumPy's numbers vary too, each type by itself, because
+they are promoted by other rules. If a recording then turns out to need the
 value as a Python number (an index, math.sqrt), it selects a trace by its value from then on.
 """
 
@@ -12,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.aval import NUMBERS
 from tracejit.call.signature import Call, Key, NumberPart, ValuePart, is_int64
 from tracejit.ir import Where
 
 _VALUES = 3  # that make a number vary
 _MOST_FAMILIES = 1000
-_KINDS = (int, float)
 
 
 class Needed(NamedTuple):
@@ -50,7 +51,7 @@ class DynamicNumbers:
     def rekeyed(self, call: Call, entries: Container[Key]) -> Call:
         """Return a call in which the numbers that vary are arrays, unless its key is among `entries` already."""
         places = [
-            i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in _KINDS
+            i for i, part in enumerate(call.key.parts) if type(part) is ValuePart and part.kind in NUMBERS
         ]
         if not places:
             return call
@@ -100,7 +101,7 @@ class DynamicNumbers:
 def _family_key(key: Key) -> Key:
     """Return a key with each number replaced by its type."""
     parts = [
-        NumberPart(part.kind) if type(part) is ValuePart and part.kind in _KINDS else part
+        NumberPart(part.kind) if type(part) is ValuePart and part.kind in NUMBERS else part
         for part in key.parts
     ]
     return key._replace(parts=tuple(parts))
@@ -110,7 +111,7 @@ def _with_arrays(call: Call, varying: set[int]) -> Call:
     parts: list[Any] = []
     arrays: list[dlarray] = []
     for i, (part, leaf) in enumerate(zip(call.key.parts, call.leaves, strict=True)):
-        if i in varying and isinstance(part, ValuePart) and (part.kind is float or is_int64(leaf)):
+        if i in varying and isinstance(part, ValuePart) and (part.kind is not int or is_int64(leaf)):
             parts.append(NumberPart(part.kind))
             arrays.append(dlarray._wrap(np.asarray(leaf), None, None))
             continue

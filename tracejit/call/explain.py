@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
+from tracejit.aval import NUMBERS
 from tracejit.call.signature import Key, NumberPart, ValuePart, differences
 from tracejit.ir import Where
 from tracejit.record.recorder import describe_location
@@ -91,14 +92,16 @@ def why_missed(
     reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
     notes = ""
     if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
-        plain = all(getattr(k.parts[i], "kind", None) in (int, float) for k in (old, key) for i in places)
+        kinds = {getattr(k.parts[i], "kind", None) for k in (old, key) for i in places}
         asked = [who_needs(names[i], *needed[i]) for i in places if i in needed]
         if asked:
             notes += f" Each value has a trace of its own, because {' and '.join(asked)}."
-        if not plain:
+        if any(old.parts[i].kind is not key.parts[i].kind for i in places):  # type: ignore[union-attr]
+            notes += f" Each type has a trace of its own: pass one type, such as float({names[places[0]]})."
+        elif not kinds <= NUMBERS:
             notes += (
-                " A NumPy number that changes from call to call costs a trace each time: pass a Python number, such as "
-                f"float({names[places[0]]})."
+                " A NumPy number of this type that changes from call to call costs a trace each time: pass a Python "
+                f"number, such as float({names[places[0]]})."
             )
         elif len(asked) < len(places):
             notes += (

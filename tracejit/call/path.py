@@ -72,7 +72,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.aval import Aval
+from tracejit.aval import NUMPY_NUMBERS, Aval
 from tracejit.call.recycle import Recycler
 from tracejit.call.result import NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Key, NumberPart
@@ -305,21 +305,25 @@ class _Generator:
             return True
         kind = part.kind
         if isinstance(part, NumberPart):
-            fits = "" if kind is float else f" or not {-(1 << 63)} <= {source} < {1 << 63}"
-            self.miss_if(f"type({source}) is not {kind.__name__}{fits}")
+            fits = f" or not {-(1 << 63)} <= {source} < {1 << 63}" if kind is int else ""
+            self.miss_if(f"type({source}) is not {self.number_kind(kind)}{fits}")
             self.line(f"{source} = array({source})")
             return True
         value = part.value
-        if kind is float:
+        if kind is float or kind in (np.float64, np.float32):
             value = value[1]
             if not value or value != value:  # noqa: PLR0124 (0.0 equals -0.0, and NaN not even itself)
                 raise _UncheckableError
-        elif kind not in (int, bool, str, bytes):
+        elif kind not in (int, bool, str, bytes) and kind not in NUMPY_NUMBERS:
             # By identity: an equal value that is a different object goes the general way.
             self.miss_if(f"{source} is not {self.constant(value)}")
             return False
-        self.miss_if(f"type({source}) is not {kind.__name__} or {source} != {self.constant(value)}")
+        self.miss_if(f"type({source}) is not {self.number_kind(kind)} or {source} != {self.constant(value)}")
         return False
+
+    def number_kind(self, kind: type) -> str:
+        """Return the name of a type that the emitted code compares types with."""
+        return self.constant(kind) if kind in NUMPY_NUMBERS else kind.__name__
 
     def container_of(self, kind: type, names: Any, children: Sequence[str]) -> str:
         """Return the expression of a container, given those of its children."""

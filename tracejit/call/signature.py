@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.aval import describe_shape
+from tracejit.aval import NUMPY_NUMBERS, describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
@@ -64,7 +64,13 @@ class NumberPart(NamedTuple):
     kind: type
 
     def __str__(self) -> str:
-        return f"{'an' if self.kind is int else 'a'} {self.kind.__name__} that varies"
+        return f"{self.words} that varies"
+
+    @property
+    def words(self) -> str:
+        """The type with its article."""
+        name = self.kind.__name__
+        return f"{'an' if name.startswith('int') else 'a'} {name}"
 
 
 class Key(NamedTuple):
@@ -173,7 +179,8 @@ def _value_part(
     function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
 ) -> ValuePart:
     if isinstance(leaf, _INEXACT):
-        return ValuePart(type(leaf), (repr(leaf), 0.0))
+        value: Any = leaf
+        return ValuePart(type(leaf), _float_key(value) if type(leaf) in NUMPY_NUMBERS else (repr(leaf), 0.0))
     try:
         hash(leaf)
     except (TypeError, ValueError):
@@ -249,7 +256,7 @@ def part_fits(wanted: Any, given: Any) -> bool:
         return True
     if type(wanted) is not NumberPart or type(given) is not ValuePart or given.kind is not wanted.kind:
         return False
-    return wanted.kind is float or is_int64(given.value)
+    return wanted.kind is not int or is_int64(given.value)
 
 
 def key_fits(wanted: Key, given: Key) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit import tree
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, is_int64
 from tracejit.kernels.executor.state import (
@@ -16,8 +17,6 @@ from tracejit.kernels.executor.state import (
     IS_ARRAY_WORDS,
     IS_DICT,
     IS_DICT_WORDS,
-    IS_FLOAT,
-    IS_FLOAT_WORDS,
     IS_INT,
     IS_INT_WORDS,
     IS_LIST,
@@ -26,6 +25,8 @@ from tracejit.kernels.executor.state import (
     IS_SAME_INT,
     IS_SAME_TEXT,
     IS_SAME_WORDS,
+    IS_SCALAR,
+    IS_SCALAR_WORDS,
     IS_SEQUENCE_WORDS,
     IS_TUPLE,
     PUT_DICT,
@@ -45,7 +46,7 @@ class Pattern(NamedTuple):
     kept        objects whose addresses are in the table
     objects     number of objects that the table numbers
     inputs      number of inputs of the program among them
-    numbers     numbers of the inputs that are Python numbers
+    numbers     numbers of the inputs that are numbers of Python or NumPy
     """
 
     words: list[int]
@@ -159,11 +160,11 @@ class _PatternWriter(_TableWriter):
 
     def number(self, kind: type, at: int) -> None:
         self.numbers.append(self.inputs)
-        if kind is float:
-            self.add(IS_FLOAT_WORDS, IS_FLOAT, at, self.inputs)
-        elif kind is int:
+        if kind is int:
             self.add(IS_INT_WORDS, IS_INT, at, self.inputs, self.objects)
             self.objects += 1
+        elif kind in NUMBERS:
+            self.add(IS_SCALAR_WORDS, IS_SCALAR, at, self.inputs, self.address(kind))
         else:
             raise _NoEntryError
         self.inputs += 1
@@ -178,7 +179,7 @@ class _PatternWriter(_TableWriter):
             self.add(IS_SAME_WORDS, IS_SAME_INT, at, value)
         elif kind is str:
             self.add(IS_SAME_WORDS, IS_SAME_TEXT, at, self.address(value))
-        elif type(value) is kind and kind not in (int, bytes):
+        elif type(value) is kind and kind not in (int, bytes) and kind not in NUMPY_NUMBERS:
             self.add(IS_SAME_WORDS, IS_SAME, at, self.address(value))
         else:
             raise _NoEntryError

@@ -50,7 +50,7 @@ def mismatch(
 
 def _expected(part: Any) -> str:
     if type(part) is NumberPart:
-        return f"{'an' if part.kind is int else 'a'} {part.kind.__name__} (any value)"
+        return f"{part.words} (any value)"
     return str(part)
 
 

@@ -222,7 +222,7 @@ def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool)
     expected: list[Any] = []
     for part in key.parts:
         if type(part) is NumberPart:
-            expected.append(((), np.dtype(np.int64 if part.kind is int else np.float64)))
+            expected.append(((), np.dtype(part.kind)))
         elif isinstance(part, ArrayPart):
             expected.append((part.shape, part.dtype))
     if draws:

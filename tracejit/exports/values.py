@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.aval import SUPPORTED_DTYPES, check_format
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, SUPPORTED_DTYPES, check_format
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout
 from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
@@ -50,6 +50,13 @@ def _kind_of(name: Any) -> type:
     kind = _KINDS.get(name) or _NUMPY.get(name)
     if kind is None:
         raise ValueError(f"the kind of a value is {name!r:.40}")
+    return kind
+
+
+def _number_kind(name: Any) -> type:
+    kind = _kind_of(name)
+    if kind not in NUMBERS:
+        raise ValueError(f"the kind of a number is {name!r:.40}")
     return kind
 
 
@@ -243,7 +250,7 @@ def encode_part(part: Any) -> list[Any]:
         strides = None if part.strides is None else list(part.strides)
         return ["array", list(part.shape), part.format, str(part.dtype), strides]
     if isinstance(part, NumberPart):
-        return ["number", part.kind.__name__]
+        return ["number", _kind_name(part.kind)]
     if issubclass(part.kind, (float, complex, np.inexact)):
         return ["inexact", _kind_name(part.kind), part.value[0]]
     return ["value", encode_atom(part.value)]
@@ -262,12 +269,16 @@ def decode_part(data: Any) -> Any:
         return ArrayPart(aval.shape, aval.format, aval.dtype, strides)
     if kind == "number":
         (name,) = rest
-        return NumberPart({"int": int, "float": float}[name])
+        return NumberPart(_number_kind(name))
     if kind == "inexact":
         name, text = rest
-        number = float(checked_text(text)) if name == "float" else 0.0
+        kind = _kind_of(name)
+        number: Any = 0.0
+        if kind is float or kind in NUMPY_NUMBERS:
+            # As in "np.float64(0.5)".
+            number = kind(float(checked_text(text).rpartition("(")[2].rstrip(")")))
         # As a call's key has it: NaN equals NaN.
-        return ValuePart(_kind_of(name), (text, 0.0 if number != number else number))  # noqa: PLR0124
+        return ValuePart(kind, (text, 0.0 if number != number else number))  # noqa: PLR0124
     if kind == "value":
         (value,) = rest
         atom = decode_atom(value)
@@ -332,7 +343,7 @@ def encode_results(result: ResultLayout, keep: Callable[[np.ndarray], str]) -> d
         if type(leaf) is ArrayLeaf:
             leaves.append(["array", leaf.format])
         elif type(leaf) is NumberLeaf:
-            leaves.append(["number", leaf.kind.__name__, leaf.format])
+            leaves.append(["number", _kind_name(leaf.kind), leaf.format])
         elif type(leaf) is np.ndarray and leaf.dtype.kind in "fiubc":
             leaves.append(["ndarray", keep(leaf)])
         else:
@@ -364,7 +375,7 @@ def decode_results(
             leaves.append(ArrayLeaf(_format(format)))
         elif kind == "number":
             name, format = rest
-            leaves.append(NumberLeaf({"int": int, "float": float, "bool": bool}[name], _format(format)))
+            leaves.append(NumberLeaf(_number_kind(name), _format(format)))
         elif kind == "ndarray":
             (name,) = rest
             leaves.append(arrays[name])

@@ -116,7 +116,7 @@ def export(
             "afterwards."
         )
     every_key = args is None and kwargs is None
-    keys = accfun.variants() if every_key else [_call_until_replayed(accfun, args or (), kwargs or {})]
+    keys = accfun.variants() if every_key else _call_until_replayed(accfun, args or (), kwargs or {})
     writer = _Writer(accfun, captured)
     for trace in _exportable(accfun, keys):
         writer.add(trace)
@@ -159,8 +159,12 @@ def _checked_targets(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
 
 def _call_until_replayed(
     accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Variants:
-    """Call a function until the call is a replay, and return the variants of its key."""
+) -> list[Variants]:
+    """Call a function until the call is a replay.
+
+    Returns:
+        The variants of its key, after those of keys in which its numbers vary.
+    """
     for _ in range(accfun.confirm + _MORE_CALLS):
         before = accfun.stats.hits
         accfun(*args, **kwargs)
@@ -171,7 +175,7 @@ def _call_until_replayed(
         why = accfun.explain() if accfun.enabled else "Set its option enabled to True."
         raise ExportError(f"export: calls with these arguments are not replayed. {why}")
     assert variants is not None
-    return variants
+    return [*_covering(variants, accfun.variants(), accfun.confirm), variants]
 
 
 def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[Trace]:
@@ -217,10 +221,16 @@ def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[T
 
 def _is_covered(variants: Variants, keys: Sequence[Variants], confirm: int) -> bool:
     """Return whether a key in which numbers vary also serves the calls of this key, recorded before they varied."""
-    return any(
-        other is not variants and other.replayable(confirm) and key_fits(other.key, variants.key)
+    return bool(_covering(variants, keys, confirm))
+
+
+def _covering(variants: Variants, keys: Sequence[Variants], confirm: int) -> list[Variants]:
+    """Return the keys in which numbers vary that serve the calls of this key too."""
+    return [
+        other
         for other in keys
-    )
+        if other is not variants and other.replayable(confirm) and key_fits(other.key, variants.key)
+    ]
 
 
 class _Selected(NamedTuple):

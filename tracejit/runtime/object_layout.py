@@ -31,6 +31,7 @@ def check_layout() -> None:
 def _matches() -> bool:
     probe = np.zeros((2, 3), np.float32)
     holder, items, table, number = (probe,), [probe, probe], {"a": probe, "b": probe, "c": probe}, 1.5
+    scalars = (np.float64(1.5), np.int64(0x3FF8 << 48))
     at = id(probe)
     references = sys.getrefcount(probe) - 1
     flags = words.CONTIGUOUS_AND_ALIGNED | words.OWNED_AND_WRITEABLE
@@ -40,14 +41,15 @@ def _matches() -> bool:
         _word(id(holder), tuple.__basicsize__ // 8), _word(id(holder), words.OBJECT_SIZE),
         _word(_word(id(items), words.LIST_ITEMS), 1), _word(id(items), words.OBJECT_SIZE),
         _word(id(table), words.DICT_SIZE), _word(id(number), words.FLOAT_VALUE),
+        *[_word(id(scalar), words.FLOAT_VALUE) for scalar in scalars],
         _half(at, words.OBJECT_REFERENCES), _word(at, words.OBJECT_TYPE), _word(at, words.ARRAY_DATA),
         _half(at, words.ARRAY_NDIM), _word(at, words.ARRAY_DTYPE), _half(at, words.ARRAY_FLAGS) & flags,
         _word(_word(at, words.ARRAY_SHAPE), 1), _word(_word(at, words.ARRAY_STRIDES), 0),
         weak, _word(at, words.ARRAY_WEAK),
     )  # fmt: skip
     return fields == (
-        at, 1, at, 2, 3, 0x3FF8 << 48, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype), flags, 3, 12,
-        0, id(reference),
+        at, 1, at, 2, 3, *[0x3FF8 << 48] * 3, references, id(np.ndarray), probe.ctypes.data, 2, id(probe.dtype),
+        flags, 3, 12, 0, id(reference),
     )  # fmt: skip
 
 

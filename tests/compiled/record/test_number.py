@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Number arguments of compiled programs."""
 
+import numpy as np
+import pytest
 from numbers_in_turn import FLOATS, X, follow
 
 
@@ -10,3 +12,26 @@ class TestBecomesAnInput:
         assert fun.stats.hits == 12
         fun(X, 1.0, 2**70)
         assert fun(X, 5.0, 3)[1] == 4
+
+    @pytest.mark.parametrize(
+        "kind", [np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint64]
+    )
+    def test_numbers_of_numpy(self, kind):
+        numbers = [kind(i) for i in (1, 2, 3, 4, 50, 6, 7, 0)]
+        fun = follow(lambda x, k: (x * k, k - 2, {"k": k * k}, k // 3, k % 5, 7 // k), numbers * 2, X)
+        assert fun.stats.hits == 12
+        # The path compares types: an equal number of another type has another trace.
+        for other in (7, 7.0, np.int64(7), np.float64(7), np.uint64(7)):
+            assert type(fun(X, other)[1]) is type(other - 2)
+
+    @pytest.mark.parametrize("result", [lambda x, k: x * k, lambda x, k: (x, k * 2), lambda x, k: [x[0] + k]])
+    def test_a_number_of_numpy_that_stays(self, result):
+        for number in (
+            np.float64(0.5),
+            np.float32(2),
+            np.int64(3),
+            np.float64(0.0),
+            np.float64("nan"),
+            np.bool_(True),
+        ):
+            follow(result, [number] * 6, X)

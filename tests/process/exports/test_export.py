@@ -163,6 +163,34 @@ def test_numbers_that_vary_are_inputs(path: str) -> None:
         loaded(x, 0.5, 1 << 63)
 
 
+@pytest.mark.parametrize("kind", [float, int, np.float64, np.float32, np.int64, np.int8])
+def test_a_number_in_args_after_it_became_an_input(path: str, kind: type) -> None:
+    @tj.dlaccelerate
+    def scaled(x: Any, rate: Any) -> Any:
+        return x * rate, rate * 2
+
+    for n in range(1, 7):
+        scaled(np.ones(2), kind(n))
+    for number in (1, 3, 9):  # recorded by its value, and with an input, and new
+        tj.export(scaled, path, args=(np.ones(2), kind(number)), replace=True)
+        loaded = tj.load(path)
+        for given in (1, 7, number, 11):
+            y, twice = loaded(np.ones(2), kind(given))
+            assert (y.tolist(), twice, type(twice)) == ([given] * 2, 2 * given, kind)
+
+
+def test_a_number_of_numpy_that_does_not_vary(path: str) -> None:
+    fun = tj.dlaccelerate(lambda x, rate: x * rate)
+    for rate in (np.float64(0.5), np.float32(0.1), np.float64("nan"), np.int8(3)):
+        tj.export(fun, path, args=(np.ones(2, np.float32), rate), replace=True)
+        loaded = tj.load(path)
+        for _ in range(2):
+            found = loaded(np.ones(2, np.float32), rate)
+            np.testing.assert_array_equal(tj.extractdata(found), np.ones(2, np.float32) * rate)
+        with pytest.raises(ArgumentError, match=r"rate is .*, expected "):
+            loaded(np.ones(2, np.float32), type(rate)(4))
+
+
 def test_a_loop_exports_the_trace_for_all_iterations(path: str) -> None:
     @tj.dlaccelerate
     def step(x: Any, iteration: int) -> Any:

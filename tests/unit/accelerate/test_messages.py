@@ -80,18 +80,18 @@ def turnover(function: Any, calls: int, given: Callable[[int], Any]) -> list[str
 
 def test_numbers_of_numpy_that_change() -> None:
     scaled = tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4)
-    (text,) = turnover(scaled, 30, lambda i: np.float64(0.5 * i + 0.25))
+    (text,) = turnover(scaled, 30, lambda i: np.longlong(i))
     assert text.endswith(
-        "was np.float64(11.25), is np.float64(11.75). A NumPy number that changes from call to call costs a trace "
-        "each time: pass a Python number, such as float(rate). If so many are intended, raise cache_size (4)."
+        "was np.int64(22), is np.int64(23). A NumPy number of this type that changes from call to call costs a "
+        "trace each time: pass a Python number, such as float(rate). If so many are intended, raise cache_size (4)."
     )
     assert (
         "is recorded in most calls: traces for 20 different signatures were evicted, and 0 % of 24 calls were replayed."
         in text
     )
-    assert (
-        turnover(tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4), 30, lambda i: 0.5 * i + 0.25) == []
-    )
+    for kind in (float, np.float64, np.float32, np.int64):
+        scaled = tj.dlaccelerate(lambda x, rate: x * rate, cache_size=4)
+        assert turnover(scaled, 30, lambda i, kind=kind: kind(0.5 * i + 0.25)) == []
 
 
 def test_sizes_that_come_back_are_no_turnover() -> None:

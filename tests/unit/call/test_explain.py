@@ -58,7 +58,7 @@ class TestExplain:
             (({"it was": vector(1)},), ({"it was": vector(1, 2)},), r"x\['it was'\] was 1 float64, is 2 float64."),
             ((vector(1), "mean"), (vector(1), "sum"), "k was 'mean', is 'sum'.$"),
             ((vector(1), 0.5), (vector(1), 0.25), "k was 0.5, is 0.25. A number that takes a third value"),
-            ((vector(1), np.float32(1)), (vector(1), 2), r"k was np.float32\(1.0\), is 2. A NumPy number that changes"),
+            ((vector(1), np.float32(1)), (vector(1), 2), r"k was np.float32\(1.0\), is 2. Each type has a trace"),
             ((vector(1), True), (vector(1), False), "k was True, is False.$"),
             ((vector(1), 0.5), (vector(1, 2), 0.25), "x was 1 float64, is 2 float64; k was 0.5, is 0.25.$"),
             ((vector(1), 1, 2), (vector(1), 1, 3), "argument 3 was 2, is 3."),

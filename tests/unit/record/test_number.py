@@ -225,6 +225,86 @@ class TestPythonArithmetic:
         follow(fun, numbers, X)
 
 
+KINDS = [np.float64, np.float32, np.int64, np.int32, np.int8, np.uint8, np.uint64]
+
+
+def of_kind(kind, numbers=(0.5, 0.25, 2.0, 3.0, -1.5, 0.0, 7.0, 0.1)):
+    """Return numbers of NumPy that overflow, wrap around and divide by zero."""
+    if np.dtype(kind).kind == "f":
+        return [kind(number) for number in numbers]
+    return [kind(abs(int(4 * n)) if np.dtype(kind).kind == "u" else int(4 * n)) for n in numbers]
+
+
+class TestNumbersOfNumPy:
+    """They vary like Python's, and are promoted by NumPy's rules: float32 array * float64 is float64."""
+
+    @pytest.mark.parametrize("array", [X, N, dlarray([1.0, 2.0]), dlarray([True, False])])
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_with_arrays(self, kind, array):
+        fun = follow(lambda x, k: (x * k, k * x, x + k, k - x * k, k < x), of_kind(kind), array)
+        assert (fun.stats.traces, fun.stats.hits) == (4, 4)
+        assert f"{kind.__name__} that varies" in fun.explain()
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: k + 1, lambda k: 1 - k, lambda k: k * 2.5, lambda k: 1 / k, lambda k: k // 2, lambda k: 7 // k,
+            lambda k: k % 2, lambda k: 7.5 % k, lambda k: divmod(k, 2), lambda k: -k, abs, lambda k: +k,
+            lambda k: k < 1, lambda k: k == 2, lambda k: 0.5 if k > 1 else k, lambda k: max(k, 1), lambda k: k / k,
+            lambda k: np.minimum(k, 1), lambda k: np.add(k, k), lambda k: np.float32(2) * k, lambda k: k + True,
+            lambda k: np.isfinite(k), lambda k: (k.dtype, k.shape, k.ndim, k.size), lambda k: k.item() + 1,
+            lambda k: k is None, lambda k: k == None, lambda k: k == "a", lambda k: np.multiply(k, 2.5) if k < 9 else k,
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_arithmetic(self, kind, fun):
+        accelerated = follow(lambda x, k: (x, fun(k)), of_kind(kind), X)
+        # What it compares with or divides by may give it several traces.
+        assert accelerated.stats.hits >= 2 and "that varies" in accelerated.explain()
+
+    @pytest.mark.parametrize(
+        "fun", [lambda k: k**2, lambda k: 2.5**k, np.sqrt, np.exp, lambda k: np.arctan2(k, 1)]
+    )
+    @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+    def test_functions(self, kind, fun):
+        follow(lambda x, k: (x, fun(k)), of_kind(kind), X)
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            int, float, str, repr, hash, round, lambda k: f"{k}", lambda k: k + 300, lambda k: k & 1, lambda k: 1 << k,
+            lambda k: k < 10**30, lambda k: k == 10**30, lambda k: k < np.uint64(3), lambda k: k * np.uint64(3),
+            lambda k: k * np.ones(2), lambda k: np.where(k > 1, k, 0), lambda k: k.astype(np.float32),
+            lambda k: [0] * k,
+            lambda k: np.power(k, 2), lambda k: k * np.bool_(True), lambda k: np.power(k, -1), lambda k: k.nothing,
+            math.sqrt, lambda k: math.ldexp(1.0, int(k)), lambda k: k.tolist(), lambda k: np.asarray(k).dtype,
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_needs_them(self, kind, fun):
+        follow(lambda x, k: (x, fun(k)), of_kind(kind), X)
+
+    def test_equal_numbers_of_other_types_have_traces_of_their_own(self):
+        numbers = [
+            kind(n) for n in (2, 3, 4, 5, 6) for kind in (float, np.float64, np.float32, int, np.int64)
+        ]
+        fun = follow(lambda x, k: x * k, numbers * 2, X)
+        assert fun.stats.hits >= 25
+
+    def test_a_python_number_beside_them(self):
+        for kind in KINDS:
+            pairs = [(k, n) for n, k in enumerate(of_kind(kind))]
+            follow(lambda x, k, n: (x * k + n, k + n, n * k, k < n, n - 0.5 * k), pairs, X)
+
+    def test_eighty_times_from_a_solver(self):
+        fun = dlaccelerate(lambda t, y: np.stack([y[1], -y[0] + 0.1 * np.cos(t)]))
+        for t in np.linspace(0, 1, 80):
+            found = fun(t, np.array([1.0, t]))
+            np.testing.assert_allclose(tj.extractdata(found), [t, -1 + 0.1 * np.cos(t)], rtol=1e-12)
+        # Two by value, one with an input, one that confirms it, two audits.
+        assert fun.stats.traces <= 6 and fun.stats.hits >= 74
+
+
 class TestNeeded:
     def test_selects_by_its_value_again(self):
         fun = follow(lambda x, n: sum([x * i for i in range(n)], x), [2, 3, 4, 5, 2, 3, 4, 5, 2, 3, 4, 5], X)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arithmetic and comparisons of numbers that are inputs of a trace.
+
+Note [numbers that vary]
+Python's numbers and the graph's agree where nothing overflows and nothing is raised. Conditions for that are guards:
+a divisor is not 0, the base of a power is positive and the power finite, integers are so small that the result
+fits 64 bits. An operation without such conditions (int ** int, a complex result) needs the numbers. NumPy's numbers
+are promoted, overflow and divide by zero as its arrays do, and so do the graph's: they need no guards.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS
+from tracejit.ir import weak_array
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+
+INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
+EXACT = 1 << 53  # integers below are exact in float64
+SUM, PRODUCT = 1 << 62, 1 << 31  # operands below give results that fit
+_PLAIN = NUMBERS | {bool}
+_SAME_FOR_ALL_NUMBERS = (str, bytes, type(None), type, list, tuple, dict, set)
+_Operation = Callable[[Any, Any], Any]
+
+is_number = recorder.is_number
+
+
+def holds(condition: Any, what: str) -> bool:
+    """Return whether a traced condition is true, which is then a guard."""
+    return bool(recorder.need_value(condition, what, Decides.TRUTH))
+
+
+def number_of(x: Any) -> Any:
+    """Return the number that an operand stands for, or the operand."""
+    return x._number if is_number(x) else x
+
+
+def needed(what: str, *numbers: Any) -> None:
+    """Note that `what` needs the values of those of some operands that vary."""
+    for x in numbers:
+        if is_number(x):
+            x.needed(what)
+
+
+def _as(x: Any, dtype: np.dtype) -> Any:
+    """Return an operand as a scalar array."""
+    if not is_number(x):
+        return np.asarray(x, dtype)
+    return x._array if x._array._data.dtype == dtype else recorder.apply("cast", x._array, dtype=dtype)
+
+
+def _below(x: Any, bound: int) -> bool:
+    return bool(x.below(bound) if is_number(x) else abs(x) < bound)
+
+
+def _made(result: Any, array: Any, *operands: Any) -> Any:
+    """Return the number that an operation of numbers gave."""
+    numbers = [x for x in operands if is_number(x)]
+    return type(numbers[0])(result, array, frozenset().union(*[x._sources for x in numbers]))
+
+
+def computed(name: str, operation: _Operation, x: Any, y: Any) -> Any:
+    """Return an operation of two numbers, one of which varies."""
+    a, b = number_of(x), number_of(y)
+    for other in (x, y):
+        if recorder.is_array(other) or isinstance(other, np.ndarray):
+            return NotImplemented
+        if not is_number(other) and type(other) not in _PLAIN:
+            needed(name, x, y)
+            return operation(a, b)
+    try:
+        result = operation(a, b)
+    except Exception:
+        needed(f"an error of {name}", x, y)
+        raise
+    kind = type(result)
+    if type(a) in NUMPY_NUMBERS or type(b) in NUMPY_NUMBERS:
+        array = (
+            recorder.apply(name, x, y) if kind in NUMPY_NUMBERS and _has_rule(name, x, y, result) else None
+        )
+        if array is None or array._data.dtype != result.dtype:
+            needed(name, x, y)
+            return result
+        return _made(result, array, x, y)
+    if kind not in (int, float) or not _agrees(name, x, y):
+        needed(name, x, y)
+        return result
+    dtype = INT if kind is int else FLOAT
+    array = recorder.apply(name, _as(x, dtype), _as(y, dtype))
+    is_power = name == "pow" and kind is float
+    if is_power and not holds(recorder.apply("isfinite", array), "the size of a power"):
+        needed(name, x, y)
+        return result
+    return _made(result, array, x, y)
+
+
+def _agrees(name: str, x: Any, y: Any) -> bool:
+    """Return whether the graph computes what Python does, which may be a guard (Note [numbers that vary])."""
+    is_division = name in ("div", "floordiv", "mod") and is_number(y)
+    if is_division and not holds(recorder.apply("not_equal", y._array, 0), "a division"):
+        return False
+    whole = all(issubclass(type(number_of(part)), int) for part in (x, y))
+    if not whole:
+        if name != "pow":
+            return True
+        return holds(recorder.apply("greater", x._array, 0), "a power") if is_number(x) else x > 0
+    if name == "pow":
+        return False
+    bound = {"mul": PRODUCT, "div": EXACT}.get(name, SUM)
+    return _below(x, bound) and _below(y, bound)
+
+
+def _has_rule(name: str, x: Any, y: Any, result: Any) -> bool:
+    """Return whether NumPy's operation of two numbers raises no error whatever their values are.
+
+    It does for a negative power of integers, and for a Python integer that does not fit a type of few bits.
+    """
+    if name == "pow" and result.dtype.kind in "iu":
+        return False
+    varying = [x._kind for x in (x, y) if is_number(x)]
+    return int not in varying or result.dtype.kind == "f" or result.dtype == INT
+
+
+def compared(name: str, operation: _Operation, x: Any, y: Any) -> Any:
+    """Return a comparison of a number that varies with something; its outcome is a guard."""
+    a, b = x._number, number_of(y)
+    if not is_number(y) and type(y) not in _PLAIN:
+        if recorder.is_array(y) or isinstance(y, np.ndarray):
+            return NotImplemented
+        if not isinstance(y, _SAME_FOR_ALL_NUMBERS):
+            needed("a comparison", x)
+        return operation(a, b)
+    result = operation(a, b)
+    if type(a) in NUMPY_NUMBERS or type(b) in NUMPY_NUMBERS:
+        if _is_by_dtype(x, y):
+            holds(recorder.apply(name, x, y), "a comparison")
+        else:
+            needed("a comparison", x, y)
+        return result
+    kinds = {issubclass(type(part), int) for part in (a, b)}
+    if kinds == {True, False} and not all(
+        _below(part, EXACT) for part in (x, y) if issubclass(type(number_of(part)), int)
+    ):
+        needed("a comparison", x, y)
+        return result
+    if kinds == {True} and not is_number(y) and not _below(y, SUM):
+        needed("a comparison", x, y)
+        return result
+    dtype = INT if kinds == {True} else FLOAT
+    holds(recorder.apply(name, _as(x, dtype), _as(y, dtype)), "a comparison")
+    return result
+
+
+def _is_by_dtype(x: Any, y: Any) -> bool:
+    """Return whether NumPy compares two numbers after it has promoted them, and not by their exact values."""
+    dtypes = []
+    for part, other in ((x, y), (y, x)):
+        number, beside = number_of(part), number_of(other)
+        if type(number) in NUMPY_NUMBERS:
+            dtypes.append(number.dtype)
+        elif type(number) is int and beside.dtype.kind in "iu":
+            if is_number(part) and beside.dtype != INT:
+                return False
+            info = np.iinfo(beside.dtype)
+            if not info.min <= number <= info.max:
+                return False
+    return {dtype.kind for dtype in dtypes} != {"i", "u"}
+
+
+def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
+    """Return a ufunc of numbers, some of which vary, or None if it needs them."""
+    numbers = [number_of(x) for x in inputs]
+    if any(type(number) not in _PLAIN for number in numbers):
+        return None
+    operands = list(inputs)
+    is_weak = not any(type(number) in NUMPY_NUMBERS for number in numbers)
+    for i, (x, number) in enumerate(zip(inputs, numbers, strict=True)):
+        if is_number(x) and (is_weak or type(number) in NUMPY_NUMBERS):
+            operands[i] = x._array
+        elif type(x) in NUMPY_NUMBERS:
+            operands[i] = recorder.as_array(x)
+    first = next((x for x in operands if recorder.is_array(x)), None)
+    if first is None:
+        return None
+    result = ufunc(*numbers)
+    if not isinstance(result, np.generic) or not all(_fits(x, y) for x in inputs for y in numbers):
+        return None
+    try:
+        array = first.__array_ufunc__(ufunc, "__call__", *operands)
+    except Exception:  # one that arrays have not: NumPy computes it with the numbers
+        return None
+    if not recorder.is_array(array) or array._data.dtype != result.dtype or array._data.ndim:
+        return None
+    if type(result) is np.bool_:
+        holds(array, f"np.{ufunc.__name__}")
+        return result
+    if ufunc is np.power and result.dtype.kind in "iu":
+        return None
+    return _made(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
+
+
+def _fits(x: Any, beside: Any) -> bool:
+    """Return whether an operand fits the type of another whatever its value is."""
+    if not is_number(x) or x._kind is not int or type(beside) not in NUMPY_NUMBERS:
+        return True
+    return bool(beside.dtype.kind == "f" or beside.dtype == INT)
+
+
+def weak(x: Any, dtypes: list[np.dtype]) -> Any:
+    """Return the array that stands for a number where it meets arrays of some dtypes."""
+    if x._kind in NUMPY_NUMBERS:
+        return x._array
+    if x._kind is int and any(dtype.kind in "iu" and dtype != INT for dtype in dtypes):
+        # NumPy raises an error if it does not fit the type.
+        return recorder.wrap(weak_array(x.needed("arithmetic with small integers"), dtypes))
+    dtype = weak_array(x._kind(1), dtypes).dtype
+    return x._array if dtype == x._array._data.dtype else recorder.apply("cast", x._array, dtype=dtype)
