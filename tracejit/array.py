@@ -121,13 +121,6 @@ class dlarray:
         self._view = None
         views.link(self, source)
 
-    def __getattr__(self, name: str) -> Any:
-        # A stale view has no data and no Value: Note [writes] in record/memory.py.
-        if name in ("_data", "_value") and self._view is not None:
-            views.derive(self)
-            return getattr(self, name)
-        raise AttributeError(f"'dlarray' object has no attribute {name!r}", name=name, obj=self)
-
     @classmethod
     def _wrap(cls, data: np.ndarray, format: str | None, value: Value | None) -> "dlarray":
         """Return an array around checked parts."""

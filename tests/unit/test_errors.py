@@ -114,7 +114,6 @@ def test_a_message(row):
 
 WITHOUT_ROW = {  # statement: why no row provokes it
     "__init__.__getattr__: has no attribute": "Python's own text",
-    "array.__getattr__: 'dlarray' object has no attribute": "Python's own text",
     "autodiff.gradient: : its adjoint gives": "a mistake in the record of an op",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",

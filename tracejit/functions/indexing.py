@@ -188,7 +188,7 @@ def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:
     while value is not array:
         if type(value._view) is not tuple:
             return False
-        _, value, op, params = value._view
+        value, op, params = value._view
         if op is not None:
             steps.append((op.name, params))
     entries = key if isinstance(key, tuple) else (key,)

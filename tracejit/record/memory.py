@@ -5,9 +5,9 @@ Note [writes]
 A graph has no memory, only values. So a write makes a new value of the array that owns the elements (the root), and
 everything that shares them follows (PyTorch's compiler calls it functionalisation). An op whose result is a view links
 its result to its operand. A write through a view climbs the links: of x[2].T[1] = v it records setslice, transpose and
-setslice, each with a new value of the array below. All other views of the root are stale then: their slots
-`_data` and `_value` are deleted, and the first code that reads one makes Python call dlarray.__getattr__, which derives
-it from the root again (record/views.py). So arrays that nobody writes pay for a link, and nothing when they are read.
+setslice, each with a new value of the array below. All other views of the root get the new elements at once, which is
+a view of NumPy's, and a LateValue: the ops that derive it from the root are recorded when something asks for it
+(record/views.py). So an array that nobody writes pays for a link, and nothing where it is read.
 
 An array that a recording makes without values of its trace (np.zeros) is private to it. As long as nothing traced is
 written into it, it is NumPy's own memory, written in place, whose views are NumPy's views.
@@ -22,33 +22,12 @@ import numpy as np
 from tracejit.errors import WriteError
 
 
-def _references_in_a_list() -> int:
-    for view in [object()]:
-        count = sys.getrefcount(view)
-    return count
+def _references() -> int:
+    return max([sys.getrefcount(view) for view in [object()]])
 
 
-UNUSED = _references_in_a_list()
-"""The references to a view that only its memory has, in a loop over the views."""
-
-
-class SharedMemory:
-    """The elements of one array of a recording, and the arrays that show them.
-
-    Attributes:
-        owner: the recorder.
-        root: the array that owns the elements.
-        views: all arrays that were linked to it, in order.
-        is_private: whether the elements are NumPy's own memory that only this recording knows.
-    """
-
-    __slots__ = ("is_private", "owner", "root", "views")
-
-    def __init__(self, owner: Any, root: Any, is_private: bool = False) -> None:
-        self.owner = owner
-        self.root = root
-        self.views: list[Any] = []
-        self.is_private = is_private
+HELD = _references()
+"""The references to a view that only a list of views has, in a comprehension over that list."""
 
 
 class Change(NamedTuple):
@@ -72,7 +51,7 @@ class Memories:
     """The memory of one recording.
 
     Attributes:
-        shared: that of each array with views, and of each private array.
+        views: the views and the private arrays of the recording, in order.
         sources: the inputs of the evaluation: the array inside, and the caller's elements.
         written: arrays from outside the evaluation that were written, by id.
         changed: all of these, and sources that were written, with the caller's elements.
@@ -81,10 +60,10 @@ class Memories:
         has_private: whether there are private arrays.
     """
 
-    __slots__ = ("changed", "has_private", "place", "read", "shared", "sources", "written")
+    __slots__ = ("changed", "has_private", "place", "read", "sources", "views", "written")
 
     def __init__(self) -> None:
-        self.shared: list[SharedMemory] = []
+        self.views: list[Any] = []
         self.sources: list[tuple[Any, np.ndarray]] = []
         self.written: dict[int, Change] = {}
         self.place: Callable[[int], str] = "argument {}".format
@@ -92,26 +71,16 @@ class Memories:
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
 
-    def private(self, owner: Any, root: Any) -> SharedMemory:
-        """Make an untraced array private to a recording."""
-        memory = root._view = SharedMemory(owner, root, is_private=True)
-        self.shared.append(memory)
+    def private(self, root: Any) -> None:
+        """Make an untraced array private to the recording."""
+        root._view = self
         self.has_private = True
-        return memory
+        self.views.append(root)
 
-    def of(self, owner: Any, array: Any) -> SharedMemory:
-        """Return the memory of an array, which is its root if it has none yet."""
-        memory = memory_of(array)
-        if memory is None or memory.owner is not owner:
-            memory = array._view = SharedMemory(owner, array)
-            self.shared.append(memory)
-        return memory
-
-    def link(self, owner: Any, view: Any, base: Any, op: Any, params: Any) -> None:
+    def link(self, view: Any, base: Any, op: Any, params: Any) -> None:
         """Note that an array is a view of another one: what `op` makes of it, or the same elements if that is None."""
-        memory = self.of(owner, base)
-        view._view = (memory, base, op, params)
-        memory.views.append(view)
+        view._view = (base, op, params)
+        self.views.append(view)
 
     def entered(self, data: np.ndarray, name: str) -> Any:
         """Note an array that enters the evaluation from outside; return the array that was written in its place.
@@ -157,18 +126,12 @@ class Memories:
         return changes
 
     def clear(self) -> None:
-        """Undo changes that nobody asked for, and release all links; views that somebody still has are not stale."""
+        """Undo changes that nobody asked for, and release all links."""
         self.restore()
-        for memory in self.shared:
-            for view in memory.views:
-                if sys.getrefcount(view) > UNUSED:
-                    view._data  # noqa: B018 - derives a stale one
-        for memory in self.shared:
-            for view in memory.views:
-                view._view = None
-            memory.root._view = None
-            memory.views, memory.root = [], None
-        self.shared, self.sources, self.changed, self.read = [], [], [], {}
+        for view in self.views:
+            view._view = None
+        self.views.clear()
+        self.sources, self.changed, self.read = [], [], {}
 
 
 def is_same_memory(first: np.ndarray, second: np.ndarray) -> bool:
@@ -188,14 +151,13 @@ def _check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) ->
         )
 
 
-def memory_of(array: Any) -> SharedMemory | None:
-    """Return the memory of an array that is a view, has views or is private, or None."""
-    view = array._view
-    memory: SharedMemory | None = view[0] if type(view) is tuple else view
-    return memory
+def root_of(array: Any) -> Any:
+    """Return the array that owns the elements of a view; an array that is none owns its own."""
+    while type(array._view) is tuple:
+        array = array._view[0]
+    return array
 
 
 def is_private(array: Any) -> bool:
     """Return whether an array is private to its recording."""
-    memory = memory_of(array)
-    return memory is not None and memory.is_private
+    return root_of(array)._view is not None

@@ -99,6 +99,7 @@ class Recorder:
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
         self.replayable = True  # False: right for this call only
         self.memories = Memories()
+        self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
         self._outer: Recorder | None = None
         # Entered once for the recording: around each op it would take a microsecond.
@@ -396,16 +397,20 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         raise
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
-        if op.view is not None and _shows(outputs.data, values[0].data):
-            current.memories.link(current, result, arrays[0], op, params)
+        if op.view is not None and (op is not _RESHAPE or _shows(outputs.data, values[0].data)):
+            result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
+            current.views.append(result)
         return result
     return tuple(
         _array_class._wrap(value.data, aval.format, value) for value, aval in zip(outputs, avals, strict=True)
     )
 
 
+_RESHAPE = OPS["reshape"]  # for some of which NumPy copies
+
+
 def _shows(data: np.ndarray, base: np.ndarray) -> bool:
-    """Return whether what an op made of `base` lies in its memory: NumPy copies for some reshapes."""
+    """Return whether an array that was made of `base` lies in its memory."""
     return data.base is not None and (base.flags.c_contiguous or np.may_share_memory(data, base))
 
 
@@ -424,9 +429,9 @@ def _private(op: Op, arrays: Sequence[Any], params: dict[str, Any], current: Rec
         results = apply_op(op, [wrap(a._data, a._format) for a in arrays], params)
     for result in results if type(results) is tuple else (results,):
         if op.view is not None and np.may_share_memory(result._data, arrays[0]._data):
-            current.memories.link(current, result, arrays[0], op, params)
+            current.memories.link(result, arrays[0], op, params)
         else:
-            current.memories.private(current, result)
+            current.memories.private(result)
     return results
 
 

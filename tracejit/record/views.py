@@ -2,24 +2,23 @@
 """Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
 
 import sys
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, DTypeError, WriteError
-from tracejit.ir import Value
-from tracejit.ops import OPS
+from tracejit.ir import Node, Value
+from tracejit.ops import OPS, Op
 from tracejit.record import recorder
-from tracejit.record.memory import UNUSED, Change, SharedMemory, is_private, is_same_memory, memory_of
+from tracejit.record.memory import HELD, Change, is_private, is_same_memory, root_of
 
 
 def link(array: Any, source: Any) -> None:
     """Note that an array that was made around the elements of another one shares them."""
     current = recorder.thread.recorder
     if current is not None:
-        current.memories.link(current, array, source, None, {})
+        current.memories.link(array, source, None, {})
 
 
 def alias(array: Any, format: str | None) -> Any:
@@ -36,7 +35,7 @@ def copy(array: Any) -> Any:
         if current is None or is_private(array):
             result = recorder.wrap(array._data.copy(), array._format, None)
             if current is not None:
-                current.memories.private(current, result)
+                current.memories.private(result)
             return result
         return recorder.wrap(array._data, array._format, current.value(array))
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
@@ -82,8 +81,7 @@ def is_in_memory(array: Any) -> bool:
     current = recorder.thread.recorder
     if current is None:
         return True
-    memory = memory_of(array)
-    return memory is not None and memory.is_private and memory.owner is current
+    return root_of(array)._view is current.memories
 
 
 def check_writeable(array: Any) -> None:
@@ -123,28 +121,26 @@ def store(array: Any, new: Any) -> None:
 def _write(array: Any, new: Any, current: Any) -> None:
     path = [array]
     while type(path[-1]._view) is tuple:
-        path.append(path[-1]._view[1])
+        path.append(path[-1]._view[0])
     root = path[-1]
     _begin(root, current)
     values = [current.value(new)]
     for child in path[:-1]:
-        _, base, op, params = child._view
+        base, op, params = child._view
         if op is not None:
             new = recorder.wrap(values[-1].data, None, values[-1])
             new = op.view(recorder.apply, base, new, **params)
             values.append(current.value(new))
         else:
             values.append(values[-1])
-    memory = memory_of(root)
-    if memory is not None:
-        memory.is_private = False
-        _make_stale(memory, set(map(id, path)))
+    root._view = None  # a private array is private no longer
     data = root._data
     _set(root, values.pop(), data, current)
     for child in reversed(path[:-1]):
-        _, base, op, params = child._view
+        base, op, params = child._view
         data = base._data if op is None else op.numpy(base._data, **params)
         _set(child, values.pop(), data, current)
+    _renew(current.memories, root, set(map(id, path)))
 
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
@@ -174,8 +170,7 @@ def _begin(root: Any, current: Any) -> None:
         return
     if value is not None and (value.node is not None or value.is_constant):
         return
-    memory = memory_of(root)
-    if value is None and memory is not None and memory.is_private:
+    if root._view is current.memories:
         return
     if not root._data.flags.writeable:
         check_writeable(root)
@@ -186,45 +181,55 @@ def _begin(root: Any, current: Any) -> None:
     memories.change(root, current.name)
     for other, data in memories.sources:
         if other is not root and is_same_memory(data, root._data) and other._value.node is None:
-            _unite(root, other, current)
+            current.memories.link(other, root, None, {})  # its own views follow
 
 
-def _unite(root: Any, other: Any, current: Any) -> None:
-    """Make an array that shows the same elements as `root` a view of it, with all views of its own."""
-    memory = current.memories.of(current, root)
-    apart = memory_of(other)
-    if apart is not None and apart is not memory:
-        for view in apart.views:
-            view._view = (memory, *view._view[1:])
-        memory.views += apart.views
-        apart.views = []
-    current.memories.link(current, other, root, None, {})
+class LateValue(Value):
+    """The Value of a view whose root was written: it is recorded, and a Value like others, once something reads it.
 
+    Until then its slot `data` holds the array that it is derived from, the op and its parameters, and the elements;
+    the other slots are unset.
+    """
 
-def _make_stale(memory: SharedMemory, kept: set[int]) -> None:
-    """Have all views derived again where they are read next, but for those `kept`; forget views that nobody has."""
-    live = []
-    for view in memory.views:
-        if id(view) not in kept:
-            if sys.getrefcount(view) <= UNUSED:
-                continue
-            with suppress(AttributeError):  # stale already
-                del view._data, view._value
-        live.append(view)
-    memory.views = live
+    __slots__ = ()
 
+    def __init__(self, base: Any, op: Op, params: Any, data: np.ndarray) -> None:
+        self.data = (base, op, params, data)
 
-def derive(array: Any) -> None:
-    """Give a stale view its data and its Value again."""
-    memory, base, op, params = array._view
-    data, value = base._data, base._value
-    if op is not None:
+    def __getattr__(self, name: str) -> Any:
+        base, op, params, data = self.data
+        value = base._value
+        owner = value.owner  # records that first
+        self.__class__ = Value  # type: ignore[assignment]
+        aval = Aval(data.shape, None, data.dtype)
         current = recorder.thread.recorder
-        if memory.owner is current:
-            current.builder.location = recorder.user_location()
-            value = current.builder.append(op, [value], params, op.infer(value.aval, **params))
-            data = value.data
-        else:  # its trace has ended, or is recorded by another thread
-            data = op.numpy(data, **params)
-            value = Value(Aval(data.shape, None, data.dtype), memory.owner, None, data)
-    array._data, array._value = data, value
+        if current is None or owner is not current:  # its trace has ended, or is recorded by another thread
+            Value.__init__(self, aval, owner, None, data)
+        else:
+            node = Node(op, (value,), params, recorder.user_location())
+            Value.__init__(self, aval, owner, node, data)
+            node.makes((self,))
+            current.graph.nodes.append(node)
+        return getattr(self, name)
+
+
+def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
+    """Give the views of a root that was written its new elements, but for those that are `renewed` already."""
+    # Views that nobody has are forgotten on the way.
+    memories.views[:] = [view for view in memories.views if sys.getrefcount(view) > HELD]
+
+    def renew(view: Any) -> None:
+        if id(view) in renewed:
+            return
+        renewed.add(id(view))
+        base, op, params = view._view
+        renew(base)
+        if op is None:
+            view._data, view._value = base._data, base._value
+        else:
+            view._data = op.numpy(base._data, **params)
+            view._value = LateValue(base, op, params, view._data)
+
+    for view in memories.views:
+        if root_of(view) is root:
+            renew(view)

@@ -62,7 +62,7 @@ def record(
         results, values = _results(name, recorder, leaves)
         writes = _writes(recorder, inputs)
         written = [(recorder.value(write.result), write.result) for write in writes]
-        length = len(recorder.graph.nodes)  # reading a stale view records what derives it
+        length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         everything = [*values, *written]
         arrays = _own(recorder, everything) if outer is None else _spliced(recorder, everything, call, outer)
         reads.results = {id(leaf._data) for _, leaf in values}
