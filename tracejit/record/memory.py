@@ -47,6 +47,9 @@ class Change(NamedTuple):
     result: Any = None
 
 
+_place: Callable[[int], str] = "argument {}".format
+
+
 class Memories:
     """The memory of one recording.
 
@@ -66,7 +69,7 @@ class Memories:
         self.views: list[Any] = []
         self.sources: list[tuple[Any, np.ndarray]] = []
         self.written: dict[int, Change] = {}
-        self.place: Callable[[int], str] = "argument {}".format
+        self.place = _place
         self.has_private = False
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
@@ -131,6 +134,7 @@ class Memories:
         for view in self.views:
             view._view = None
         self.views.clear()
+        self.place = _place  # which may hold the arguments
         self.sources, self.changed, self.read = [], [], {}
 
 

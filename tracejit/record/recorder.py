@@ -397,7 +397,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         raise
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
-        if op.view is not None and (op is not _RESHAPE or _shows(outputs.data, values[0].data)):
+        if op.view is not None and (op is not _RESHAPE or np.may_share_memory(outputs.data, values[0].data)):
             result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
             current.views.append(result)
         return result
@@ -407,11 +407,6 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
-
-
-def _shows(data: np.ndarray, base: np.ndarray) -> bool:
-    """Return whether an array that was made of `base` lies in its memory."""
-    return data.base is not None and (base.flags.c_contiguous or np.may_share_memory(data, base))
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:
