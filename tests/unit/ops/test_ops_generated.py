@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bits import same_bits
 from op_cases import CASES, draw
 
 from tracejit.autodiff import gradient
@@ -75,6 +76,8 @@ def layout_of(array: np.ndarray) -> Layout:
 
 
 def assert_close(have: np.ndarray, want: np.ndarray, what: str) -> None:
+    if same_bits(have, want):
+        return
     assert have.dtype == want.dtype, what
     assert have.shape == want.shape, what
     if have.dtype.kind == "f":
@@ -129,14 +132,20 @@ def check_emitted(op: Op, sample: Sample, dtype: str) -> None:
     arrays = draw(op, sample, dtype)
     graph = graph_of(op, sample.params, arrays)
     (expected,) = evaluate(graph, arrays)
+    arranged = [arrangements(array) for array in arrays]
+    tried = set()
     for way in WAYS.get(dtype, ("contiguous",)):
-        placed = [arrangements(array).get(way, array) for array in arrays]
-        program = build(graph, [layout_of(array) for array in placed])
+        placed = [found.get(way, array) for found, array in zip(arranged, arrays, strict=True)]
+        layouts = tuple(map(layout_of, placed))
+        if layouts in tried:  # as vectors lie in columns and contiguously
+            continue
+        tried.add(layouts)
+        program = build(graph, layouts)
         before = [array.copy() for array in placed]
         (found,) = PythonExecutable(program)(placed)
         assert_close(found, expected, way)
         for array, copy in zip(placed, before, strict=True):
-            np.testing.assert_array_equal(array, copy)
+            assert same_bits(array, copy)
 
 
 def adjoint(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> tuple[Graph, list[int]]:
@@ -257,7 +266,10 @@ def test_emitted_adjoint_is_the_adjoint(case: tuple[Op, Sample], dtype: str) -> 
     found = PythonExecutable(build(graph))([*arrays, ct])
     for value, have, want in zip(graph.outputs, found, evaluate(graph, [*arrays, ct]), strict=True):
         assert have.dtype == want.dtype == value.dtype == np.dtype(dtype)
-        np.testing.assert_allclose(have, want, rtol=64 * np.finfo(dtype).eps, atol=16 * np.finfo(dtype).eps)
+        if not same_bits(have, want):
+            np.testing.assert_allclose(
+                have, want, rtol=64 * np.finfo(dtype).eps, atol=16 * np.finfo(dtype).eps
+            )
 
 
 KINKED = [(op, kink) for op in OPS.values() for kink in op.kinks]
@@ -313,6 +325,8 @@ def specials(dtype: str) -> np.ndarray:
 
 
 def same_class(have: np.ndarray, want: np.ndarray, what: str, *, zeros: bool = True) -> None:
+    if same_bits(have, want):
+        return
     assert have.dtype == want.dtype, what
     if have.dtype.kind == "f":
         np.testing.assert_allclose(have, want, rtol=8 * np.finfo(have.dtype).eps, atol=0, err_msg=what)
