@@ -8,8 +8,10 @@ number of NumPy has its own dtype. The outcome of a comparison is a guard. Anyth
 (Note [numbers that vary] in arithmetic.py).
 """
 
+import gc
 import math
 import operator
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import numpy as np
 from tracejit.aval import NUMPY_NUMBERS
 from tracejit.record import arithmetic, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
+from tracejit.record.become import become
 from tracejit.record.guards import Decides
 
 _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers of NumPy have
@@ -36,6 +39,7 @@ class Number:
         self._array = array  # a traced scalar of float64 or int64
         self._sources = sources  # the arguments, by the number of their leaf, that it comes from
         self._bounds: set[int] = set()
+        array._value.owner.varying.append(self)
 
     @property
     def __class__(self) -> Any:
@@ -46,12 +50,13 @@ class Number:
         raise TypeError("the class of a number cannot be set")
 
     def needed(self, what: str) -> Any:
-        """Return the number itself, for `what`."""
+        """Return the number itself, for `what`; from now on this object is that number (Note [true numbers])."""
         recorder.check_open(self._array)
-        owner = self._array._value.owner
+        number, owner = self._number, self._array._value.owner
         for source in self._sources:
             owner.needed.setdefault(source, (what, recorder.user_location()))
-        return self._number
+        settle(owner, [x for x in owner.varying if x._sources <= owner.needed.keys()])
+        return number
 
     def weak(self, dtypes: list[np.dtype]) -> Any:
         """Return the array that stands for the number where it meets arrays of some dtypes."""
@@ -271,6 +276,46 @@ class Number:
 
     def __ge__(self, other: Any) -> Any:
         return compared("greater_equal", operator.ge, self, other)
+
+
+def settle(owner: Any, numbers: list[Number]) -> None:
+    """Have some Numbers of a recording become the numbers that they stand for."""
+    owner.varying = [x for x in owner.varying if not any(x is other for other in numbers)]
+    for x in numbers:
+        become(x, x._number, Number.__slots__)
+
+
+def end(owner: Any, where: Any) -> None:
+    """End the Numbers of a recording whose function has returned; those that somebody still has become true numbers.
+
+    The arguments that these come from are needed then.
+
+    Args:
+        owner: the recorder.
+        where: the file and line of the function.
+    """
+    kept = _kept(owner)
+    for generation in range(3):  # a cycle of functions is no reason
+        if kept:
+            del kept
+            gc.collect(generation)
+            kept = _kept(owner)
+    for x in kept:
+        for source in x._sources:
+            owner.needed.setdefault(source, ("something that outlives the call", where))
+    settle(owner, kept)
+    owner.varying = []
+
+
+def _kept(owner: Any) -> list[Number]:
+    """Return the Numbers of a recording that more than the recorder refers to."""
+    mark = object()
+    every = owner.varying
+    every.append(mark)
+    counts = [sys.getrefcount(x) for x in every]
+    every.pop()
+    least = counts.pop() - 1  # of the mark, which has a name here
+    return [x for x, count in zip(every, counts, strict=True) if count > least]
 
 
 recorder.register_number_class(Number)

@@ -94,6 +94,9 @@ class Recorder:
         self.refusal: Refusal | None = None
         # Inputs whose values are needed as Python numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
+        self.varying: list[
+            Any
+        ] = []  # the objects that stand for such inputs, and for what was computed of them
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)

@@ -2,6 +2,7 @@
 """One run of a function: records a trace and returns the result."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,8 @@ from tracejit.ir import Graph, Node, Value, Where
 from tracejit.record import guards, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change
-from tracejit.record.number import Number
+from tracejit.record.number import Number, settle
+from tracejit.record.number import end as end_numbers
 from tracejit.record.state import State
 from tracejit.traces import refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
@@ -53,7 +55,8 @@ def record(
             appended to that tape too, and the arrays of the result are on it.
     """
     reads = CapturedState(function, call.leaves)
-    with recorders.Recorder(name, accelerating=True, state=reads) as recorder:
+    recorder = recorders.Recorder(name, accelerating=True, state=reads)
+    with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
@@ -69,6 +72,8 @@ def record(
         reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
+    del inputs, args, kwargs, leaves
+    end_numbers(recorder, _defined(function))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
     state = rng.joined(reads, recorder)
@@ -81,6 +86,21 @@ def record(
     recorded = Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+@contextmanager
+def _true_numbers_after(recorder: recorders.Recorder) -> Iterator[None]:
+    """Have the numbers that an error's traceback refers to become true ones."""
+    try:
+        yield
+    except BaseException:
+        settle(recorder, recorder.varying)
+        raise
+
+
+def _defined(function: Any) -> Where:
+    code = getattr(function, "__code__", None)
+    return None if code is None else (code.co_filename, code.co_firstlineno)
 
 
 class _Write(NamedTuple):

@@ -4,6 +4,7 @@
 # ruff: noqa: E711 - each case is a function of its own, of the same look
 
 import copy
+import json
 import math
 import operator
 import pickle
@@ -352,7 +353,38 @@ class TestNeeded:
                     fun(X, n)
         assert fun.stats.hits > 100
 
-    def test_after_the_evaluation(self):
+    def test_after_the_evaluation_it_is_a_true_number(self):
+        kept = []
+        fun = dlaccelerate(lambda x, k, n: [kept.extend([k, n, {k: k + 1}, -n]), x * k - n][1])
+        for n, k in enumerate(FLOATS[:3]):
+            fun(X, k, n)
+        assert (
+            kept[-4:] == [0.125, 2, {0.125: 1.125}, -2]
+            and json.dumps(kept[-4:]) == '[0.125, 2, {"0.125": 1.125}, -2]'
+        )
+        assert [type(each) for each in kept[-4:]] == [float, int, dict, int]
+        assert pickle.loads(pickle.dumps(kept)) == kept and math.ldexp(kept[-4], kept[-3]) == 0.5
+        assert f"something that outlives the call at {__file__}:" in fun.explain()
+        for k in FLOATS:
+            fun(X, k, 2)
+        assert kept[-4:] == [3.0, 2, {3.0: 4.0}, -2]
+
+    @pytest.mark.parametrize("kind", [*KINDS, float, int])
+    def test_of_each_type(self, kind):
+        kept = []
+        fun = dlaccelerate(lambda x, k: [kept.append(k), kept.append(+k), x * k][-1])
+        for number in of_kind(kind) if kind in KINDS else [kind(n) for n in (1, 2, 3, -4, 1 << 40)]:
+            fun(X, number)
+            assert [type(each) for each in kept[-2:]] == [kind] * 2
+            assert repr(kept[-2:]) == repr([number] * 2)
+            assert (
+                kind(str(kept[-1].item() if kind in KINDS else kept[-1])) == number
+                and kept[-1] + 1 == number + 1
+            )
+
+    def test_where_objects_are_laid_out_differently(self, monkeypatch):
+        """It stays what it is, and says so."""
+        monkeypatch.setattr("tracejit.record.become.is_possible", lambda: False)
         kept = []
         fun = dlaccelerate(lambda x, k: kept.append(k) or x * k)
         for k in FLOATS[:3]:
@@ -362,6 +394,32 @@ class TestNeeded:
             with pytest.raises(tj.TraceError, match="is used after that evaluation ended"):
                 use(kept[-1])
 
+    def test_an_error_takes_true_numbers_along(self):
+        def fun(x, k):
+            if k > 2:
+                raise ValueError(k, k + 1)
+            return x * k
+
+        accelerated = dlaccelerate(fun)
+        for k in (0.5, 0.25, 0.125, 1.0):
+            accelerated(X, k)
+        with pytest.raises(ValueError, match=r"3\.0, 4\.0") as caught:
+            accelerated(X, 3.0)
+        assert [type(part) for part in caught.value.args] == [float, float]
+        frame = caught.value.__traceback__
+        while frame.tb_next:
+            frame = frame.tb_next
+        assert type(frame.tb_frame.f_locals["k"]) is float
+
+    def test_cycles_of_functions_keep_nothing(self):
+        def fun(x, k):
+            def power(n):
+                return x if n == 0 else power(n - 1) * k
+
+            return power(3)
+
+        assert follow(fun, FLOATS, X).stats.hits == 4
+
     def test_its_class_is_that_of_the_number(self):
         with pytest.raises(TypeError, match="the class of a number cannot be set"):
-            Number(1.0, None, frozenset()).__class__ = int
+            vars(Number)["__class__"].fset(object(), int)
