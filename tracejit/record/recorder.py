@@ -92,11 +92,9 @@ class Recorder:
         self.builder = Builder(self.graph, compute=True, owner=self)
         self.guards: list[ValueGuard] = []
         self.refusal: Refusal | None = None
-        # Inputs whose values are needed as Python numbers, by the number of their leaf: the use, and its place.
+        # Inputs whose values are needed as numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
-        self.varying: list[
-            Any
-        ] = []  # the objects that stand for such inputs, and for what was computed of them
+        self.varying: list[Any] = []  # objects that stand for such inputs
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)

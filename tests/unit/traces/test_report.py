@@ -95,8 +95,12 @@ class TestExplain:
         told(0.7, 2.0, 8.0)
         both = f"{needs.format('p')} and float() at {line} needs n as a Python number."
         assert told(0.8, 2.0, 9.0).endswith(f"n was 8.0, is 9.0. {both}")
-        told(np.float32(0.5), 1.0)
-        assert told(np.float32(0.25), 1.0).endswith(
+        assert told(np.float32(0.5), 1.0).endswith(
+            "is np.float32(0.5). Each type has a trace of its own: pass one type, such as float(p)."
+        )
+        assert told(np.float32(0.25), 1.0).endswith(f"p was np.float32(0.5), is np.float32(0.25).{becomes}")
+        told(np.longlong(5), 1.0)
+        assert told(np.longlong(3), 1.0).endswith(
             "costs a trace each time: pass a Python number, such as float(p)."
         )
 
