@@ -284,14 +284,20 @@ class dlarray:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._value is not None:
             raise TraceError(
-                f"copy or pickle: {recorder.describe(self)} is traced, and a trace can be neither copied nor "
-                "pickled; use x.copy(), or extractdata(x) for its value."
+                f"pickle: {recorder.describe(self)} is traced, and a trace cannot be pickled; use extractdata(x) for "
+                "its value."
             )
         return (dlarray, (self._data, self._format))
 
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
         return views.copy(self)  # type: ignore[no-any-return]
+
+    def __copy__(self) -> "dlarray":
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> "dlarray":
+        return self.copy()
 
     # Operators that are one op: each calls the door with the name of that op.
 

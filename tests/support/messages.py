@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of messages: how to provoke each error that a user can meet, and its exact text."""
 
-import copy
 import dataclasses
 import itertools
 import math
 import operator
+import pickle
 import re
 import threading
 import traceback
@@ -330,10 +330,9 @@ ROWS: tuple[Row, ...] = (
         "index: an integer scalar is needed, not 2(B) x 3(C) float64; cast it, for example with int(x).",
     ),
     Row(
-        lambda: traced(copy.copy),
+        lambda: traced(pickle.dumps),
         TraceError,
-        "copy or pickle: 2x3 float64 is traced, and a trace can be neither copied nor pickled; use "
-        "x.copy(), or extractdata(x) for its value.",
+        "pickle: 2x3 float64 is traced, and a trace cannot be pickled; use extractdata(x) for its value.",
     ),
     Row(
         lambda: X.__array__(np.float32, copy=False),

@@ -78,12 +78,17 @@ class Argument(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program: its statements, what it returns, and its arguments by name, or an argument that is named again."""
+    """A program: statements, what it returns, and its arguments by name; text stands for an array passed again."""
 
     seed: int
     parameters: dict[str, Any]
     statements: tuple[str, ...]
     result: str
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether an argument is a view of another one, which may be refused by name."""
+        return any(isinstance(value, str) and "[" in value for value in self.parameters.values())
 
     @property
     def text(self) -> str:
@@ -125,7 +130,7 @@ def arguments_of(parameters: dict[str, Any], seed: int, call: int) -> tuple[dict
             return {name: value(part) for name, part in parameter.items()}
         if isinstance(parameter, (list, tuple)):
             return type(parameter)(value(part) for part in parameter)
-        return made[parameter] if isinstance(parameter, str) else parameter
+        return eval(parameter, {}, made) if isinstance(parameter, str) else parameter
 
     for name, parameter in parameters.items():
         made[name] = value(parameter)

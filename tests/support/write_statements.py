@@ -424,6 +424,24 @@ class Writer:
         first = f"{x}[{', '.join('0' * self.value(x).ndim)}]" if self.value(x).ndim else x
         return f"if {first} > 0:\n    {self.rng.choice([self.in_place, self.assign])()}\nelse:\n    {self.in_place()}"
 
+    def nested(self) -> str:
+        x, name = self.array(lambda x: x.ndim > 0 and len(x) > 0), self.new()
+        value = self.source(self.value(x).shape[1:])
+        return self.rng.choice([
+            f"def {name}_f(i, x=None):\n    {x}[i] += {value}\n    return {x}[i:]\n{name} = {name}_f(0)",
+            f"def {name}_f():\n    for row in {x}:\n        yield row\nfor row in {name}_f():\n    row -= 1",
+            f"{name} = (lambda x: x.__iadd__({value}))({x})",
+            f"{name} = [np.add(row, 1, out=row) for row in {x}]" if self.value(x).ndim > 1 else f"{x}[-1] += 1",
+            f"{name} = list({x})\n{name}[0] += 1",
+            f"{name} = {{i: {x}[i:] for i in range(2)}}\n{name}[1] *= 2",
+            f"{name} = [*{x}][-1]\n{name} += 1",
+            f"{name} = list(map(lambda row: 2 * row, {x}))[0]\n{name} -= 1",
+        ])  # fmt: skip
+
+    def tried(self) -> str:
+        wrong = self.refused().replace("\n", "\n    ")
+        return f"try:\n    {wrong}\nexcept (TypeError, ValueError, IndexError):\n    {self.in_place()}"
+
     def refused(self) -> str:
         """A statement that NumPy is likely to refuse."""
         x = self.array(lambda x: x.ndim > 0)
@@ -447,6 +465,7 @@ KINDS_OF_STATEMENTS: list[tuple[int, str]] = [
     (5, "bind_view"), (2, "alias"), (2, "unpack"), (8, "in_place"), (6, "assign"), (2, "swap"), (3, "overlap"),
     (3, "call"), (3, "loop"), (4, "function"), (3, "buffer"), (2, "elements"), (2, "scalar"),
     (2, "compute"), (1, "branch"),
+    (2, "nested"), (1, "tried"),
 ]  # fmt: skip
 _KINDS = [name for weight, name in KINDS_OF_STATEMENTS for _ in range(weight)]
 _REFUSALS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
@@ -468,7 +487,7 @@ def parameters_of(rng: random.Random) -> dict[str, Any]:
     parameters["b"] = Argument((rng.randint(2, 4),), "float64", "whole") if rng.random() < 0.7 else argument()
     kind = rng.random()
     if kind < 0.15:
-        parameters["c"] = rng.choice("ab")
+        parameters["c"] = rng.choice(["a", "b", "a", "b", "a[1:]", "a.T", "a[0]", "b[...]", "a[:, 0]"])
     elif kind < 0.4:
         parameters["c"] = argument()
     elif kind < 0.5:

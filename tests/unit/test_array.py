@@ -314,7 +314,7 @@ class TestMethods:
     def test_elementwise(self):
         x = dlarray([1.26, -3.0])
         assert x.astype(np.int32).dtype == np.int32
-        assert x.astype(np.float64) is x
+        assert x.astype(np.float64) is not x and x.astype(np.float64).tolist() == x.tolist()
         assert x.clip(-1, 1).tolist() == [1.0, -1.0]
         assert x.round(1).tolist() == [1.3, -3.0]
         assert x.dot([1.0, 1.0]).item() == pytest.approx(-1.74)
@@ -414,10 +414,19 @@ class TestValues:
         for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
             assert type(y) is dlarray and y.format == "B" and y.tolist() == x.tolist()
 
-    @pytest.mark.parametrize("function", [copy.copy, copy.deepcopy, pickle.dumps])
-    def test_no_copies_of_traced(self, function):
-        with pytest.raises(TraceError, match=r"copy or pickle: 2 float64 is traced"):
-            tj.dlfeval(function, dlarray([1.0, 2.0]))
+    @pytest.mark.parametrize("function", [copy.copy, copy.deepcopy])
+    def test_copies_of_traced_have_elements_of_their_own(self, function):
+        def change(x):
+            y = function(x)
+            y += x
+            return x, y, tj.dlgradient(y.sum(), x)
+
+        found = tj.dlfeval(change, dlarray([1.0, 2.0]))
+        assert [each.tolist() for each in found] == [[1.0, 2.0], [2.0, 4.0], [2.0, 2.0]]
+
+    def test_no_pickles_of_traced(self):
+        with pytest.raises(TraceError, match=r"pickle: 2 float64 is traced"):
+            tj.dlfeval(pickle.dumps, dlarray([1.0, 2.0]))
 
 
 class TestLabels:

@@ -97,6 +97,7 @@ def full(
         value = apply("cast", value, dtype=wanted)
     if value.shape != sizes:
         value = apply("broadcast_to", wrap(value._data, None, value._value), shape=sizes)
+    value = value.copy()  # with elements of its own, which may be written
     return with_format("full", value._data, format, like, value._value)
 
 

@@ -142,7 +142,7 @@ def positive(x: Any) -> dlarray:
     2 dlarray float64
     [ 1. -2.]
     """
-    return as_array(x, "positive")
+    return as_array(x, "positive").copy()
 
 
 def power(x: Any, y: Any) -> dlarray:
@@ -251,10 +251,10 @@ def round(x: Any, decimals: int = 0) -> dlarray:
         raise ArgumentError(f"round: decimals must be an integer, not {decimals!r}.")
     array = as_array(x, "round")
     if decimals == 0:
-        return array if array.dtype.kind in "iu" else apply("rint", array)
+        return array.copy() if array.dtype.kind in "iu" else apply("rint", array)
     if array.dtype.kind != "f":
         if decimals > 0:
-            return array
+            return array.copy()
         return cast(round(cast(array, np.float64), decimals), array.dtype)
     scale = 10.0 ** math.fabs(decimals)
     if decimals > 0:
@@ -270,7 +270,7 @@ def cast(x: Any, dtype: Any) -> dlarray:
         dtype: float64, float32, bool or an integer type, in any spelling that NumPy takes.
 
     Returns:
-        dlarray of the sizes and the format of `x`; `x` itself if it has the dtype already.
+        dlarray of the sizes and the format of `x`; a copy if it has the dtype already.
 
     Raises:
         DTypeError: for any other dtype.
@@ -287,9 +287,7 @@ def cast(x: Any, dtype: Any) -> dlarray:
         raise ArgumentError(f"cast: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
     wanted = check_dtype("cast", wanted)
     array = as_array(x, "cast")
-    if array.dtype == wanted:
-        return array
-    return apply("cast", array, dtype=wanted)
+    return array.copy() if array.dtype == wanted else apply("cast", array, dtype=wanted)
 
 
 def stop_gradient(x: Any) -> dlarray:

@@ -146,8 +146,8 @@ def ravel(self: dlarray) -> dlarray:
 
 
 def flatten(self: dlarray) -> dlarray:
-    """Return the elements along one axis."""
-    return movement.ravel(self)
+    """Return a copy of the elements along one axis."""
+    return movement.flatten(self)
 
 
 def transpose(self: dlarray, *axes: Any) -> dlarray:

@@ -5,7 +5,7 @@ An axis may be named by number or, in a formatted array, by label.
 """
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -18,6 +18,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import recorder, views
 
+apart: Callable[..., dlarray] = views.apart
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
@@ -123,7 +124,7 @@ def reshape(x: Any, shape: Any) -> dlarray:
 
 
 def ravel(x: Any) -> dlarray:
-    """Return all elements of `x`, in C order, along one axis, unformatted.
+    """Return all elements of `x`, in C order, along one axis, unformatted: a view where they lie so in memory.
 
     Args:
         x: dlarray of any format, ndarray, number or list.
@@ -134,10 +135,23 @@ def ravel(x: Any) -> dlarray:
         (6,)
     """
     array = as_array(x, "ravel")
-    return reshaped(array, (array._data.size,), None)
+    result = reshaped(array, (array._data.size,), None)
+    return result if array._data.flags.c_contiguous else apart(result, array)
 
 
-flatten = ravel
+def flatten(x: Any) -> dlarray:
+    """Return a copy of all elements of `x`, in C order, along one axis, unformatted.
+
+    Args:
+        x: dlarray of any format, ndarray, number or list.
+
+    Examples:
+        >>> import numpy as np, tracejit as tj
+        >>> tj.flatten(np.zeros((2, 3))).shape
+        (6,)
+    """
+    array = as_array(x, "flatten")
+    return apart(reshaped(array, (array._data.size,), None), array)
 
 
 def transpose(x: Any, axes: Any = None) -> dlarray:
@@ -368,7 +382,7 @@ def concatenate(arrays: Any, axis: Any = 0) -> dlarray:
         parts, axis = [ravel(part) for part in parts], 0
     if len(parts) == 1:
         normalize_axis("concatenate", parts[0], axis)
-        return parts[0]
+        return parts[0].copy()
     leader = next((part for part in parts if part._format is not None), parts[0])
     return apply("concatenate", *parts, axis=normalize_axis("concatenate", leader, axis))
 
@@ -534,7 +548,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
     shifts = _sizes("roll", "shift", shift)
     if axis is None:
         flat = _rolled(ravel(array), sum(shifts), 0)
-        return reshaped(flat, array._data.shape, array._format)
+        return apart(reshaped(flat, array._data.shape, array._format), array)
     if isinstance(axis, (tuple, list)):
         axes = tuple(normalize_axis("roll", array, each) for each in axis)
     else:
@@ -544,9 +558,10 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
             f"roll: shift={shift!r} and axis={axis!r} have different lengths; give one shift, or "
             "one for each axis."
         )
+    result = array
     for number in range(max(len(shifts), len(axes))):
-        array = _rolled(array, shifts[number % len(shifts)], axes[number % len(axes)])
-    return array
+        result = _rolled(result, shifts[number % len(shifts)], axes[number % len(axes)])
+    return apart(result, array)
 
 
 def _rolled(array: dlarray, shift: int, axis: int) -> dlarray:
@@ -601,7 +616,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         )
     if mode == "constant":
         values = _pairs("constant_values", constant_values, array).astype(array._data.dtype)
-        return _constant_border(array, widths, values)
+        return apart(_constant_border(array, widths, values), array)
     for axis, (before, after) in enumerate(widths.tolist()):
         if before or after:
             if not shape[axis]:
@@ -611,7 +626,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
                 )
             places: Any = np.pad(np.arange(shape[axis]), (before, after), mode)  # type: ignore[call-overload]
             array = apply("take", array, places, axis=axis)
-    return array
+    return array.copy() if not widths.any() else array
 
 
 def _pairs(argument: str, value: Any, array: Any) -> np.ndarray:
@@ -684,7 +699,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
         return apply("take", array, places, axis=axis)
     before, after = shape[: axis + 1], shape[axis + 1 :]
     copies = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
-    return reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format)
+    return apart(reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format), array)
 
 
 def tile(x: Any, reps: Any) -> dlarray:
@@ -716,11 +731,11 @@ def tile(x: Any, reps: Any) -> dlarray:
     sizes = (1,) * extra + shape
     labels = None if format is None else "U" * extra + format
     if all(count == 1 for count in counts):
-        return reshaped(array, sizes, labels)
+        return apart(reshaped(array, sizes, labels), array)
     pairs = list(zip(counts, sizes, strict=True))
     single = tuple(extent for _, size in pairs for extent in (1, size))
     copies = expanded(reshaped(array, single, None), tuple(extent for pair in pairs for extent in pair))
-    return reshaped(copies, tuple(count * size for count, size in pairs), labels)
+    return apart(reshaped(copies, tuple(count * size for count, size in pairs), labels), array)
 
 
 def atleast_1d(x: Any) -> dlarray:

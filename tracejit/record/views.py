@@ -42,6 +42,15 @@ def copy(array: Any) -> Any:
     return recorder.wrap(array._data, array._format, array._value)
 
 
+def apart(result: Any, *operands: Any) -> Any:
+    """Return what a function that never gives views made of operands, with elements of its own.
+
+    Where such a function has nothing to do, as np.roll(x, 0), its result may be an operand or a view of one.
+    """
+    shown = any(np.may_share_memory(result._data, operand._data) for operand in operands)
+    return copy(result) if shown else result
+
+
 def assign(array: Any, result: Any, what: str) -> Any:
     """Write the result of an operation into an array, as NumPy's in-place operators do, and return the array.
 
@@ -168,13 +177,15 @@ def _begin(root: Any, current: Any) -> None:
     if value is not None and value.owner is not current:
         current.memories.written[id(root)] = Change(root, root._data, value, current.value(root))
         return
-    if value is not None and (value.node is not None or value.is_constant):
+    memories = current.memories
+    if value is not None and not any(root is source for source, _ in memories.sources):
+        return  # made by the recording; a copy of an input has its Value, too
+    if value is not None and value.node is not None:
         return
     if root._view is current.memories:
         return
     if not root._data.flags.writeable:
         check_writeable(root)
-    memories = current.memories
     if value is None:
         entered = current.value(root)
         memories.written[id(root)] = Change(root, root._data, None, entered)

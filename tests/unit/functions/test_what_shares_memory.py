@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A result shares memory with an operand exactly where NumPy's does, also where a function has nothing to do."""
+
+import ast
+import copy
+from functools import partial
+
+import numpy as np
+import pytest
+from write_oracle import compare
+
+import tracejit as tj
+
+EXPRESSIONS = """
+x | +x | -x | abs(x) | x + 0 | x - 0 | x * 1 | x / 1 | x ** 1 | x // 1 | ~m | m | 0 + x | 1 * x | n + 0 | n * 1 | n ** 1
+x.copy() | copy.copy(x) | x.astype(np.float64) | n.astype(int) | x.astype(np.float32) | x.round(3)
+x.clip(-9, 9) | x.sum(axis=()) | x.max(axis=()) | x[:1].sum(axis=0) | x[:1].mean(axis=0) | x[:1].max(axis=0) | x[:1].cumsum(axis=0)
+x[...] | x[()] | x[:] | x[0:] | x[::1] | x[None][0] | x[[0, 1, 2]] | x[x > -9] | x[x > -9, ...] | x[np.arange(3)] | x[1, ...]
+x[0] | x[0, 1:2] | x[:, None] | x[..., 0] | x[0:0] | v[3, ...] | v[-1:] | z | z[...] | z[None]
+x.T | x.T.T | x.transpose() | x.transpose(0, 1) | x.swapaxes(0, 0) | x.swapaxes(0, 1) | x.reshape(x.shape) | x.reshape(-1) | x.ravel() | x.flatten()
+x.T.ravel() | x.T.flatten() | x.T.reshape(-1) | x.T.T.reshape(-1) | x[:, :2].ravel() | x[:1].ravel() | x[:, :1].ravel() | v[::2].ravel() | v[::-1].ravel()
+(x + 1).T.ravel() | (x.T + 1).ravel() | (x.T * x.T).reshape(-1) | np.tanh(x.T).ravel() | x.T.copy().ravel() | np.sin(x).T.reshape(-1) | (x.T @ x).T.ravel()
+x[:, ::2].copy().ravel() | (x[:, ::-1] + 1).ravel() | np.where(m.T, x.T, 0).ravel() | np.maximum(x.T, 0).reshape(-1) | x.T.astype(np.float32).ravel()
+np.stack([v, v]).T.ravel() | np.concatenate([x.T, x.T]).ravel() | np.zeros_like(x.T).ravel() | x.T[[0, 1]].ravel() | x.T[x.T > -9].ravel() | (-x.T).ravel()
+x.sum(axis=0).ravel() | x.T.cumsum(axis=0).ravel() | np.flip(x.T + 1, 0).ravel() | (x.T + x[:, :1].T).ravel() | (x.T == x.T).ravel()
+x.squeeze() | x[:1].squeeze() | x[:1, :1].squeeze() | x.repeat(1, 0) | x.take([0, 1, 2], 0) | z.ravel() | z.reshape(1) | z.copy() | z + 0
+np.positive(x) | np.negative(x) | np.abs(x) | np.fabs(x) | np.round(x, 2) | np.round(n) | np.floor(n) | np.ceil(n) | np.trunc(n) | np.rint(x) | np.clip(x, -9, 9)
+np.maximum(x, x) | np.minimum(x, -9) | np.where(m, x, x) | np.where(True, x, 0) | np.sum(x, axis=()) | np.prod(x, axis=()) | np.max(x, axis=()) | np.cumsum(v)
+np.roll(x, 0) | np.pad(x, 0) | np.tile(x, 1) | np.repeat(x, 1, 0) | np.concatenate([x]) | np.vstack([x]) | np.hstack([x]) | np.stack([x])[0] | np.tril(x, 9) | np.triu(x, -9)
+np.take(x, [0, 1, 2], 0) | np.take_along_axis(x, np.zeros((3, 4), int), 1) | np.dot(x, 1) | np.multiply(x, 1) | np.tensordot(x, 1, 0)
+np.einsum("ij->ij", x) | np.einsum("ij->ji", x) | np.einsum("ij->i", x[:, :1]) | np.trace(x) | np.inner(x, 1) | np.outer(v, 1)
+np.ravel(x) | np.ravel(x.T) | np.reshape(x, (4, 3)) | np.reshape(x, x.shape) | np.transpose(x) | np.transpose(v) | np.swapaxes(x, 0, 0) | np.moveaxis(x, 0, 0) | np.moveaxis(x, 0, 1)
+np.squeeze(x) | np.squeeze(x[:1]) | np.expand_dims(x, 0) | np.atleast_1d(x) | np.atleast_1d(z) | np.atleast_2d(x) | np.atleast_2d(v) | np.atleast_3d(x) | np.atleast_3d(v)
+np.split(x, 3)[1] | np.split(x, [1])[1] | np.array_split(x, 1)[0] | np.array_split(x, 2)[1] | np.split(x, 2, 1)[0] | np.flip(x) | np.flip(x, 0) | np.flip(x, ())
+np.broadcast_to(x, (2, 3, 4)) | np.diag(v[:2]) | np.full_like(x, 2) | np.ones_like(x) | np.zeros_like(x)
+list(x)[0] | next(iter(x)) | [*x][1] | dict(a=x)["a"] | sum(x) | sum([x]) | x.min()
+"""  # noqa: E501
+CASES = [case.strip() for case in EXPRESSIONS.replace("\n", "|").split("|") if case.strip()]
+
+
+def arguments():
+    rng = np.random.default_rng(0)
+    x, v, z = rng.standard_normal((3, 4)), rng.standard_normal(5), np.array(1.5)
+    return [x, v, z, np.arange(12).reshape(3, 4), x > 0]
+
+
+def program_of(case, name):
+    """Return a function that adds to the result of an expression, or to its operand, and returns the result."""
+    statement = f"{name} ^= True" if name == "m" else f"{name} += 1"
+    text = f"def program(x, v, z, n, m):\n    r = {case}\n    {statement}\n    return r"
+    names = {"np": np, "copy": copy}
+    exec(compile(text, f"<{case}>", "exec"), names)
+    return names["program"]
+
+
+def operand(case):
+    """Return the argument that an expression is made of."""
+    names = {node.id for node in ast.walk(ast.parse(case)) if isinstance(node, ast.Name)}
+    return next(name for name in "xvznm" if name in names)
+
+
+def ran(function, box=None):
+    given = arguments()
+    try:
+        return function(*(given if box is None else map(box, given))), given
+    except Exception as error:
+        return error.with_traceback(None), given
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_share_memory_where_they_do_in_numpy(case):
+    for written in ("r", operand(case)):
+        program = program_of(case, written)
+        expected = ran(program)
+        compare(f"{written} written, eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-5)
+        evaluated = ran(partial(tj.dlfeval, program))
+        compare(f"{written} written, evaluated", 0, evaluated, expected, arguments(), 1e-5)
