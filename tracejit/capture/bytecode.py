@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-READ, TOUCH, WRITE = "read", "touch", "write"
+READ, TOUCH, WRITE, PROBE = "read", "touch", "write", "probe"
 
 # Methods of builtin containers that change them and return nothing of their contents.
 WRITERS = frozenset(
@@ -52,7 +52,7 @@ class Use(NamedTuple):
     """An access path and what is done with its value.
 
     how         READ: all of the value matters; TOUCH: only the path to it; WRITE: its last step is assigned to, or read
-                for that assignment only
+                for that assignment only; PROBE: whether its last step exists
     line        of the instruction
     place       of the expression: its first and last line, its first and last column
     operator    whether it is an operand of an arithmetic operator or a comparison
@@ -69,13 +69,33 @@ class Use(NamedTuple):
     is_index: bool = False
 
 
+class SuperAttribute(NamedTuple):
+    """An attribute of ``super()``.
+
+    after       leads to the class after which it is looked for
+    owner       leads to the object, or the class, whose attribute it is
+    name        of the attribute
+    line        of the instruction
+    """
+
+    after: AccessPath
+    owner: AccessPath
+    name: str
+    line: int
+
+
 class Reads(NamedTuple):
     """The state that the code of one function can read.
 
     uses        of access paths
+    supers      attributes of ``super()``
     names       attributes of untracked values
+    probes      those of the names that an object may lack
+    texts       constants that can be names of attributes
+    marks       names of the functions and attributes that tell more than the values which they are used with
     free        READ or WRITE for each name of an enclosing function that is used here or in a nested function
     is_dynamic  whether attributes may be read by computed names
+    catches     whether the function can catch an error, such as that for a missing argument
     branches_on_untracked
                 whether an untracked value is compared, tested, used as a subscript or truncated to an integer
     extracts_untracked
@@ -83,9 +103,14 @@ class Reads(NamedTuple):
     """
 
     uses: tuple[Use, ...]
+    supers: tuple[SuperAttribute, ...]
     names: frozenset[str]
+    probes: frozenset[str]
+    texts: frozenset[str]
+    marks: frozenset[str]
     free: dict[str, str]
     is_dynamic: bool
+    catches: bool
     branches_on_untracked: bool
     extracts_untracked: bool
 
@@ -94,11 +119,28 @@ class _Constant(NamedTuple):
     value: Any
 
 
+class _Super(NamedTuple):
+    """A call of ``super()``: what leads to its arguments."""
+
+    after: AccessPath
+    owner: AccessPath
+
+
 # Stack entries besides AccessPath and _Constant; None is a value of which nothing matters.
 _SLICE = object()
 _UNTRACKED = object()  # an element, or the result of a call, that no access path leads to
 
-_DYNAMIC = frozenset({"getattr", "hasattr", "vars", "__dict__", "attrgetter"})
+# Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
+_DYNAMIC = frozenset({
+    "vars", "dir", "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "getattr_static",
+    "getmembers",
+    "copy", "deepcopy", "replace", "asdict", "astuple", "dumps", "__slots__", "__getstate__", "__reduce_ex__",
+})  # fmt: skip
+MARKS = frozenset({
+    "super", "type", "__class__", "isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__",
+    "import_module", "__import__", "modules",
+})  # fmt: skip
+_CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 _BY_TEXT = frozenset({"globals", "eval", "exec"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IGNORED = frozenset({
@@ -110,6 +152,8 @@ _ENDS = frozenset(
 )
 _TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", "bool", "hash"))
 _TO_FLOAT = AccessPath("global", "float")
+_SUPER, _GETATTR = AccessPath("global", "super"), AccessPath("global", "getattr")
+_BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr")})
 _IGNORE_CONTENTS = frozenset(
     AccessPath("global", name)
     for name in ("len", "isinstance", "issubclass", "hasattr", "callable", "type", "id")
@@ -125,22 +169,45 @@ def reads_of(code: types.CodeType) -> Reads:
     """Return what the function of `code` can read."""
     scanner = _Scanner(code)
     scanner.run()
-    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scanner.matches_classes
-    names = scanner.names
+    is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scanner.matches_classes or scanner.computes_names
+    names, probes, texts = scanner.names, scanner.probes, _texts(code)
     if is_dynamic:
-        names |= {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
+        names |= texts
+        probes |= texts
+    if scanner.catches:
+        probes |= names
     if not _BY_TEXT.isdisjoint(code.co_names):
         words = {word for text in code.co_consts if isinstance(text, str) for word in _WORD.findall(text)}
         line, place = code.co_firstlineno, (code.co_firstlineno, None, None, None)
         scanner.uses += [Use(AccessPath("global", word), READ, line, place) for word in sorted(words)]
     return Reads(
         _without_duplicates(scanner.uses),
-        frozenset(names),
+        tuple(dict.fromkeys(scanner.supers)),
+        frozenset(names | probes),
+        frozenset(probes),
+        frozenset(texts),
+        MARKS.intersection(code.co_names),
         _free_variables(code, scanner.uses),
         is_dynamic,
+        any(name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") for name in scanner.opnames) or scanner.catches,
         scanner.branches_on_untracked,
         scanner.extracts_untracked,
     )
+
+
+def _texts(code: types.CodeType) -> set[str]:
+    """Return the constants of a function that can be names of attributes, or of attributes of attributes."""
+    texts: set[str] = set()
+    waiting: list[Any] = [*code.co_consts]
+    while waiting:
+        constant = waiting.pop()
+        if isinstance(constant, (tuple, frozenset)):
+            waiting += constant
+        elif isinstance(constant, str):
+            parts = constant.split(".")
+            if all(part.isidentifier() for part in parts):
+                texts.update(parts)
+    return texts
 
 
 def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:
@@ -173,7 +240,11 @@ class _Scanner:
 
     def __init__(self, code: types.CodeType) -> None:
         self.uses: list[Use] = []
+        self.supers: list[SuperAttribute] = []
         self.names: set[str] = set()
+        self.probes: set[str] = set()
+        self.computes_names = False  # of attributes
+        self.catches = "suppress" in code.co_names  # errors about missing attributes
         self.branches_on_untracked = False
         self.extracts_untracked = False
         self.matches_classes = False  # by the attributes that __match_args__ names
@@ -204,6 +275,19 @@ class _Scanner:
         # Paths that this function assigns before anything else can have happened to them.
         self._own: set[AccessPath] = set()
         self._is_straight = True  # no jump, and no target of one, so far
+        # Names that the body of a class has set by now.
+        self._named = {"__name__", "__qualname__", "__module__", "__annotations__"}
+        first = code.co_varnames[0] if code.co_argcount else ""
+        is_known = bool(first) and first not in self._rebound
+        self._can_catch = not _CATCHING.isdisjoint(code.co_names)
+        self._super = (
+            _Super(AccessPath("local", "__class__"), AccessPath("local", first)) if is_known else None
+        )
+
+    @property
+    def opnames(self) -> set[str]:
+        """The names of the instructions."""
+        return {instruction.opname for instruction in self._instructions}
 
     def run(self) -> None:
         for at, instruction in enumerate(self._instructions):
@@ -224,6 +308,8 @@ class _Scanner:
             if "JUMP" in name:
                 self._is_straight = False
             self.matches_classes |= name == "MATCH_CLASS"
+            is_bare = name == "PUSH_EXC_INFO" and self._next_is("POP_TOP")
+            self.catches |= is_bare or (name in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH") and self._can_catch)
         self._empty()
 
     def _use(self, entry: Any, how: str = READ) -> None:
@@ -282,14 +368,15 @@ class _Scanner:
         self.visit_load_deref(instruction)
 
     def visit_load_global(self, instruction: dis.Instruction) -> None:
-        self.visit_load_name(instruction)
+        self._push(AccessPath("global", instruction.argval))
         if (instruction.arg or 0) & 1:
             self._push(None)
             if instruction.argrepr.startswith("NULL"):  # below the function, so that attributes can follow
                 self._stack[-2:] = self._stack[:-3:-1]
 
     def visit_load_name(self, instruction: dis.Instruction) -> None:
-        self._push(AccessPath("global", instruction.argval))
+        name = instruction.argval
+        self._push(None if name in self._named else AccessPath("global", name))
 
     def visit_load_from_dict_or_globals(self, instruction: dis.Instruction) -> None:
         self._pop()
@@ -323,7 +410,7 @@ class _Scanner:
 
     def _store(self, name: str) -> None:
         entry = self._take()
-        if name in self._assigned_once and type(entry) is AccessPath:
+        if name in self._assigned_once and type(entry) in (AccessPath, _Super):
             self._aliases[name] = entry
         else:
             self._use(entry)
@@ -350,6 +437,14 @@ class _Scanner:
 
     def visit_load_method(self, instruction: dis.Instruction) -> None:
         self._push(self._attribute(self._take(), instruction.argval), None)
+
+    def visit_load_super_attr(self, instruction: dis.Instruction) -> None:
+        owner, after = self._pop(TOUCH), self._pop(TOUCH)
+        self._pop(TOUCH)
+        is_known = type(owner) is AccessPath and type(after) is AccessPath
+        self._push(self._attribute(_Super(after, owner) if is_known else None, instruction.argval))
+        if "NULL|self" in instruction.argrepr:
+            self._push(None)
 
     def visit_store_attr(self, instruction: dis.Instruction) -> None:
         owner = self._pop(TOUCH)
@@ -398,6 +493,8 @@ class _Scanner:
                 self.names.add(name)
             return owner.then("attr", name)
         self.names.add(name)
+        if type(owner) is _Super:
+            self.supers.append(SuperAttribute(*owner, name, self._line))
         self.extracts_untracked |= name in {"item", "tolist"}
         return None
 
@@ -454,7 +551,10 @@ class _Scanner:
     def visit_return_value(self, instruction: dis.Instruction) -> None:
         self._pop()
 
-    visit_store_name = visit_return_value
+    def visit_store_name(self, instruction: dis.Instruction) -> None:
+        self._pop()
+        if self._is_straight:
+            self._named.add(instruction.argval)
 
     def visit_copy(self, instruction: dis.Instruction) -> None:
         depth = instruction.arg or 0
@@ -487,8 +587,8 @@ class _Scanner:
 
     def _call(self, above: int) -> None:
         """Interpret a call with `above` entries on the stack above the function and its self or NULL."""
-        arguments = self._stack[-above:]
-        below = self._stack[-above - 2 : -above] if above else []
+        at = len(self._stack) - above
+        arguments, below = self._stack[max(at, 0) :], self._stack[max(at - 2, 0) : max(at, 0)]
         callee = next((entry for entry in below if type(entry) is AccessPath), None)
         if callee is not None and callee.scope == "local" and callee.name in self._rebound:
             callee = None  # the variable may hold another function by now
@@ -496,16 +596,36 @@ class _Scanner:
             self.extracts_untracked |= any(type(entry) not in (AccessPath, _Constant) for entry in arguments)
         if callee in _TO_INTEGER:
             self.branches_on_untracked |= _UNTRACKED in arguments
+        if callee in _BY_NAME:
+            self._attribute_by_name(callee, arguments, max(at, 0))
         self._callee = callee
         for _ in range(above):
-            self._pop()
+            self._pop(TOUCH if callee == _SUPER else READ)
         self._callee = None
         is_dropped = self._next_is("POP_TOP")
         for entry in (self._take(), self._take()):
             if type(entry) is AccessPath:
                 is_writer = is_dropped and entry.steps and entry.steps[-1] in _WRITER_STEPS
                 self._use(entry, WRITE if is_writer else TOUCH)
-        self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
+        if callee == _SUPER:
+            is_given = len(arguments) == 2 and all(type(entry) is AccessPath for entry in arguments)
+            found = _Super(*arguments) if is_given else self._super
+            self._push(found if is_given or not arguments else _UNTRACKED)
+        else:
+            self._push(None if callee in _IGNORE_CONTENTS else _UNTRACKED)
+
+    def _attribute_by_name(self, callee: AccessPath, arguments: list[Any], at: int) -> None:
+        """Interpret a call of getattr() or hasattr(), whose arguments are on the stack from `at` on."""
+        owner, name = (*arguments, None, None)[:2]
+        if type(name) is not _Constant or type(name.value) is not str:
+            self.computes_names = True
+        elif type(owner) is AccessPath:
+            self._use(self._attribute(owner, name.value), READ if callee == _GETATTR else PROBE)
+            self._use(owner, TOUCH)
+            self._stack[at] = None
+        else:
+            self._attribute(owner, name.value)
+            self.probes.add(name.value)
 
 
 _VISITORS: dict[str, Callable[[_Scanner, dis.Instruction], None]] = {

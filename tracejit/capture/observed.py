@@ -83,14 +83,17 @@ class Notes(Protocol):
     def read_names(self, owner: Any) -> None:
         """Read the attributes of an object whose names the code that runs has."""
 
-    def add_names(self, names: set[str]) -> None:
-        """Note that code which runs reads attributes of these names of untracked values."""
+    def add_names(self, names: set[str], may_lack: bool = False) -> None:
+        """Note that code which runs reads attributes of these names of untracked values, which may lack them."""
 
     def when_run(self, code: types.CodeType, action: Callable[[], object]) -> None:
         """Act when code has run, which may be now."""
 
     def watch_class(self, kind: type) -> None:
         """Note the methods of a class that run."""
+
+    def root_of(self, kind: type) -> "Observed":
+        """Return what is observed of a class, which a replay finds again without a name."""
 
 
 class Observed:
@@ -130,6 +133,9 @@ class Observed:
 
     def note_contents(self, snapshot: Notes) -> None:
         """Note that all of the object is read."""
+
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        """Note how an attribute is found that is UNKNOWN."""
 
     def hold(self, snapshot: Notes) -> None:
         """Note which elements a container has."""

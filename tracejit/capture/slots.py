@@ -6,14 +6,35 @@ changed.
 """
 
 import builtins
+import types
 from typing import Any
 
 from tracejit.capture.observed import Observed, Slot, Source
-from tracejit.capture.values import MISSING, elements, held_by, is_atom, item, plain, same_elements
+from tracejit.capture.values import (
+    MISSING,
+    UNKNOWN,
+    elements,
+    held_by,
+    is_atom,
+    item,
+    plain,
+    same_elements,
+    static,
+)
+from tracejit.util.text import shown
 
 DEFAULTS = "defaults"
+# Entries of classes that can be accessed without running the user's code.
+_PLAIN = (
+    types.FunctionType, property, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.BuiltinFunctionType, types.MemberDescriptorType, types.GetSetDescriptorType, types.ClassMethodDescriptorType,
+)  # fmt: skip
 # Attributes that lead on to what the same name of the user's stands for.
 _SAME_NAME = frozenset({"__code__", "__func__", "_function", "__wrapped__", "fget", "func"})
+
+_OF_CALLABLES = frozenset(
+    {"args", "keywords"}
+)  # attributes of a function that are called by their names alone
 
 
 class ItemSlot(Slot):
@@ -87,6 +108,8 @@ class AttributeSlot(Slot):
             return "self"
         if self.name in _SAME_NAME:
             return owner
+        if not owner and self.name not in _OF_CALLABLES:
+            return f"attribute {self.name}"
         return f"{owner}.{self.name}" if owner else str(self.name)
 
 
@@ -103,6 +126,127 @@ class OwnSlot(AttributeSlot):
         is_missing = self.value is MISSING
         condition = f"({self.name!r} in {owner}.__dict__) is {is_missing}"
         return "of its class" if is_missing else "its own", condition
+
+
+class PresenceSlot(AttributeSlot):
+    """The presence of an attribute, whatever its value."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        value = owner.attribute(name)
+        return value if value is MISSING or value is UNKNOWN else True
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        is_missing = self.value is MISSING
+        return "not there" if is_missing else "there", f"({self.presence(owner, source)}) is {is_missing}"
+
+
+class NamesSlot(Slot):
+    """The names of the attributes that an object has itself."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return tuple(getattr(owner.value, "__dict__", ()))
+
+    def has_changed(self, owner: Observed) -> bool:
+        return bool(self.look(owner, self.name) != self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        names = ", ".join(map(str, self.value)) or "none"
+        return names, f"(*{owner}.__dict__,) != {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return f"names of {owner or 'the function'}"
+
+
+class ClassSlot(Slot):
+    """An attribute of a class as its dict has it, which accessing it would not give."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return static(owner.value, name)
+
+    def expression(self, owner: str, source: Source) -> str:
+        return f"static({owner}, {self.name!r})"
+
+    def presence(self, owner: str, source: Source) -> str:
+        return f"static({owner}, {self.name!r}) is not {source(MISSING)}"
+
+    def path(self, owner: str) -> str:
+        return f"{owner}.{self.name}"
+
+
+class CallSlot(Slot):
+    """The items that a method without arguments gives, which changes nothing."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return tuple(getattr(owner.value, name)())
+
+    def has_changed(self, owner: Observed) -> bool:
+        return bool(self.look(owner, self.name) != self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return shown(self.value), f"(*{owner}.{self.name}(),) != {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return f"{owner}.{self.name}()"
+
+
+class MroSlot(Slot):
+    """The classes that a class derives from, in the order in which attributes are looked for."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return owner.value.__mro__
+
+    def has_changed(self, owner: Observed) -> bool:
+        return self.look(owner, self.name) is not self.value
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        names = ", ".join(kind.__name__ for kind in self.value)
+        return names, f"{owner}.__mro__ is not {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return f"order of the bases of {owner}"
+
+
+class SuperSlot(Slot):
+    """An attribute of ``super()`` of a class; its name is the class after which it is looked for, and its name."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        after, attribute = name
+        bases = owner.value.__mro__
+        if after not in bases:
+            return UNKNOWN
+        for base in bases[bases.index(after) + 1 :]:
+            if attribute in base.__dict__:
+                raw = base.__dict__[attribute]
+                is_plain = isinstance(raw, _PLAIN) or not hasattr(type(raw), "__get__")
+                return getattr(super(after, owner.value), attribute) if is_plain else UNKNOWN
+        return MISSING
+
+    def expression(self, owner: str, source: Source) -> str:
+        return f"super({source(self.name[0])}, {owner}).{self.name[1]}"
+
+    def presence(self, owner: str, source: Source) -> str:
+        return f"hasattr(super({source(self.name[0])}, {owner}), {self.name[1]!r})"
+
+    def path(self, owner: str) -> str:
+        return f"{self.name[1]} of super() in {self.name[0].__name__}"
 
 
 class ClosureSlot(Slot):

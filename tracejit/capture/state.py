@@ -14,6 +14,7 @@ from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards
 from tracejit.capture.arrays import SeenArray
 from tracejit.capture.guards import ContentGuard, GuardList, NameGuard
+from tracejit.capture.paths import PathReader
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.ir import Builder, Value, Where
@@ -61,7 +62,7 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
-        self._watch = monitor.watching(self._snapshot.started)
+        self._watch = monitor.watching(PathReader(self._snapshot).started)
         self._watch.__enter__()
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:

@@ -36,6 +36,7 @@ ATOMS = frozenset({
 MAPPINGS = frozenset({dict, collections.OrderedDict, collections.defaultdict, collections.Counter})
 SETS = frozenset({set, frozenset})
 CONTAINERS = frozenset({list, tuple, collections.deque}) | MAPPINGS | SETS
+DATA = (types.MemberDescriptorType, types.GetSetDescriptorType)  # of attributes that classes in C keep
 MOST_INSIDE = 1_000  # objects that are searched for arrays in something that is not watched
 _NOT_INSIDE = (type, types.ModuleType, types.FunctionType, types.CodeType, types.FrameType)
 _MOST_REMEMBERED = 64  # results of a cached function that are compared: the latest
@@ -83,6 +84,8 @@ def differs(value: Any, expected: Any) -> bool:
         return True
     if isinstance(expected, (float, complex, np.inexact)):
         return repr(value) != repr(expected)
+    if isinstance(expected, np.dtype) and value.metadata != expected.metadata:
+        return True
     return bool(value != expected)
 
 
@@ -109,14 +112,15 @@ def same_elements(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
 
 def is_user_class(kind: type) -> bool:
     """Return whether a class is written in Python code that is watched."""
-    module = sys.modules.get(kind.__module__)
+    name = kind.__module__
+    module = sys.modules.get(name) if name != "builtins" else None  # as exec() names those that it makes
     is_python = bool(kind.__flags__ & _CREATED_BY_PYTHON)
     return is_python and (module is None or not is_library_module(module))
 
 
 def is_library_module(module: types.ModuleType) -> bool:
     """Return whether a module belongs to NumPy, tracejit or Python itself."""
-    file = getattr(module, "__file__", None)
+    file = vars(module).get("__file__")
     if file is None:  # written in C, or made by a program: __main__, a notebook
         return module.__name__ in sys.builtin_module_names
     return monitor.is_library(file)

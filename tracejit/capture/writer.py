@@ -13,8 +13,10 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, memory_of, seen_by_numpy
+from tracejit.capture.callables import ObservedWrapper
 from tracejit.capture.guards import GuardList, Site
-from tracejit.capture.objects import ForeignArray, ObservedArray, ObservedMember, ObservedWrapper
+from tracejit.capture.named import ObservedMember
+from tracejit.capture.objects import ForeignArray, ObservedArray
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import DEFAULTS
 from tracejit.capture.snapshot import Snapshot
@@ -28,6 +30,7 @@ from tracejit.capture.values import (
     is_atom,
     plain,
     same_elements,
+    static,
 )
 from tracejit.record import recorder
 from tracejit.util import text
@@ -48,6 +51,8 @@ class GuardWriter:
             int, tuple[str, str]
         ] = {}  # by id of an object: its variable and its name in words
         self._queue: deque[Observed] = deque()
+        self._walked: set[int] = set()  # ids of what is observed
+        self._written: set[int] = set()  # ids of slots
 
     def write(self) -> None:
         """Walk from the roots along the slots that were read."""
@@ -55,19 +60,32 @@ class GuardWriter:
             observed = self._snapshot.objects[ident]
             self._reached[ident] = (self._guards.constant(observed.value), name)
             self._queue.append(observed)
-        while self._queue:
-            self._slots(self._queue.popleft())
+        self._walk()
+        for owner, slot, kind in self._snapshot.inherited:
+            if slot.is_read and id(owner.value) not in self._reached:  # an instance that the call made
+                self._snapshot.read(kind, type(slot), slot.name)
+                self._queue.append(kind)
+                self._walk()
         self._arrays.fresh(self._reached)
         self._arrays.loose()
 
+    def _walk(self) -> None:
+        while self._queue:
+            self._slots(self._queue.popleft())
+
     def _slots(self, observed: Observed) -> None:
         owner, name = self._reached[id(observed.value)]
+        is_again = id(observed) in self._walked
+        self._walked.add(id(observed))
         for slot in observed.slots.values():
-            if slot.is_read:
+            if slot.is_read and id(slot) not in self._written:
+                self._written.add(id(slot))
                 path = slot.path(name)
                 if slot.has_changed(observed) and not _is_traced(slot.look(observed, slot.name)):
                     self._guards.note_change(path, slot.where)
                 self._slot(owner, path, slot)
+        if is_again:
+            return
         if isinstance(observed, ObservedWrapper) and observed.memory is not None:
             self._remembered(observed, name)
         if observed.held is not None:
@@ -231,6 +249,6 @@ NAMES: dict[str, Any] = {
     "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "view": _view,
     "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
     "check_open": recorder.check_open, "memory": memory_of,
-    "held_by": held_by, "plain": plain, "remembers": _remembers,
+    "static": static, "held_by": held_by, "plain": plain, "remembers": _remembers,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

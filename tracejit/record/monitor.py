@@ -37,6 +37,7 @@ _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._boots
 _is_library: dict[str, bool] = {}
 _monitoring: Any = getattr(sys, "monitoring", None)
 _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
+_MODULE = "<module>"  # name of the code of a module, and of exec()
 
 
 class _Watching(threading.local):
@@ -96,7 +97,7 @@ def _import_around(frame: types.FrameType | None) -> types.FrameType | None:
 
 def _start(frame: types.FrameType) -> None:
     started = current.started
-    if started is not None and frame.f_code.co_flags & _OPTIMIZED:
+    if started is not None and (frame.f_code.co_flags & _OPTIMIZED or frame.f_code.co_name != _MODULE):
         if current.has_imported and _import_around(frame) is not current.import_around:
             return
         current.started = None  # code that looks at a frame is not reported

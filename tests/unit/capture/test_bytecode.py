@@ -123,10 +123,36 @@ def test_attributes_of_untracked_values():
     assert found("return helper(x).value").names == {"value"}
 
 
+def test_attributes_by_constant_names():
+    assert uses("return getattr(self, 'scale')") == {"local self.scale"}
+    assert uses("return hasattr(self.a, 'scale')", how="probe") == {"local self.a.scale"}
+    reads = found("for layer in self.layers:\n    x = x * getattr(layer, 'scale', 1.0)\nreturn x")
+    assert "scale" in reads.probes and not reads.is_dynamic
+
+
 def test_attributes_by_computed_names():
-    assert found("return getattr(self, 'scale')").is_dynamic
-    assert "scale" in found("return getattr(self, 'scale')").names
+    for body in ("return getattr(self, k)", "return vars(self)['scale']", "return dir(self)"):
+        assert found(body).is_dynamic
+    assert "scale" in found("return sum(vars(part)['scale'] for part in (self, 'scale'))").texts
     assert not found("return self.scale").is_dynamic
+
+
+def test_attributes_that_may_be_missing():
+    body = "try:\n    return f(x).scale\nexcept {}:\n    return f(x).shift"
+    assert found(body.format("AttributeError")).probes == {"scale", "shift"}
+    assert not found(body.format("KeyError")).probes
+
+
+def test_super():
+    source = "class C(B):\n    def f(self, x):\n        return super().g(x) + super(C, self).k"
+    first, second = reads_of(code_of(source)).supers
+    assert (written(first.after), written(first.owner), first.name) == ("local __class__", "local self", "g")
+    assert (written(second.after), written(second.owner), second.name) == ("global C", "local self", "k")
+
+
+def test_the_body_of_a_class():
+    source = "class C(B):\n    rate = RATE\n    double = rate * 2"
+    assert {written(use.path) for use in reads_of(code_of(source, "C")).uses} == {"global RATE"}
 
 
 def test_a_parameter_that_is_assigned_again():

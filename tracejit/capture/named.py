@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Observed objects whose attributes have names: instances, classes, modules, members of enumerations."""
+
+import collections
+import dataclasses
+import os
+import types
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture.observed import Notes, Observed
+from tracejit.capture.slots import (
+    AttributeSlot,
+    BuiltinSlot,
+    CallSlot,
+    ClassSlot,
+    NamesSlot,
+    OwnSlot,
+)
+from tracejit.capture.values import (
+    DATA,
+    MISSING,
+    UNKNOWN,
+    arrays_inside,
+    instance_attribute,
+    is_library_module,
+    is_user_class,
+    static,
+)
+
+# The attributes that hold the elements of classes of the standard library, whose code is not watched.
+_INNER: tuple[tuple[Any, str], ...] = (
+    (collections.UserDict, "data"), (collections.UserList, "data"), (collections.ChainMap, "maps"),
+    (type(os.environ), "_data"), (weakref.WeakValueDictionary, "data"), (weakref.WeakKeyDictionary, "data"),
+)  # fmt: skip
+_BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of user classes
+# Entries of classes whose code is watched when it runs, or that read nothing.
+_FOUND_BY_CODE = (
+    types.FunctionType, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType, *DATA,
+)  # fmt: skip
+
+
+class ObservedNames(Observed):
+    """An object whose attributes are read by the names that the code which runs has."""
+
+    __slots__ = ()
+
+    def note_contents(self, snapshot: Notes) -> None:
+        snapshot.read_names(self)
+
+    def note_names(self, snapshot: Notes) -> None:
+        """Note which attributes it has itself."""
+        if hasattr(self.value, "__dict__"):
+            snapshot.read(self, NamesSlot, "")
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        """Return attributes that are read although no code that runs has their names."""
+        return ()
+
+
+class ObservedMember(ObservedNames):
+    """A member of a user's enumeration."""
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return instance_attribute(self.value, name)
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.watch_class(type(self.value))
+
+
+class ObservedSubarray(ObservedNames):
+    """An array of a class derived from NumPy's.
+
+    Attributes:
+        inside: arrays that it holds where no name leads to.
+    """
+
+    is_fixed = True
+    is_told = True
+    may_share_memory = True
+
+    __slots__ = ("inside",)
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.inside: list[Any] = []
+
+    def attribute(self, name: str) -> Any:
+        is_of_numpy = hasattr(np.ndarray, name) and name != "__dict__"
+        return UNKNOWN if is_of_numpy else instance_attribute(self.value, name)
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.watch_class(type(self.value))
+        self.inside = arrays_inside(self.value)
+        if isinstance(self.value, np.ma.MaskedArray):
+            for name in ("_mask", "_fill_value"):
+                snapshot.read_whole(snapshot.read(self, AttributeSlot, name))
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        return [*getattr(self.value, "__dict__", ())] if is_dynamic else ()
+
+
+class ObservedModule(ObservedNames):
+    """A module."""
+
+    is_code = True
+    is_fixed = True
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        if is_library_module(self.value):
+            return UNKNOWN
+        attribute = vars(self.value).get(name, MISSING)
+        return UNKNOWN if attribute is MISSING and "__getattr__" in vars(self.value) else attribute
+
+    def note_contents(self, snapshot: Notes) -> None:
+        if not is_library_module(self.value):
+            snapshot.read_names(self)
+
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        if "__getattr__" in vars(self.value) and not is_library_module(self.value):
+            snapshot.read(self, AttributeSlot, "__getattr__")
+
+
+class ObservedClass(ObservedNames):
+    """A class written in Python."""
+
+    is_code = True
+
+    __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        kind = type(self.value)
+        of_metaclass = static(kind, name)
+        if hasattr(type(of_metaclass), "__set__"):  # the metaclass comes first
+            is_data = isinstance(of_metaclass, DATA) and name not in ("__dict__", "__abstractmethods__")
+            return getattr(self.value, name, MISSING) if is_data else UNKNOWN
+        raw = static(self.value, name)
+        if raw is MISSING:
+            if of_metaclass is MISSING:
+                return UNKNOWN if hasattr(kind, "__getattr__") else MISSING
+            return UNKNOWN if hasattr(type(of_metaclass), "__get__") else of_metaclass
+        if isinstance(raw, (staticmethod, classmethod)):
+            return getattr(self.value, name)
+        if isinstance(raw, types.FunctionType) or not hasattr(type(raw), "__get__"):
+            return raw
+        return raw if isinstance(raw, property) or hasattr(raw, "_function") else UNKNOWN
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.watch_class(self.value)
+        snapshot.watch_class(type(self.value))
+
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        raw = static(self.value, name)
+        if name == "__subclasses__":
+            snapshot.read(self, CallSlot, name)
+        elif name == "__dict__":
+            snapshot.read_names(self)
+        elif raw is MISSING:
+            raw = static(type(self.value), name)
+            if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
+                snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
+        else:
+            snapshot.read(self, ClassSlot, name)
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        if not is_dynamic:
+            return ()
+        kinds = [kind for kind in self.value.__mro__ if is_user_class(kind)]
+        return {name for kind in kinds for name in vars(kind) if not name.startswith("__")}
+
+
+class ObservedInstance(ObservedNames):
+    """An instance of a class with attributes. One of a library class is fixed: what its code reads is not known.
+
+    Attributes:
+        inside: arrays that an instance of a library class holds where no name leads to.
+    """
+
+    __slots__ = ("inside", "is_fixed", "is_told", "may_share_memory")
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.is_fixed = self.is_told = not is_user_class(type(value))
+        # A class written in Python has no buffer, unless it derives from one that has.
+        self.may_share_memory = type(value).__base__ is not object
+        self.inside: list[Any] = []
+
+    def attribute(self, name: str) -> Any:
+        return instance_attribute(self.value, name)
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.watch_class(type(self.value))
+        if self.may_share_memory:
+            self._note_inner(snapshot)
+        if self.is_fixed:
+            snapshot.generators.note(self.value, snapshot.where)
+            self.inside = arrays_inside(self.value)
+
+    def _note_inner(self, snapshot: Notes) -> None:
+        """Note the elements that code of the standard library keeps in it."""
+        for kind, name in _INNER:
+            if issubclass(type(self.value), kind):
+                snapshot.read_whole(snapshot.read(self, AttributeSlot, name))
+                return
+        base = next((base for base in _BASES if issubclass(type(self.value), base)), None)
+        if base is not None:
+            snapshot.read_whole(snapshot.read(self, BuiltinSlot, base))
+
+    def own_names(self, is_dynamic: bool) -> Iterable[str]:
+        names: set[str] = set()
+        if dataclasses.is_dataclass(self.value):
+            names.update(field.name for field in dataclasses.fields(self.value))
+        if is_dynamic:
+            names.update(getattr(self.value, "__dict__", ()))
+            for kind in type(self.value).__mro__:
+                if is_user_class(kind):
+                    names.update(name for name, raw in vars(kind).items() if not _is_code(raw))
+        return names
+
+    def note_computed(self, snapshot: Notes, name: str) -> None:
+        """Note how an attribute is found that is a method of the class, or computed."""
+        own = snapshot.slot(self, OwnSlot, name)
+        if own is not None:
+            own.is_read = True
+        raw = static(type(self.value), name)
+        if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
+            snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
+        if not is_user_class(type(self.value)) or raw is MISSING:
+            return
+        is_of_python = isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType))
+        if is_of_python or (isinstance(raw, property) and type(raw.fget) is not types.FunctionType):
+            snapshot.read_whole(self.value)  # by what is not written in Python
+
+
+def _is_code(raw: Any) -> bool:
+    """Return whether an entry of a class is part of its code, or of how Python keeps it."""
+    return hasattr(type(raw), "__get__") and not isinstance(raw, types.MemberDescriptorType)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The access paths of the functions that run, followed from their frames to the objects that they lead to."""
+
+import builtins
+import gc
+import inspect
+import os
+import sys
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tracejit.capture import bytecode
+from tracejit.capture.bytecode import PROBE, READ, TOUCH, WRITE, WRITERS, Use
+from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule
+from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
+from tracejit.capture.observed import Observed
+from tracejit.capture.slots import SLOTS, AttributeSlot, PresenceSlot, SuperSlot
+from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
+from tracejit.record import monitor
+
+_FUNCTIONS = (types.FunctionType, staticmethod, classmethod)
+_CALLS_OF_COLLECTOR = 4  # depth of calls from its callbacks that are still attributed to it
+# Functions of Python that take the numbers out of an ndarray, and those of NumPy that leave them or give views of them.
+_NUMBERS = frozenset({
+    "float", "int", "bool", "complex", "abs", "sum", "max", "min", "round", "any", "all", "sorted", "str", "divmod",
+    "pow",
+})  # fmt: skip
+_NO_NUMBERS = frozenset({
+    "shape", "ndim", "size", "result_type", "zeros_like", "ones_like", "empty_like", "full_like", "asarray",
+    "asanyarray", "ascontiguousarray", "reshape", "transpose", "squeeze", "expand_dims", "atleast_1d", "atleast_2d",
+    "broadcast_to", "shares_memory", "may_share_memory", "isscalar", "iscomplexobj", "swapaxes", "moveaxis", "ravel",
+})  # fmt: skip
+
+
+class PathReader:
+    """The reader of what the functions that run can read, which notes it in a snapshot."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._ignored: set[types.CodeType] = set()
+        self._seen: set[Any] = set()
+        self._scope: dict[str, Any] = {}
+        self._variables: Mapping[str, Any] = {}  # of the frame
+
+    def started(self, frame: types.FrameType) -> None:
+        """Note what the function of a frame, which has just started, can read."""
+        try:
+            self._started(frame)
+        except Exception as error:
+            self._snapshot.refuse(error)
+
+    def _started(self, frame: types.FrameType) -> None:
+        snapshot = self._snapshot
+        code = frame.f_code
+        if code in self._ignored:
+            return
+        if not snapshot.has_run(code) and _is_of_collector(frame):
+            self._ignored.add(code)
+            return
+        reads = bytecode.reads_of(code)
+        self._snapshot.where = (code.co_filename, code.co_firstlineno)
+        if not snapshot.has_run(code):
+            snapshot.note_code(code)
+        scope = self._scope = frame.f_globals
+        self._variables = {}
+        if str(scope.get("__name__")).startswith("namedtuple_"):  # where namedtuple() makes its methods
+            return
+        key = (code, id(scope))
+        is_new = key not in self._seen
+        self._seen.add(key)
+        variables: dict[str, Any] | None = None
+        for use in reads.uses:
+            self._snapshot.where = (code.co_filename, use.line)
+            if use.path.scope == "local":
+                if variables is None:
+                    variables = _variables_of(frame)
+                self._follow_variable(code, use, variables)
+            elif is_new:
+                self._follow_root(use, scope)
+        for attribute in reads.supers:
+            self._follow_super(code, attribute, frame)
+
+    def _follow_variable(self, code: types.CodeType, use: Use, variables: dict[str, Any]) -> None:
+        value = variables.get(use.path.name, MISSING)
+        key = (code, use, id(value))
+        if not is_closed(value) and key not in self._seen:
+            self._seen.add(key)
+            self._snapshot.observe(value)  # which keeps it, so that no other object gets its id
+            self._variables = variables
+            self._follow(use, value, use.path.steps)
+
+    def _follow_super(
+        self, code: types.CodeType, attribute: bytecode.SuperAttribute, frame: types.FrameType
+    ) -> None:
+        """Note an attribute of ``super()`` that a function reads."""
+        variables = frame.f_locals
+        after, owner = (
+            (variables if path.scope == "local" else frame.f_globals).get(path.name)
+            for path in (attribute.after, attribute.owner)
+        )
+        kind = owner if isinstance(owner, type) else type(owner)
+        is_direct = not (attribute.after.steps or attribute.owner.steps)
+        if is_direct and isinstance(after, type) and is_user_class(kind):
+            self._snapshot.where = (code.co_filename, attribute.line)
+            value = self._snapshot.read(self._snapshot.root_of(kind), SuperSlot, (after, attribute.name))
+            if type(value) is not types.FunctionType and value is not UNKNOWN and value is not MISSING:
+                self._snapshot.read_whole(value)
+
+    def _follow_root(self, use: Use, scope: dict[str, Any]) -> None:
+        path = use.path
+        is_global = path.scope == "global"
+        namespace: Any = scope if is_global else sys.modules
+        self._snapshot.root(namespace, "global" if is_global else "")
+        self._follow(use, namespace, ((path.scope, path.name), *path.steps))
+
+    def _follow(self, use: Use, value: Any, steps: tuple[tuple[str, Any], ...]) -> None:
+        for number, (kind, name) in enumerate(steps, 1):
+            observed = self._snapshot.observe(value)
+            is_container = isinstance(observed, ObservedContainer)
+            if isinstance(observed, ObservedArray):
+                observed.follow(steps[number - 1 :], self._snapshot.where)
+                return
+            if number == len(steps) and use.how == WRITE:
+                if not (kind == "attr" and name in WRITERS and is_container):
+                    self._snapshot.slot(observed, SLOTS[kind], name)
+                return
+            if number == len(steps) and use.how == PROBE and kind == "attr":
+                if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
+                    self._snapshot.read(observed, AttributeSlot, name)
+                return
+            if kind == "attr" and is_container and name not in WRITERS:
+                self._snapshot.read_whole(observed.value)  # what a method of it returns
+            value = self._snapshot.read(observed, SLOTS[kind], name)
+            if value is UNKNOWN or value is MISSING:
+                self._follow_unknown(use, observed, steps[number - 1 :])
+                return
+        if use.how == READ and type(value) is np.ndarray and value.dtype != object:
+            array = self._snapshot.observe(value)
+            assert isinstance(array, ObservedArray)
+            self._read_elements(use, array)
+        elif use.how == READ:
+            self._snapshot.read_whole(value)
+        elif use.how == TOUCH and isinstance(value, type):
+            observed = self._snapshot.observe(value)
+            if isinstance(observed, ObservedClass):
+                self._snapshot.read_names(observed)  # of instances that a call of it makes
+
+    def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
+        """Note what a path reads from an object whose next step cannot be looked at."""
+        kind, name = steps[0]
+        is_deeper = len(steps) > 1 and kind == "attr" and isinstance(owner, ObservedInstance)
+        if is_deeper and type(static(type(owner.value), name)) in _FUNCTIONS:  # an attribute of a method
+            self._follow(use, self._snapshot.root_of(type(owner.value)).value, steps)
+        self._snapshot.add_names({str(name) for kind, name in steps[1:] if kind == "attr"})
+        if kind != "attr" or name not in TOLD_BY_SHAPE:
+            owner.is_loose = True  # by a method of it
+        if isinstance(owner, ObservedModule):
+            value = _in_modules(owner.value, steps)
+            self._snapshot.generators.note(value, self._snapshot.where)
+            if value is os.getenv or value is os.environ:
+                self._snapshot.add_root(os.environ)
+        if kind == "item":
+            self._snapshot.read_whole(owner.value)
+
+    def _read_elements(self, use: Use, array: ObservedArray) -> None:
+        """Note how an ndarray is read."""
+        array.is_whole = True
+        array.keep_content(self._snapshot.where)
+        place = (self._snapshot.where[0], use.place)
+        if use.operator or _is_of_numpy(use.callee, self._scope):
+            array.computed.append(place)
+        elif use.callee is None:
+            array.is_loose = True
+        elif not _is_watched(use.callee, self._scope, self._variables):
+            array.passed.append(place)
+        if use.is_index and array.value.ndim == 1:
+            array.is_computed_with = True
+        elif use.is_index:
+            array.is_indexed = True
+
+
+def _variables_of(frame: types.FrameType) -> dict[str, Any]:
+    """Return the variables of a function, or those that the body of a class has of the functions around it."""
+    free, around = frame.f_code.co_freevars, frame.f_back
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED or not free or around is None:
+        return frame.f_locals
+    variables = around.f_locals
+    return {name: variables[name] for name in free if name in variables}
+
+
+def _is_of_collector(frame: types.FrameType) -> bool:
+    """Return whether the garbage collector called a function, which it does between any two instructions."""
+    codes = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    caller: types.FrameType | None = frame
+    for _ in range(_CALLS_OF_COLLECTOR if codes else 0):
+        if caller is None:
+            return False
+        if caller.f_code in codes:
+            return True
+        caller = caller.f_back
+    return False
+
+
+def _is_watched(callee: bytecode.AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+    """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
+    if callee.scope == "global":
+        value = scope.get(callee.name)
+    else:
+        value = variables.get(callee.name) if callee.scope == "local" else None
+    for kind, name in callee.steps:
+        if kind != "attr":
+            return False
+        own = getattr(value, "__dict__", {})
+        value = own[name] if name in own else static(type(value), name)
+    if type(value) is types.MethodType:
+        value = value.__func__
+    return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
+
+
+def _is_of_numpy(callee: bytecode.AccessPath | None, scope: Mapping[str, Any]) -> bool:
+    """Return whether an access path leads to a function that computes with the elements of an ndarray."""
+    if callee is None or callee.scope != "global":
+        return False
+    value = scope.get(callee.name, getattr(builtins, callee.name, None))
+    for kind, name in callee.steps:
+        value = getattr(value, name, None) if kind == "attr" and type(value) is types.ModuleType else None
+    if isinstance(value, np.ufunc):
+        return True
+    module = getattr(value, "__module__", None) or ""
+    name = getattr(value, "__name__", "")
+    return (module == "builtins" and name in _NUMBERS) or (
+        module.partition(".")[0] == "numpy" and name not in _NO_NUMBERS
+    )
+
+
+def _in_modules(value: Any, steps: Iterable[tuple[str, Any]]) -> Any:
+    """Return what the names after a module lead to, within modules."""
+    for kind, name in steps:
+        if kind != "attr" or type(value) is not types.ModuleType:
+            break
+        value = vars(value).get(name)
+    return value
