@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 import numpy as np
 
 from tracejit.aval import check_format, describe_shape
-from tracejit.errors import ArgumentError, DimsError, TraceError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util import html
+from tracejit.util.arguments import integers
 from tracejit.util.frames import is_storing
+from tracejit.util.text import brief
 
 _new = object.__new__
 apply: Callable[..., "dlarray"] = recorder.apply
@@ -112,7 +114,7 @@ class dlarray:
     _view: Any
 
     def __init__(self, data: Any, format: str | None = None) -> None:
-        source = recorder.as_array(data, "dlarray")
+        source = recorder.as_array(data, "dlarray", "data")
         self._data = source._data
         self._format = (
             source._format if format is None else check_format("dlarray", format, source._data.ndim)
@@ -238,12 +240,20 @@ class dlarray:
 
         Raises:
             DimsError: without an index, if there is more than one element.
+            BoundsError: (an IndexError) if there is no element at `index`.
         """
         if index:
+            places = integers("item", "index", index[0] if len(index) == 1 else index)
             if recorder.steers(self):
-                flat = len(index) == 1 and self._data.ndim > 1
-                return (self.ravel() if flat else self)[index].item()
-            return recorder.need_value(self, "item()").item(*index)
+                flat = len(places) == 1 and self._data.ndim > 1
+                return (self.ravel() if flat else self)[places].item()
+            try:
+                return recorder.need_value(self, "item()").item(*places)
+            except (IndexError, OverflowError, ValueError):
+                raise BoundsError(
+                    f"item: {brief(places)} is no place of x ({recorder.describe(self)}); give an element's number "
+                    "in C order, or one index for each axis."
+                ) from None
         return self._single("item()").item()
 
     def tolist(self) -> Any:

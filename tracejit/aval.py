@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tracejit.errors import DimsError, DTypeError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.util.text import brief
 
 LABELS = "SCBTU"
 UNIQUE_LABELS = "CBT"
@@ -99,15 +100,34 @@ def check_format(where: str, format: object, ndim: int) -> str | None:
     return labels
 
 
-def check_dtype(where: str, dtype: np.dtype) -> np.dtype:
-    """Return `dtype` in native byte order, or raise a DTypeError in the name of `where`."""
-    native = SUPPORTED_DTYPES.get(dtype) or SUPPORTED_DTYPES.get(dtype.newbyteorder("="))
+def check_dtype(where: str, dtype: np.dtype, argument: str = "data") -> np.dtype:
+    """Return `dtype` in native byte order, or raise a DTypeError in the name of `where` about an argument."""
+    native = SUPPORTED_DTYPES.get(dtype)
+    if native is None and dtype.kind in "biuf":
+        native = SUPPORTED_DTYPES.get(dtype.newbyteorder("="))
     if native is None:
+        role = "" if argument == "data" else f" as {argument}"
         raise DTypeError(
-            f"{where}: data of type {dtype} is not supported; use float64, float32, bool or an integer "
+            f"{where}: data of type {dtype} is not supported{role}; use float64, float32, bool or an integer "
             "type (for example data.astype(np.float32))."
         )
     return native
+
+
+def wanted_dtype(where: str, dtype: object) -> np.dtype:
+    """Return the dtype that an argument `dtype`, in any spelling that NumPy takes, asks for.
+
+    Raises:
+        ArgumentError: if NumPy knows no such dtype.
+        DTypeError: if arrays cannot have it.
+    """
+    try:
+        wanted: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
+    except Exception:
+        raise ArgumentError(
+            f"{where}: dtype must be a NumPy dtype such as np.float32, not {brief(dtype)}."
+        ) from None
+    return check_dtype(where, wanted, "dtype")
 
 
 def merge_formats(first: str, second: str) -> str:

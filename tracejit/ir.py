@@ -200,7 +200,11 @@ def _casts(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...] | None:
 
 
 def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
-    """Return `x` as an array; a Python number takes its dtype from `dtypes` by NumPy's promotion."""
+    """Return `x` as an array; a Python number takes its dtype from `dtypes` by NumPy's promotion.
+
+    Raises:
+        OverflowError: for an integer of more than 64 bits, where none of `dtypes` is of floating point.
+    """
     kind = type(x)
     if kind is float or kind is int:
         for dtype in dtypes:
@@ -213,7 +217,10 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
         else:
             if dtypes:
                 return np.asarray(x, np.result_type(*dtypes, x))
-    return np.asarray(x)
+    data = np.asarray(x)
+    if data.dtype == object:
+        raise OverflowError("the integer does not fit 64 bits")
+    return data
 
 
 def verify(graph: Graph) -> None:

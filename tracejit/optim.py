@@ -20,6 +20,8 @@ from tracejit.functions.creation import zeros_like
 from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
+from tracejit.util.arguments import is_real, real
+from tracejit.util.text import brief
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -75,9 +77,9 @@ def adamupdate(
     treedef, (arrays, slopes, means, squares) = _columns(
         where, params, grads=grads, avg_g=avg_g, avg_sq_g=avg_sq_g
     )
-    if isinstance(iteration, (int, float, np.number)) and not iteration >= 1:
+    if is_real(iteration) and not iteration >= 1:
         raise ArgumentError(
-            f"{where}: iteration counts from 1, found {iteration!r}; pass 1 in the first call."
+            f"{where}: iteration counts from 1, found {brief(iteration)}; pass 1 in the first call."
         )
     step = _scalar(where, "iteration", iteration)
     first = _scalar(where, "grad_decay", grad_decay)
@@ -218,7 +220,7 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
         raise ArgumentError(f"dlupdate: fun must be a function, not {type(fun).__name__}.")
     if not trees:
         raise ArgumentError("dlupdate: there is nothing to update; pass dlupdate(fun, params).")
-    leaves, treedef = tree.flatten(trees[0])
+    leaves, treedef = tree.flatten(trees[0], function="dlupdate")
     columns = [leaves]
     for number, other in enumerate(trees[1:], 1):
         columns.append(_same_structure("dlupdate", treedef, trees[0], "trees[0]", other, f"trees[{number}]"))
@@ -255,11 +257,11 @@ def _scalar(where: str, name: str, x: Any) -> Any:
     """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
     if recorder.is_number(x):  # an argument that varies
         return in_dtype(as_array(x), _FLOAT64)
-    if isinstance(x, (int, float, np.number)):
-        return float(x)
+    if is_real(x):
+        return float(real(where, name, x))
     if not hasattr(type(x), "__dlpack__"):
-        raise ArgumentError(f"{where}: {name} must be a number or a scalar array, not {x!r:.80}.")
-    array = as_array(x, where)
+        raise ArgumentError(f"{where}: {name} must be a number or a scalar array, not {brief(x)}.")
+    array = as_array(x, where, name)
     if array._data.size != 1:
         raise DimsError(f"{where}: {name} is of {describe(array)}; expected a scalar.")
     return in_dtype(reshaped(relabel(array, None), (), None), _FLOAT64)
@@ -291,8 +293,8 @@ def _square(x: Any) -> Any:
 
 def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list[list[Any]]]:
     """Return the leaves of `params` and of the containers that go with it, in the dtypes of `params`."""
-    leaves, treedef = tree.flatten(params)
-    arrays = [as_array(leaf, where) for leaf in leaves]
+    leaves, treedef = tree.flatten(params, function=where)
+    arrays = [as_array(leaf, where, "params") for leaf in leaves]
     for number, array in enumerate(arrays):
         if array._data.dtype.kind != "f":
             raise DTypeError(
@@ -305,7 +307,8 @@ def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list
             columns.append([zeros_like(array) for array in arrays])
             continue
         column = [
-            as_array(leaf, where) for leaf in _same_structure(where, treedef, params, "params", other, name)
+            as_array(leaf, where, name)
+            for leaf in _same_structure(where, treedef, params, "params", other, name)
         ]
         for number, (array, p) in enumerate(zip(column, arrays, strict=True)):
             if array._data.shape != p._data.shape or array._format not in (None, p._format):
@@ -323,7 +326,7 @@ def _same_structure(
     where: str, treedef: tree.TreeDef, first: Any, first_name: str, other: Any, name: str
 ) -> list[Any]:
     """Return the leaves of a container, which must have the structure of the first one."""
-    leaves, other_treedef = tree.flatten(other)
+    leaves, other_treedef = tree.flatten(other, function=where)
     if other_treedef != treedef:
         difference = tree.difference_of_trees(first, other, first_name, name)
         raise ArgumentError(

@@ -111,7 +111,7 @@ def _project(outputs: Any, seed: int, name: str) -> dlarray:
 
 
 def _record(fun: Callable[..., Any], name: str, args: tuple[Any, ...], seed: int) -> _Recorded:
-    leaves, treedef = tree.flatten(args)
+    leaves, treedef = tree.flatten(args, function="check_gradients")
     with recorders.Recorder(name) as recorder:
         inputs: list[Any] = []
         arrays: list[np.ndarray] = []
@@ -182,7 +182,7 @@ def _check(
 
 
 def _places(args: tuple[Any, ...]) -> list[str]:
-    leaves, treedef = tree.flatten(args)
+    leaves, treedef = tree.flatten(args, function="check_gradients")
     paths = tree.paths(treedef, "args")
     return [path for path, leaf in zip(paths, leaves, strict=True) if hasattr(type(leaf), "__dlpack__")]
 

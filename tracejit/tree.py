@@ -53,16 +53,29 @@ _NONE = (type(None), None, ())
 _DICTS = (dict, OrderedDict)
 
 
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+def flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None, function: str = "flatten"
+) -> tuple[list[Any], TreeDef]:
     """Return the leaves of `tree`, dicts in the order of their sorted keys, and its treedef.
 
     Args:
         tree: any nesting of containers.
         is_leaf: containers for which it is true are leaves.
+        function: name of the function on whose behalf errors are raised.
+
+    Raises:
+        ArgumentError: if a container holds itself.
     """
     leaves: list[Any] = []
     orders: list[Any] = []
-    return leaves, TreeDef(_flatten(tree, leaves, orders, is_leaf), orders, len(leaves))
+    try:
+        structure = _flatten(tree, leaves, orders, is_leaf)
+    except RecursionError:
+        raise ArgumentError(
+            f"{function}: a container holds itself, or is nested deeper than Python's recursion limit allows; pass "
+            "containers that end in arrays and numbers."
+        ) from None
+    return leaves, TreeDef(structure, orders, len(leaves))
 
 
 def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> Structure:

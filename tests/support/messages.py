@@ -91,6 +91,13 @@ def traced(fun: Callable[[Any], object]) -> object:
     return tj.dlfeval(fun, M)
 
 
+def within() -> list[Any]:
+    """Return a list that holds itself."""
+    ring: list[Any] = []
+    ring.append(ring)
+    return ring
+
+
 def escaped() -> Any:
     """Return an array whose trace has ended."""
     kept: list[Any] = []
@@ -380,7 +387,7 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.dlarray(np.ma.array([1.0, 2.0], mask=[0, 1])),
         ArgumentError,
         "dlarray: a MaskedArray has rules of its own (a mask, products by *), which would be lost; pass "
-        "np.asarray(x), or x.filled(value) of a masked array.",
+        "np.asarray(data), or data.filled(value) of a masked array.",
     ),
     Row(
         lambda: escaped() + 1,
@@ -404,14 +411,115 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.add(X, {1, 2}),
         ArgumentError,
-        "add: expected an array, a number or a (nested) list of numbers, not {1, 2}.",
+        "add: expected an array, a number or a (nested) list of numbers as y, not {1, 2}.",
     ),
     Row(
         lambda: tj.dlarray([[1], [1, 2]]),
         ArgumentError,
         "dlarray: cannot make an array of list: setting an array element with a sequence. The requested "
         "array has an inhomogeneous shape after 1 dimensions. The detected shape was (2,) + inhomogeneous "
-        "part.",
+        "part; give rows of equal length as data.",
+    ),
+    Row(
+        lambda: tj.sin(within()),
+        ArgumentError,
+        "sin: x is a list that holds itself, or is nested deeper than the 64 axes of an array; pass a list of numbers, "
+        "or of such lists.",
+    ),
+    Row(
+        lambda: tj.dlfeval(lambda x: x, within()),
+        ArgumentError,
+        "dlfeval: a container holds itself, or is nested deeper than Python's recursion limit allows; pass containers "
+        "that end in arrays and numbers.",
+    ),
+    Row(
+        lambda: N + (1 << 70),
+        ArgumentError,
+        "add: y=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1.",
+    ),
+    Row(
+        lambda: tj.dlarray(1 << 70),
+        ArgumentError,
+        "dlarray: data=1180591620717411303424 does not fit 64 bits; pass a float, or an integer from -2**63 to "
+        "2**64 - 1.",
+    ),
+    Row(
+        lambda: N**-1,
+        DimsError,
+        "power: Integers to negative integer powers are not allowed; cast the operands first (x.astype(np.float64)), "
+        "or change their values.",
+    ),
+    Row(
+        lambda: tj.expand_dims(np.zeros((1,) * 64), 0),
+        DimsError,
+        f"reshape: a result of the sizes {str((1,) * 65)[:77]}... of float64 cannot be made: maximum supported "
+        "dimension for an ndarray is currently 64, found 65; use smaller arrays, or several calls for parts of them.",
+    ),
+    Row(
+        lambda: X.item(7),
+        BoundsError,
+        "item: (7,) is no place of x (2(B) x 3(C) float64); give an element's number in C order, or one index for each "
+        "axis.",
+    ),
+    Row(
+        lambda: tj.round(X, 400),
+        ArgumentError,
+        "round: decimals must be from -308 to 308, not 400: numbers have no more.",
+    ),
+    Row(
+        lambda: tj.onehotencode([b"a"], 1, ["a", "b"]),
+        ArgumentError,
+        "onehotencode: labels contains b'a', which is not one of the 2 classes ['a', 'b']; add it to class_names.",
+    ),
+    Row(
+        lambda: X[[[1], [1, 2]]],
+        ArgumentError,
+        "getitem: [[1], [1, 2]] is not an index; use integers, slices, ..., None, integer arrays or boolean masks.",
+    ),
+    Row(
+        lambda: tj.scatter_add(V, [0], 10**400),
+        ArgumentError,
+        f"scatter_add: values={str(10**400)[:77]}... does not fit 64 bits; pass a float, or an integer from -2**63 to "
+        "2**64 - 1.",
+    ),
+    Row(
+        lambda: tj.nonzero(1.0),
+        DimsError,
+        "nonzero: x is a scalar, which has no places; pass atleast_1d(x), or use x != 0.",
+    ),
+    Row(
+        lambda: tj.array_split(V, 10**30),
+        DimsError,
+        "array_split: the number of parts must be at most 1048576 for 3 elements along axis 0, not "
+        "1000000000000000000000000000000.",
+    ),
+    Row(
+        lambda: tj.zeros(10**15),
+        DimsError,
+        "zeros: a result of the sizes (1000000000000000,) of float64 cannot be made: Unable to allocate 7.11 PiB for "
+        "an array with shape (1000000000000000,) and data type float64; use smaller arrays, or several calls for parts "
+        "of them.",
+    ),
+    Row(
+        lambda: tj.zeros((1 << 40, 1 << 40)),
+        DimsError,
+        "zeros: shape must be the sizes of at most 64 axes and fewer than 2**60 elements, not (1099511627776, "
+        "1099511627776).",
+    ),
+    Row(
+        lambda: tj.sum(X, 0, "no"),
+        ArgumentError,
+        "sum: keepdims must be True or False, not 'no'.",
+    ),
+    Row(
+        lambda: tj.var(X, ddof=1j),
+        ArgumentError,
+        "var: ddof must be a real number, not 1j.",
+    ),
+    Row(
+        lambda: tj.tril(M, 1.5),
+        ArgumentError,
+        "tril: k must be an integer, not 1.5.",
     ),
     # tree
     Row(
@@ -825,12 +933,13 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.zeros((2, -1)),
         DimsError,
-        "zeros: sizes must not be negative, found (2, -1).",
+        "zeros: sizes must not be negative, found (2, -1) as shape.",
     ),
     Row(
         lambda: tj.arange(0, 1, 0),
         ArgumentError,
-        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, and a step that is not 0.",
+        "arange: cannot go from 0 to 1 by 0: division by zero; give numbers, and a step that is not 0 and "
+        "leads there soon.",
     ),
     Row(
         lambda: tj.zeros("two"),
@@ -1302,7 +1411,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.concatenate([]),
         ArgumentError,
-        "concatenate: arrays must be a list or tuple of at least one array.",
+        "concatenate: arrays must be a list or tuple of at least one array, not [].",
     ),
     Row(
         lambda: tj.roll(M, (1, 2, 3), (0, 1)),

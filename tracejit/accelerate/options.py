@@ -9,6 +9,8 @@ import numpy as np
 
 from tracejit.accelerate import messages
 from tracejit.errors import ArgumentError
+from tracejit.util.arguments import is_option, is_real, real
+from tracejit.util.text import brief
 
 CHECK_MODES = ("none", "tolerance", "sample")
 NAMES = (
@@ -134,8 +136,8 @@ class OptionProperties:
 
     @check_mode.setter
     def check_mode(self, value: str) -> None:
-        if value not in CHECK_MODES:
-            raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {value!r}.")
+        if not is_option(value, CHECK_MODES):
+            raise ArgumentError(f"check_mode: expected one of {CHECK_MODES}, not {brief(value)}.")
         self._options.check_mode = value
         self._changed()
 
@@ -146,9 +148,9 @@ class OptionProperties:
 
     @check_tolerance.setter
     def check_tolerance(self, value: float) -> None:
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value > 0:
-            raise ArgumentError(f"check_tolerance: expected a positive number, not {value!r}.")
-        self._options.check_tolerance = float(value)
+        if isinstance(value, bool) or not is_real(value) or not value > 0:
+            raise ArgumentError(f"check_tolerance: expected a positive number, not {brief(value)}.")
+        self._options.check_tolerance = float(real("dlaccelerate", "check_tolerance", value))
 
 
 class _OtherSpelling:
@@ -180,12 +182,14 @@ for _spelling in _SPELLINGS:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(f"{name}: expected True or False, not {value!r}.")
+        raise ArgumentError(f"{name}: expected True or False, not {brief(value)}.")
     return bool(value)
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, bool) or not (
+        isinstance(value, (int, np.integer)) and is_real(value) and value >= least
+    ):
         kind = "a positive integer" if least else "an integer of at least 0"
-        raise ArgumentError(f"{name}: expected {kind}, not {value!r}.")
+        raise ArgumentError(f"{name}: expected {kind}, not {brief(value)}.")
     return int(value)

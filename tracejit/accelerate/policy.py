@@ -4,6 +4,8 @@
 from typing import Any
 
 from tracejit.errors import ArgumentError
+from tracejit.util.arguments import is_option
+from tracejit.util.text import brief
 
 POLICIES = ("default", "warn-on-retrace", "error-on-retrace", "uncompiled")
 
@@ -54,8 +56,8 @@ def set_policy(policy: str) -> Policy:
         ...     double(tj.dlarray([3.0])).tolist()
         [6.0]
     """
-    if policy not in POLICIES:
-        raise ArgumentError(f"set_policy: expected one of {POLICIES}, not {policy!r}.")
+    if not is_option(policy, POLICIES):
+        raise ArgumentError(f"set_policy: expected one of {POLICIES}, not {brief(policy)}.")
     handle = Policy(policy, current)
     _apply(policy)
     return handle

@@ -126,7 +126,7 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
     Raises:
         ArgumentError: if a leaf is neither an array nor hashable.
     """
-    leaves, treedef = tree.flatten(args)
+    leaves, treedef = tree.flatten(args, function=function)
     parts: list[ArrayPart | ValuePart] = []
     arrays: list[dlarray] = []
     originals: dict[int, np.ndarray] = {}
@@ -165,9 +165,9 @@ def _array(
     function: str, leaf: Any, number: int, treedef: tree.TreeDef, path_of: Callable[[int, tree.TreeDef], str]
 ) -> dlarray:
     try:
-        return as_array(leaf, function)
+        return as_array(leaf, function, "data")
     except TraceJitError:  # once more, with the argument's name
-        return as_array(leaf, f"{function}: {path_of(number, treedef)}")
+        return as_array(leaf, f"{function}: {path_of(number, treedef)}", "data")
 
 
 def _float_key(number: float) -> tuple[str, float]:

@@ -7,8 +7,10 @@ from typing import Any
 from tracejit.array import apply, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axes
-from tracejit.functions.formats import describe, floating, labelled, need_labels
+from tracejit.functions.formats import describe, floating, labelled, need_labels, operand
 from tracejit.functions.movement import relabel
+from tracejit.util.arguments import is_option
+from tracejit.util.text import brief
 
 
 def relu(x: Any) -> dlarray:
@@ -50,7 +52,8 @@ def leakyrelu(x: Any, scale: Any = 0.01) -> dlarray:
         [-0.1  0.5]
     """
     array = floating("leakyrelu", x)
-    return apply("where", apply("greater", array, 0.0), array, apply("mul", array, scale))
+    scaled = apply("mul", array, operand("leakyrelu", "scale", scale))
+    return apply("where", apply("greater", array, 0.0), array, scaled)
 
 
 def sigmoid(x: Any) -> dlarray:
@@ -112,14 +115,14 @@ def gelu(x: Any, *, approximation: str = "none") -> dlarray:
         0.841345
     """
     array = floating("gelu", x)
+    if not is_option(approximation, ("none", "tanh")):
+        raise ArgumentError(f'gelu: approximation must be "none" or "tanh", not {brief(approximation)}.')
     if approximation == "none":
         twice = apply("add", apply("erf", apply("mul", array, math.sqrt(0.5))), 1.0)
-    elif approximation == "tanh":
+    else:
         root = math.sqrt(2 / math.pi)
         factor = apply("add", apply("mul", apply("square", array), 0.044715 * root), root)
         twice = apply("add", apply("tanh", apply("mul", array, factor)), 1.0)
-    else:
-        raise ArgumentError(f'gelu: approximation must be "none" or "tanh", not {approximation!r}.')
     return apply("mul", apply("mul", array, 0.5), twice)
 
 
@@ -195,7 +198,7 @@ def _channels(function: str, x: Any, axis: Any, data_format: str | None) -> tupl
     if axis is not None:
         if data_format is not None:
             raise ArgumentError(
-                f"{function}: axis={axis!r} and data_format={data_format!r} both say where the channels are; "
+                f"{function}: axis={brief(axis)} and data_format={brief(data_format)} both say where the channels are; "
                 "pass one of them."
             )
         array = floating(function, x)

@@ -7,8 +7,9 @@ from typing import Any
 
 from tracejit.array import apply, dlarray
 from tracejit.aval import LABELS, describe_shape
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.ops.reduce import reduced_format, reduced_shape
+from tracejit.util.text import brief
 
 
 def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
@@ -37,7 +38,7 @@ def normalize_axes(function: str, array: Any, axis: Any) -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         twice = [number for number, count in Counter(axes).items() if count > 1]
         raise DimsError(
-            f"{function}: axis={axis!r} names axis {twice[0]} twice in an array of "
+            f"{function}: axis={brief(axis)} names axis {twice[0]} twice in an array of "
             f"{describe_shape(array._data.shape, array._format)}; name each axis once."
         )
     return tuple(axes)
@@ -54,7 +55,7 @@ def normalize_axis(function: str, array: Any, axis: Any) -> int:
         axes = _labelled(function, array, axis)
         if len(axes) != 1:
             raise DimsError(
-                f"{function}: axis={axis!r} names {len(axes)} axes of an array of "
+                f"{function}: axis={brief(axis)} names {len(axes)} axes of an array of "
                 f"{describe_shape(array._data.shape, array._format)}, but one is needed; give its number."
             )
         return axes[0]
@@ -66,11 +67,13 @@ def _integer(function: str, axis: Any) -> int:
     if not isinstance(axis, bool):
         try:
             return operator.index(axis)
-        except TypeError:
+        except TraceError:
+            raise
+        except Exception:
             pass
     raise ArgumentError(
         f"{function}: axis must be an integer, a tuple of integers, a string of labels or None, "
-        f"not {axis!r:.80}."
+        f"not {brief(axis)}."
     )
 
 
@@ -79,7 +82,7 @@ def _in_range(function: str, array: Any, axis: int) -> int:
     if not -ndim <= axis < ndim:
         legal = f"axes are {-ndim} to {ndim - 1}" if ndim else "a scalar has no axes"
         raise DimsError(
-            f"{function}: axis {axis} is out of range for an array of "
+            f"{function}: axis {brief(axis)} is out of range for an array of "
             f"{describe_shape(array._data.shape, array._format)}; {legal}."
         )
     return axis if axis >= 0 else axis + ndim
@@ -90,7 +93,7 @@ def _labelled(function: str, array: Any, labels: str) -> tuple[int, ...]:
     wanted = labels.upper()
     if not wanted or any(label not in LABELS for label in wanted):
         raise DimsError(
-            f"{function}: axis={labels!r} is not a string of labels; labels are "
+            f"{function}: axis={brief(labels)} is not a string of labels; labels are "
             "S (spatial), C (channel), B (batch), T (time) and U (unspecified)."
         )
     shape = array._data.shape

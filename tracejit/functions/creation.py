@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """New arrays: zeros, ones, full, eye, arange and their ..._like forms."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
-from tracejit.aval import check_dtype, check_format
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.aval import check_dtype, check_format, wanted_dtype
+from tracejit.errors import ArgumentError
 from tracejit.record import recorder
+from tracejit.util.arguments import check_room, check_sizes, integer
+from tracejit.util.arguments import sizes as sizes_of
+from tracejit.util.text import brief
 
 
 def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> dlarray:
@@ -34,9 +38,7 @@ def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any
         [[0. 0. 0.]
          [0. 0. 0.]]
     """
-    return with_format(
-        "zeros", np.zeros(sizes_of("zeros", shape), dtype_of("zeros", dtype, like)), format, like
-    )
+    return _constant("zeros", np.zeros, shape, dtype, format, like)
 
 
 def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any = None) -> dlarray:
@@ -61,7 +63,16 @@ def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any 
         3 dlarray float32
         [1. 1. 1.]
     """
-    return with_format("ones", np.ones(sizes_of("ones", shape), dtype_of("ones", dtype, like)), format, like)
+    return _constant("ones", np.ones, shape, dtype, format, like)
+
+
+def _constant(
+    function: str, make: Callable[..., np.ndarray], shape: Any, dtype: Any, format: str | None, like: Any
+) -> dlarray:
+    """Return what NumPy's function of that name makes of sizes and a dtype, with a format."""
+    sizes, wanted = sizes_of(function, "shape", shape), dtype_of(function, dtype, like)
+    check_room(function, sizes, wanted)
+    return with_format(function, make(sizes, wanted), format, like)
 
 
 def full(
@@ -90,15 +101,21 @@ def full(
         [[7. 7.]
          [7. 7.]]
     """
-    sizes = sizes_of("full", shape)
-    value = as_array(fill_value, "full")
-    wanted = value.dtype if dtype is None and like is None else dtype_of("full", dtype, like)
+    return _full("full", shape, fill_value, dtype, format, like)
+
+
+def _full(function: str, shape: Any, fill_value: Any, dtype: Any, format: str | None, like: Any) -> dlarray:
+    """Return an array of one value, on behalf of a function."""
+    sizes = sizes_of(function, "shape", shape)
+    value = as_array(fill_value, function, "fill_value")
+    wanted = value.dtype if dtype is None and like is None else dtype_of(function, dtype, like)
+    check_room(function, sizes, wanted)
     if value.dtype != wanted:
         value = apply("cast", value, dtype=wanted)
     if value.shape != sizes:
         value = apply("broadcast_to", wrap(value._data, None, value._value), shape=sizes)
     value = value.copy()  # with elements of its own, which may be written
-    return with_format("full", value._data, format, like, value._value)
+    return with_format(function, value._data, format, like, value._value)
 
 
 def eye(
@@ -134,8 +151,13 @@ def eye(
         [[1. 0.]
          [0. 1.]]
     """
-    rows, columns = sizes_of("eye", (n, n if m is None else m))
-    return with_format("eye", np.eye(rows, columns, k, dtype_of("eye", dtype, like)), format, like)
+    (rows,) = sizes_of("eye", "n", (n,))
+    (columns,) = (rows,) if m is None else sizes_of("eye", "m", (m,))
+    wanted = dtype_of("eye", dtype, like)
+    check_room("eye", check_sizes("eye", "(n, m)", (rows, columns)), wanted)
+    # Beyond the corners there is no diagonal, however far: NumPy takes no larger numbers.
+    diagonal = max(-rows, min(integer("eye", "k", k), columns))
+    return with_format("eye", np.eye(rows, columns, diagonal, wanted), format, like)
 
 
 def arange(
@@ -178,12 +200,12 @@ def arange(
             recorder.need_value(number, f"arange, whose length {name} decides,")
     try:
         data: np.ndarray = np.arange(start, stop, step, dtype=wanted)
-    except (TypeError, ValueError, ZeroDivisionError) as error:
+    except Exception as error:
         raise ArgumentError(
-            f"arange: cannot go from {start!r} to {stop!r} by {step!r}: {error}; give numbers, "
-            "and a step that is not 0."
+            f"arange: cannot go from {brief(start)} to {brief(stop)} by {brief(step)}: {error}; give numbers, and a "
+            "step that is not 0 and leads there soon."
         ) from error
-    check_dtype("arange", data.dtype)
+    check_dtype("arange", data.dtype, "the result")
     return with_format("arange", data, format, like)
 
 
@@ -205,7 +227,7 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         [0. 0.]
     """
     like = as_array(x, "zeros_like")
-    return zeros(like.shape if shape is None else shape, dtype, like=like)
+    return _constant("zeros_like", np.zeros, like.shape if shape is None else shape, dtype, None, like)
 
 
 def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -226,7 +248,7 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         [1. 1.]
     """
     like = as_array(x, "ones_like")
-    return ones(like.shape if shape is None else shape, dtype, like=like)
+    return _constant("ones_like", np.ones, like.shape if shape is None else shape, dtype, None, like)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -248,21 +270,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         [3. 3.]
     """
     like = as_array(x, "full_like")
-    return full(like.shape if shape is None else shape, fill_value, dtype, like=like)
-
-
-def sizes_of(where: str, shape: Any, name: str = "shape") -> tuple[int, ...]:
-    """Return the sizes that an integer or a tuple of integers gives, which errors call `name`."""
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else shape
-    try:
-        result = tuple(int(size.__index__()) for size in sizes)
-    except (TypeError, AttributeError):
-        raise DimsError(
-            f"{where}: {name} must be an integer or a tuple of integers, not {shape!r}."
-        ) from None
-    if any(size < 0 for size in result):
-        raise DimsError(f"{where}: sizes must not be negative, found {shape!r}.")
-    return result
+    return _full("full_like", like.shape if shape is None else shape, fill_value, dtype, None, like)
 
 
 def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
@@ -270,14 +278,8 @@ def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:
     if dtype is None:
         if like is None:
             return np.dtype(np.float64)
-        return as_array(like, where).dtype
-    try:
-        wanted = np.dtype(dtype)
-    except TypeError:
-        raise ArgumentError(
-            f"{where}: dtype must be a NumPy dtype such as np.float32, not {dtype!r}."
-        ) from None
-    return check_dtype(where, wanted)
+        return as_array(like, where, "like").dtype
+    return wanted_dtype(where, dtype)
 
 
 def with_format(where: str, data: np.ndarray, format: str | None, like: Any, value: Any = None) -> dlarray:

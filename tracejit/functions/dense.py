@@ -82,7 +82,7 @@ def _sizes(array: Any) -> str:
 
 
 def _weights(weights: Any, format: str, x: Any, count: int) -> dlarray:
-    matrix = relabel(as_array(weights, "fullyconnect"), None)
+    matrix = relabel(as_array(weights, "fullyconnect", "weights"), None)
     shape = matrix._data.shape
     if len(shape) != 2 or shape[1] != count:
         description = f"have {shape[1]} columns" if len(shape) == 2 else f"are of {describe(matrix)}"
@@ -97,7 +97,7 @@ def _weights(weights: Any, format: str, x: Any, count: int) -> dlarray:
 def _bias(bias: Any, outputs: int) -> dlarray | None:
     if bias is None:
         return None
-    vector = relabel(as_array(bias, "fullyconnect"), None)
+    vector = relabel(as_array(bias, "fullyconnect", "bias"), None)
     if vector._data.size != outputs or max(vector._data.shape, default=1) != outputs:
         raise DimsError(
             f"fullyconnect: bias is of {describe(vector)}, but weights have {outputs} rows; bias must be "

@@ -12,15 +12,18 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import check_dtype
+from tracejit.aval import wanted_dtype
 from tracejit.errors import ArgumentError
+from tracejit.functions.formats import operand
 from tracejit.ops import OPS
 from tracejit.record import recorder
+from tracejit.util.arguments import integer
 
 Unary = Callable[[Any], dlarray]
 Binary = Callable[[Any, Any], dlarray]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+_MOST_DECIMALS = 308
 _BOOL = np.dtype(bool)
 
 _ONE = """Return {doc}.
@@ -193,7 +196,7 @@ def where(condition: Any, x: Any, y: Any) -> dlarray:
         2 dlarray float64
         [-0.1  2. ]
     """
-    condition = as_array(condition, "where")
+    condition = as_array(condition, "where", "condition")
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
         condition = apply("cast", condition, dtype=_BOOL)
@@ -222,9 +225,9 @@ def clip(x: Any, min: Any = None, max: Any = None) -> dlarray:
     """
     result = as_array(x, "clip")
     if min is not None:
-        result = apply("maximum", result, min)
+        result = apply("maximum", result, operand("clip", "min", min))
     if max is not None:
-        result = apply("minimum", result, max)
+        result = apply("minimum", result, operand("clip", "max", max))
     return result
 
 
@@ -247,8 +250,11 @@ def round(x: Any, decimals: int = 0) -> dlarray:
         2 dlarray float64
         [1.2 2.5]
     """
-    if not isinstance(decimals, (int, np.integer)):
-        raise ArgumentError(f"round: decimals must be an integer, not {decimals!r}.")
+    decimals = integer("round", "decimals", decimals)
+    if not -_MOST_DECIMALS <= decimals <= _MOST_DECIMALS:
+        raise ArgumentError(
+            f"round: decimals must be from {-_MOST_DECIMALS} to {_MOST_DECIMALS}, not {decimals}: numbers have no more."
+        )
     array = as_array(x, "round")
     if decimals == 0:
         return array.copy() if array.dtype.kind in "iu" else apply("rint", array)
@@ -281,11 +287,7 @@ def cast(x: Any, dtype: Any) -> dlarray:
         2 dlarray int64
         [ 1 -1]
     """
-    try:
-        wanted = np.dtype(dtype)
-    except TypeError:
-        raise ArgumentError(f"cast: dtype must be a NumPy dtype such as np.float32, not {dtype!r}.") from None
-    wanted = check_dtype("cast", wanted)
+    wanted = wanted_dtype("cast", dtype)
     array = as_array(x, "cast")
     return array.copy() if array.dtype == wanted else apply("cast", array, dtype=wanted)
 

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import LABELS, check_dtype, describe_shape
+from tracejit.aval import LABELS, describe_shape, wanted_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import describe
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
+from tracejit.record.conversion import ndarray_of
+from tracejit.util.arguments import check_room, sizes
+from tracejit.util.text import brief
 
 
 def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any = np.float32) -> dlarray:
@@ -46,19 +49,13 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
         [[0. 0. 1.]
          [1. 0. 0.]]
     """
-    try:
-        wanted = np.dtype(dtype)
-    except TypeError:
-        raise ArgumentError(
-            f"onehotencode: dtype must be a NumPy dtype such as np.float32, not {dtype!r}."
-        ) from None
-    check_dtype("onehotencode", wanted)
-    values = None if recorder.is_array(labels) else np.asarray(labels)
-    if values is not None and values.dtype.kind in "US":
+    wanted = wanted_dtype("onehotencode", dtype)
+    values = None if recorder.is_array(labels) else _names_in(labels)
+    if values is not None:
         names = _classes("onehotencode", np.unique(values) if class_names is None else class_names)
         array, classes = as_array(_numbered(values, names)), np.arange(len(names))
     else:
-        array = as_array(labels, "onehotencode")
+        array = as_array(labels, "onehotencode", "labels")
         if class_names is None:
             class_names = np.unique(recorder.need_value(array, "onehotencode without class_names"))
         classes = _classes("onehotencode", class_names)
@@ -102,14 +99,14 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
         1(B) dlarray int64
         [20]
     """
-    array = as_array(y, "onehotdecode")
+    array = as_array(y, "onehotdecode", "y")
     place = normalize_axis("onehotdecode", array, axis)
     classes = _classes("onehotdecode", class_names)
     shape = array._data.shape
     if shape[place] != len(classes):
         raise DimsError(
             f"onehotdecode: y ({describe_shape(shape, array._format)}) has size {shape[place]} along "
-            f"axis={axis!r}, but there are {len(classes)} classes; these must be equal."
+            f"axis={brief(axis)}, but there are {len(classes)} classes; these must be equal."
         )
     numbers = apply("argmax", array, axis=place, keepdims=False)
     if classes.dtype.kind in "US":
@@ -121,18 +118,32 @@ def onehotdecode(y: Any, class_names: Any, axis: Any = "C") -> Any:
     return reshaped(taken, numbers._data.shape, numbers._format)
 
 
+def _names_in(labels: Any) -> np.ndarray | None:
+    """Return labels that are strings as an array, None for any others."""
+    try:
+        values = ndarray_of(labels)
+    except Exception:  # as_array raises an error of ours
+        return None
+    return values if values.dtype.kind in "US" else None
+
+
 def _classes(function: str, class_names: Any) -> np.ndarray:
     """Return the classes as a vector of distinct numbers or strings."""
     if isinstance(class_names, (int, np.integer)) and not isinstance(class_names, bool):
-        classes = np.arange(class_names)
+        (number,) = sizes(function, "class_names", (class_names,))
+        check_room(function, (number,), np.dtype(np.int64))
+        classes: np.ndarray = np.arange(number)
     else:
         if recorder.is_array(class_names):
             class_names = recorder.need_value(class_names, f"class_names of {function}")
-        classes = np.asarray(class_names)
+        try:
+            classes = ndarray_of(class_names)
+        except Exception:
+            classes = np.empty(())
     if classes.ndim != 1 or not classes.size or classes.dtype.kind not in "USbiuf":
         raise ArgumentError(
             f"{function}: class_names must be a number of classes or a sequence of numbers or strings, "
-            f"not {class_names!r:.80}."
+            f"not {brief(class_names)}."
         )
     distinct, counts = np.unique(classes, return_counts=True)
     if len(distinct) != len(classes):
@@ -145,6 +156,8 @@ def _classes(function: str, class_names: Any) -> np.ndarray:
 
 def _numbered(values: np.ndarray, names: np.ndarray) -> np.ndarray:
     """Return for each string its place among the classes."""
+    if values.size and values.dtype.kind != names.dtype.kind:  # bytes, or numbers, beside strings
+        raise ArgumentError(_unknown_label(values.flat[0], names))
     order = np.argsort(names)
     places = np.minimum(np.searchsorted(names, values, sorter=order), len(names) - 1)
     numbers = order[places]
@@ -168,7 +181,7 @@ def _with_axis(array: Any, axis: Any) -> tuple[tuple[int, ...], str | None, int]
         label = axis.upper()
         if len(label) != 1 or label not in LABELS:
             raise DimsError(
-                f"onehotencode: axis={axis!r} is not a label; expected a number or one of {', '.join(LABELS)}."
+                f"onehotencode: axis={brief(axis)} is not a label; expected a number or one of {', '.join(LABELS)}."
             )
         if format is not None and label in format:
             place = format.index(label)

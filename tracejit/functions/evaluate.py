@@ -53,7 +53,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     outer = recorders.recorder()
     if outer is None and getattr(fun, "evaluates_itself", False):
         return fun(*args, **kwargs)
-    leaves, treedef = tree.flatten((args, kwargs))
+    leaves, treedef = tree.flatten((args, kwargs), function="dlfeval")
     if outer is not None:
         inputs = [_inner_input(leaf) for leaf in leaves]
         values = [leaf._value if type(leaf) is dlarray else None for leaf in inputs]
@@ -178,7 +178,7 @@ def dlgradient(
     target = _check_target(y, recorder)
     if not xs:
         raise ArgumentError("dlgradient: there is no x to differentiate by; pass dlgradient(y, x).")
-    leaves, treedef = tree.flatten(xs)
+    leaves, treedef = tree.flatten(xs, function="dlgradient")
 
     def place(number: int) -> str:
         path = tree.paths(treedef, "xs")[number]

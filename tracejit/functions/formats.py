@@ -9,6 +9,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import check_format, describe_shape
 from tracejit.errors import DimsError
 from tracejit.functions.movement import relabel
+from tracejit.util.text import brief
 
 
 def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, bool]:
@@ -24,7 +25,7 @@ def labelled(function: str, x: Any, data_format: str | None) -> tuple[dlarray, b
     if array._format is not None:
         if data_format is not None:
             raise DimsError(
-                f"{function}: data_format={data_format!r} is given for an array of "
+                f"{function}: data_format={brief(data_format)} is given for an array of "
                 f"{describe(array)}, which has labels of its own; leave data_format out, or remove the "
                 "labels with stripdims(x)."
             )
@@ -55,6 +56,14 @@ def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
     array = as_array(x, function)
     return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
+
+
+def operand(function: str, argument: str, x: Any) -> Any:
+    """Return an operand checked in the name of its argument; a number stays one, which takes the dtype of others."""
+    if type(x) in (int, float):
+        return x
+    array = as_array(x, function, argument)
+    return x if isinstance(x, (int, float, np.generic)) else array
 
 
 def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:

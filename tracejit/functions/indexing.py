@@ -6,7 +6,6 @@ A key becomes at most one slice, one take at a single (combined) index, and resh
 which needs their values, except in ``x[mask] = value``, which is a selection.
 """
 
-import operator
 from contextlib import suppress
 from functools import lru_cache
 from math import prod
@@ -16,12 +15,15 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
-from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
 from tracejit.ops.movement import index_of
 from tracejit.record import recorder, views
+from tracejit.record.conversion import ndarray_of, too_large
+from tracejit.util.arguments import as_index
+from tracejit.util.text import brief
 
 _SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # the kinds of entries of a key
 _INT64 = np.dtype(np.int64)
@@ -255,9 +257,9 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
         if kind == _SLICE:
             try:
                 start, stop, step = bounds(entry, extent)
-            except (TypeError, ValueError) as error:
+            except Exception as error:
                 raise ArgumentError(
-                    f"{function}: {entry!r:.80} is not an index of an axis: {error}."
+                    f"{function}: {brief(entry)} is not an index of an axis: {error}."
                 ) from None
             result.append(len(range(start, stop, step)))
             labels.append(format[axis] if format else "U")
@@ -357,14 +359,16 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
     if not recorder.is_array(entry):
         if not isinstance(entry, (np.ndarray, np.generic, list, tuple, bool)):
-            try:
-                return (_INT, operator.index(entry))
-            except TypeError:
-                raise ArgumentError(
-                    f"{function}: {entry!r:.80} is not an index; use integers, slices, ..., None, integer "
-                    "arrays or boolean masks."
-                ) from None
-        entry = np.asarray(entry)
+            number = as_index(entry)
+            if number is None:
+                raise _no_index(function, entry)
+            return (_INT, number)
+        try:
+            entry = ndarray_of(entry)
+        except TraceError:
+            raise
+        except Exception:
+            raise _no_index(function, entry) from None
         if not entry.size and entry.dtype == np.float64:
             entry = entry.astype(_INT64)  # an empty list
         if entry.ndim == 0 and entry.dtype.kind in "iu":
@@ -383,6 +387,12 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     raise DTypeError(
         f"{function}: an index array has dtype {entry._data.dtype}, expected integers or booleans. "
         "Round and cast it (index.astype(np.int64))."
+    )
+
+
+def _no_index(function: str, entry: Any) -> ArgumentError:
+    return ArgumentError(
+        f"{function}: {brief(entry)} is not an index; use integers, slices, ..., None, integer arrays or boolean masks."
     )
 
 
@@ -407,7 +417,7 @@ def _checked_entries(
             if not -extent <= entry < extent:
                 legal = f"valid indices are {-extent} to {extent - 1}" if extent else "the axis is empty"
                 raise BoundsError(
-                    f"{function}: index {entry} is out of range for axis {axis} of x "
+                    f"{function}: index {brief(entry)} is out of range for axis {axis} of x "
                     f"({describe_shape(shape, format)}); {legal}."
                 )
             checked.append((kind, entry % extent))
@@ -436,7 +446,10 @@ def _only_mask(key: Any) -> Any:
     if not recorder.is_array(key):
         if not isinstance(key, (np.ndarray, np.bool_, list, bool)):
             return None
-        key = np.asarray(key)
+        try:
+            key = ndarray_of(key)
+        except Exception:  # no mask; _parse says what is wrong with it
+            return None
         if key.dtype != bool:
             return None
         key = as_array(key)
@@ -489,7 +502,7 @@ def _merged(region: dlarray, parsed: _Key) -> dlarray:
     return reshaped(region, parsed.merged_shape, None)
 
 
-def _as_value(array: dlarray, value: Any) -> dlarray:
+def _as_value(array: dlarray, value: Any, function: str = "setitem", argument: str = "value") -> dlarray:
     """Return a value to assign in the dtype of `array`."""
     dtype = array._data.dtype
     if isinstance(value, (int, float)):
@@ -497,12 +510,15 @@ def _as_value(array: dlarray, value: Any) -> dlarray:
             info = np.iinfo(dtype)
             if not info.min <= value <= info.max:
                 raise ArgumentError(
-                    f"setitem: the value {value} does not fit x of type {dtype} "
+                    f"{function}: the {argument} {brief(value)} does not fit x of type {dtype} "
                     f"({info.min} to {info.max}); cast x first."
                 )
-        with np.errstate(all="ignore"):
-            return as_array(np.asarray(value).astype(dtype))
-    given = as_array(value, "setitem")
+        try:
+            with np.errstate(all="ignore"):
+                return as_array(np.asarray(value).astype(dtype))
+        except OverflowError:
+            raise too_large(value, function, argument) from None
+    given = as_array(value, function, argument)
     return given if given._data.dtype == dtype else apply("cast", given, dtype=dtype)
 
 
@@ -635,7 +651,7 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> dlarray:
     axis = normalize_axis("scatter_add", array, axis)
     have = array._data.shape
     shape = have[:axis] + index._data.shape + have[axis + 1 :]
-    given = relabel(_as_value(array, values), None)
+    given = relabel(_as_value(array, values, "scatter_add", "values"), None)
     if given._data.shape != shape:
         with suppress(DimsError):  # the op names the sizes
             given = expanded(given, shape)
@@ -664,7 +680,10 @@ def nonzero(x: Any) -> tuple[dlarray, ...]:
         >>> [tj.extractdata(places) for places in tj.nonzero([0.0, 3.0, 4.0])]
         [array([1, 2])]
     """
-    return tuple(_true_places(as_array(x, "nonzero"), "the number of places of nonzero"))
+    array = as_array(x, "nonzero")
+    if not array._data.ndim:
+        raise DimsError("nonzero: x is a scalar, which has no places; pass atleast_1d(x), or use x != 0.")
+    return tuple(_true_places(array, "the number of places of nonzero"))
 
 
 def _true_places(array: Any, what: str) -> list[Any]:

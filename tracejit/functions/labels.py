@@ -9,6 +9,7 @@ from tracejit.array import apply, dlarray
 from tracejit.aval import LABELS, axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.record import recorder, views
+from tracejit.util.text import brief
 
 
 def isdlarray(x: object) -> bool:
@@ -57,7 +58,7 @@ def finddim(x: Any, label: str) -> tuple[int, ...]:
     """
     format = _checked("finddim", x)._format or ""
     if not isinstance(label, str) or len(label) != 1 or label.upper() not in LABELS:
-        raise DimsError(f"finddim: label must be one of {', '.join(LABELS)}, not {label!r}.")
+        raise DimsError(f"finddim: label must be one of {', '.join(LABELS)}, not {brief(label)}.")
     return tuple(axis for axis, have in enumerate(format) if have == label.upper())
 
 
@@ -83,6 +84,8 @@ def stripdims(x: Any, format: str | None = None) -> dlarray:
     """
     array = _checked("stripdims", x)
     have = array._format
+    if not isinstance(format, (str, type(None))):
+        check_format("stripdims", format, 0)  # raises the error
     if format and have is not None:
         wanted = check_format("stripdims", format, len(format)) or ""
         axes = axes_in(have, wanted)

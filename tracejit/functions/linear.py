@@ -2,7 +2,6 @@
 """Matrix products and what is made of them: dot, tensordot, einsum; diagonals and triangles."""
 
 import math
-import operator
 import string
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,8 @@ from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
 from tracejit.record import views
+from tracejit.util.arguments import as_index, check_room, check_sizes, integer
+from tracejit.util.text import brief
 
 
 def _describe(array: Any) -> str:
@@ -63,7 +64,7 @@ def matmul(x: Any, y: Any) -> dlarray:
     [[3.]
      [3.]]
     """
-    first, second = as_array(x, "matmul"), as_array(y, "matmul")
+    first, second = as_array(x, "matmul"), as_array(y, "matmul", "y")
     for name, array in (("x", first), ("y", second)):
         if array._data.ndim == 0:
             raise DimsError(f"matmul: {name} is a scalar, but a product of matrices needs axes; use x * y.")
@@ -120,7 +121,7 @@ def dot(x: Any, y: Any) -> dlarray:
     >>> float(tj.dot([1.0, 2.0], [3.0, 4.0]))
     11.0
     """
-    first, second = as_array(x, "dot"), as_array(y, "dot")
+    first, second = as_array(x, "dot"), as_array(y, "dot", "y")
     if first._data.ndim == 0 or second._data.ndim == 0:
         return apply("mul", first, second)
     other = max(second._data.ndim - 2, 0)
@@ -144,7 +145,7 @@ def vdot(x: Any, y: Any) -> dlarray:
     >>> float(tj.vdot([[1.0], [2.0]], [[3.0, 4.0]]))
     11.0
     """
-    first, second = (_flat(as_array(operand, "vdot")) for operand in (x, y))
+    first, second = (_flat(as_array(operand, "vdot", name)) for operand, name in ((x, "x"), (y, "y")))
     return _contract("vdot", _relabel(first, None), _relabel(second, None), (0,), (0,))
 
 
@@ -171,7 +172,7 @@ def inner(x: Any, y: Any) -> dlarray:
     2 dlarray float64
     [3. 7.]
     """
-    first, second = as_array(x, "inner"), as_array(y, "inner")
+    first, second = as_array(x, "inner"), as_array(y, "inner", "y")
     if first._data.ndim == 0 or second._data.ndim == 0:
         return apply("mul", first, second)
     return _contract("inner", first, second, (first._data.ndim - 1,), (second._data.ndim - 1,))
@@ -196,7 +197,7 @@ def outer(x: Any, y: Any) -> dlarray:
     [[3. 4.]
      [6. 8.]]
     """
-    first, second = (_flat(as_array(operand, "outer")) for operand in (x, y))
+    first, second = (_flat(as_array(operand, "outer", name)) for operand, name in ((x, "x"), (y, "y")))
     return _einsum("outer", [first, second], ["a", "b"], "ab")
 
 
@@ -222,29 +223,28 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> dlarray:
     2 dlarray float64
     [12. 12.]
     """
-    first, second = as_array(x, "tensordot"), as_array(y, "tensordot")
+    first, second = as_array(x, "tensordot"), as_array(y, "tensordot", "y")
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ArgumentError(
-                f"tensordot: axes must be a number or a pair (axes of x, axes of y), not {axes!r:.80}."
+                f"tensordot: axes must be a number or a pair (axes of x, axes of y), not {brief(axes)}."
             )
         of_x, of_y = _chosen(first, axes[0]), _chosen(second, axes[1])
     else:
-        try:
-            count = operator.index(axes)
-        except TypeError:
+        count = as_index(axes)
+        if count is None:
             raise ArgumentError(
-                f"tensordot: axes must be a number or a pair (axes of x, axes of y), not {axes!r:.80}."
-            ) from None
+                f"tensordot: axes must be a number or a pair (axes of x, axes of y), not {brief(axes)}."
+            )
         if not 0 <= count <= min(first._data.ndim, second._data.ndim):
             raise DimsError(
-                f"tensordot: axes={count}, but the operands of {_describe(first)} and {_describe(second)} "
+                f"tensordot: axes={brief(count)}, but the operands of {_describe(first)} and {_describe(second)} "
                 f"have {first._data.ndim} and {second._data.ndim} axes; give a number from 0 to the smaller."
             )
         of_x, of_y = tuple(range(first._data.ndim - count, first._data.ndim)), tuple(range(count))
     if len(of_x) != len(of_y) or len(set(of_x)) != len(of_x) or len(set(of_y)) != len(of_y):
         raise DimsError(
-            f"tensordot: axes={axes!r} pairs the axes {of_x} of x with {of_y} of y; name the same "
+            f"tensordot: axes={brief(axes)} pairs the axes {of_x} of x with {of_y} of y; name the same "
             "number of each, none twice."
         )
     return _contract("tensordot", first, second, of_x, of_y)
@@ -306,7 +306,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> dlarray:
             "einsum: subscripts come first, as a string such as 'ij,jk->ik', not "
             f"{type(subscripts).__name__}; write lists of axis numbers as letters."
         )
-    arrays = [as_array(operand, "einsum") for operand in operands]
+    arrays = [as_array(operand, "einsum", f"operands[{number}]") for number, operand in enumerate(operands)]
     terms, result = _parse(subscripts, arrays)
     return _einsum("einsum", arrays, terms, result)
 
@@ -522,6 +522,14 @@ def _matrix(function: str, x: Any) -> dlarray:
     return array
 
 
+def _triangle(shape: tuple[int, ...], k: int) -> np.ndarray:
+    """Return where the lower triangle of a matrix of the last two sizes of `shape` is, up to its diagonal `k`."""
+    rows, columns = shape[-2:]
+    # Beyond the corners all or nothing is kept, however far: NumPy takes no larger numbers.
+    triangle: np.ndarray = np.tri(rows, columns, max(-rows - 1, min(k, columns)), dtype=bool)
+    return triangle
+
+
 def trace(x: Any, offset: int = 0) -> dlarray:
     """Return the sum along a diagonal of the first two axes, as ``numpy.trace``, by which it is called.
 
@@ -541,7 +549,7 @@ def trace(x: Any, offset: int = 0) -> dlarray:
     5.0
     """
     array = _matrix("trace", x)
-    diagonal = _diagonal(_relabel(array, None), 0, 1, offset)
+    diagonal = _diagonal(_relabel(array, None), 0, 1, integer("trace", "offset", offset))
     total = apply("sum", diagonal, axes=(diagonal._data.ndim - 1,), keepdims=False)
     return _relabel(total, array._format and array._format[2:])
 
@@ -565,11 +573,14 @@ def diag(x: Any, k: int = 0) -> dlarray:
     [1. 4.]
     """
     array = _relabel(as_array(x, "diag"), None)
+    k = integer("diag", "k", k)
     if array._data.ndim == 2:
         return _diagonal(array, 0, 1, k)
     if array._data.ndim != 1:
         raise DimsError(f"diag: x of {_describe(array)} must be a vector or a matrix.")
     # Padding moves a vector of n to the place where its diagonal meets the rows of an (n + |k|) square.
+    extent = array._data.size + abs(k)
+    check_room("diag", check_sizes("diag", "the result", (extent, extent)), array._data.dtype)
     before = (max(-k, 0), max(k, 0))
     placed = apply("pad", array, widths=(before,), value=0.0)
     column = _reshape(placed, (placed._data.size, 1))
@@ -596,8 +607,7 @@ def tril(x: Any, k: int = 0) -> dlarray:
      [3. 4.]]
     """
     array = _matrix("tril", x)
-    rows, columns = array._data.shape[-2:]
-    mask = np.tri(rows, columns, k, dtype=bool)
+    mask = _triangle(array._data.shape, integer("tril", "k", k))
     return apply("where", mask, array, np.zeros((), array._data.dtype))
 
 
@@ -621,6 +631,5 @@ def triu(x: Any, k: int = 0) -> dlarray:
      [0. 4.]]
     """
     array = _matrix("triu", x)
-    rows, columns = array._data.shape[-2:]
-    mask = np.tri(rows, columns, k - 1, dtype=bool)
+    mask = _triangle(array._data.shape, integer("triu", "k", k) - 1)
     return apply("where", mask, np.zeros((), array._data.dtype), array)

@@ -16,6 +16,9 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.activations import logsoftmax_over
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.record import recorder
+from tracejit.util.arguments import flag, is_option, real
+from tracejit.util.text import brief
 
 _NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
 
@@ -93,10 +96,11 @@ def crossentropy(
         >>> tj.crossentropy(z, [[1, 0]], from_logits=True).item()
         1000.0
     """
-    if classification_mode not in ("single-label", "multilabel", "multi-label"):
+    from_logits = flag("crossentropy", "from_logits", from_logits)
+    if not is_option(classification_mode, ("single-label", "multilabel", "multi-label")):
         raise ArgumentError(
             'crossentropy: classification_mode must be "single-label" or "multilabel", '
-            f"not {classification_mode!r}."
+            f"not {brief(classification_mode)}."
         )
     pair = _compare("crossentropy", y, targets, mask, data_format)
     if classification_mode == "single-label":
@@ -267,8 +271,10 @@ def huber(
         >>> tj.huber(tj.dlarray([[1.0, 5.0]], "BC"), [[0.5, 2.0]]).item()
         2.625
     """
-    if isinstance(transition_point, (int, float)) and not transition_point > 0:
-        raise ArgumentError(f"huber: transition_point must be positive, not {transition_point!r}.")
+    if not recorder.is_array(transition_point):
+        transition_point = real("huber", "transition_point", transition_point)
+        if not transition_point > 0:
+            raise ArgumentError(f"huber: transition_point must be positive, not {brief(transition_point)}.")
     pair = _compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)
@@ -325,7 +331,7 @@ def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> st
     """Return how many differences arrays of two sizes would have, if they were broadcast; "" if they could not be."""
     try:
         number = math.prod(np.broadcast_shapes(shape, other))
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter of more axes than NumPy broadcasts
         return ""
     if shape == other:  # labels differ
         return ""
@@ -334,7 +340,7 @@ def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> st
 
 def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
     array, formatted = labelled(function, y, data_format)
-    other = as_array(targets, function)
+    other = as_array(targets, function, "targets")
     format, other_format = array._format, other._format
     if format is None:
         format = other_format
@@ -373,13 +379,13 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
 
 def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarray:
     """Return weights or a mask with as many axes as y has, sizes equal or 1, without labels."""
-    array = as_array(x, pair.function)
+    array = as_array(x, pair.function, argument)
     shape = array._data.shape
     have = array._format
     if format is not None:
         if have is not None:
             raise DimsError(
-                f"{pair.function}: {argument}_format={format!r} is given for {argument} of "
+                f"{pair.function}: {argument}_format={brief(format)} is given for {argument} of "
                 f"{describe(array)}, which have labels of their own; leave {argument}_format out."
             )
         have = check_format(pair.function, format, len(shape))
@@ -403,7 +409,7 @@ def _weighted(pair: _Compared, loss: dlarray, weights: Any, weights_format: str 
     if weights is None:
         if weights_format is not None:
             raise ArgumentError(
-                f"{pair.function}: weights_format={weights_format!r} is given without weights; pass both."
+                f"{pair.function}: weights_format={brief(weights_format)} is given without weights; pass both."
             )
         return loss
     fitted = _fitted(pair, "weights", weights, weights_format)
@@ -415,12 +421,12 @@ def _reduce(
 ) -> dlarray:
     """Return the reduced loss, `factor` times the sum over what the mask includes, normalised."""
     function = pair.function
-    if reduction not in ("sum", "none"):
-        raise ArgumentError(f'{function}: reduction must be "sum" or "none", not {reduction!r}.')
-    if normalization_factor not in _NORMALIZATIONS:
+    if not is_option(reduction, ("sum", "none")):
+        raise ArgumentError(f'{function}: reduction must be "sum" or "none", not {brief(reduction)}.')
+    if not is_option(normalization_factor, _NORMALIZATIONS):
         raise ArgumentError(
             f"{function}: normalization_factor must be one of {', '.join(_NORMALIZATIONS)}, "
-            f"not {normalization_factor!r}."
+            f"not {brief(normalization_factor)}."
         )
     if pair.included is not None:
         # A choice, not a product: what padding holds may be NaN.

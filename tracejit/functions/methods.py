@@ -12,6 +12,8 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
+from tracejit.util.arguments import is_option
+from tracejit.util.text import brief
 
 
 def reversed_axes(self: dlarray) -> dlarray:
@@ -133,9 +135,9 @@ def dot(self: dlarray, other: Any) -> dlarray:
 
 def reshape(self: dlarray, *shape: Any, order: Literal["C"] = "C") -> dlarray:
     """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
-    if order != "C":
+    if not is_option(order, ("C",)):
         raise ArgumentError(
-            f"reshape: order must be 'C', not {order!r}; transpose around the reshape instead."
+            f"reshape: order must be 'C', not {brief(order)}; transpose around the reshape instead."
         )
     return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
 

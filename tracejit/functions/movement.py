@@ -5,8 +5,8 @@ An axis may be named by number or, in a formatted array, by label.
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from itertools import islice, pairwise
 from math import prod
 from typing import Any
 
@@ -14,11 +14,15 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import axes_in, check_format, describe_shape
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, TraceError
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.record import recorder, views
+from tracejit.record.conversion import ndarray_of
+from tracejit.util.arguments import check_room, check_sizes, integer, integers, is_option
+from tracejit.util.text import brief
 
 apart: Callable[..., dlarray] = views.apart
+_MOST_PARTS = 1 << 20  # arrays to join or to split into; an iterator may have no end
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
@@ -75,18 +79,6 @@ def slice_of(
     return apply("slice", array, starts=starts, stops=stops, steps=steps)
 
 
-def _sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
-    """Return an integer or a sequence of integers as a tuple, or raise an ArgumentError."""
-    try:
-        if isinstance(value, (tuple, list, np.ndarray)) and np.ndim(value) == 1:
-            return tuple(map(operator.index, value))
-        return (operator.index(value),)
-    except TypeError:
-        raise ArgumentError(
-            f"{function}: {argument} must be an integer or a tuple of integers, not {value!r:.80}."
-        ) from None
-
-
 def reshape(x: Any, shape: Any) -> dlarray:
     """Return the elements of `x`, in C order, in another shape.
 
@@ -109,13 +101,13 @@ def reshape(x: Any, shape: Any) -> dlarray:
         (3, 8)
     """
     array = as_array(x, "reshape")
-    sizes = _sizes("reshape", "shape", shape)
+    sizes = integers("reshape", "shape", shape)
     if -1 in sizes:
         others = prod(size for size in sizes if size != -1)
         size = array._data.size
         if sizes.count(-1) > 1 or others <= 0 or size % others:
             raise DimsError(
-                f"reshape: shape={sizes} does not fit the {size} elements of x "
+                f"reshape: shape={brief(sizes)} does not fit the {size} elements of x "
                 f"({describe_shape(array._data.shape, array._format)}); one size may be -1, and the "
                 "others must divide the number of elements."
             )
@@ -185,11 +177,11 @@ def transpose(x: Any, axes: Any = None) -> dlarray:
         order = axes_in(format, axes.upper())
         if sorted(axes.upper()) != sorted(format):
             raise DimsError(
-                f"transpose: axes={axes!r} is not an order of the labels of x "
+                f"transpose: axes={brief(axes)} is not an order of the labels of x "
                 f"({describe_shape(array._data.shape, array._format)}); name each of its labels once."
             )
         return permuted(array, order)  # type: ignore[arg-type]
-    sizes = _sizes("transpose", "axes", axes)
+    sizes = integers("transpose", "axes", axes)
     return permuted(array, tuple(axis + ndim if -ndim <= axis < 0 else axis for axis in sizes))
 
 
@@ -240,7 +232,7 @@ def moveaxis(x: Any, source: Any, destination: Any) -> dlarray:
     moved, places = ([normalize_axis("moveaxis", array, axis) for axis in part] for part in listed)
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
         raise DimsError(
-            f"moveaxis: source={source!r} and destination={destination!r} must name the same number of axes, "
+            f"moveaxis: source={brief(source)} and destination={brief(destination)} must name the same number of axes, "
             "each once."
         )
     axes = [axis for axis in range(array._data.ndim) if axis not in moved]
@@ -270,7 +262,8 @@ def broadcast_to(x: Any, shape: Any) -> dlarray:
         (2, 3, 4)
     """
     array = as_array(x, "broadcast_to")
-    return expanded(array, _sizes("broadcast_to", "shape", shape))
+    sizes = check_sizes("broadcast_to", "shape", integers("broadcast_to", "shape", shape))
+    return expanded(array, sizes)
 
 
 def squeeze(x: Any, axis: Any = None) -> dlarray:
@@ -321,19 +314,23 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> dlarray:
         >>> tj.dims(tj.expand_dims(tj.dlarray(np.zeros((3, 5)), "CB"), 0, "T"))
         'TCB'
     """
-    array = as_array(x, "expand_dims")
-    places = _sizes("expand_dims", "axis", axis)
+    return _with_axes("expand_dims", as_array(x, "expand_dims"), axis, label)
+
+
+def _with_axes(function: str, array: dlarray, axis: Any, label: str | None = None) -> dlarray:
+    """Return `array` with new axes, on behalf of a function."""
+    places = integers(function, "axis", axis)
     ndim = array._data.ndim + len(places)
     new = sorted(place % ndim for place in places if -ndim <= place < ndim)
     if len(set(new)) != len(places):
         raise DimsError(
-            f"expand_dims: axis={axis!r} must name places of the result from {-ndim} to {ndim - 1}, "
+            f"{function}: axis={brief(axis)} must name places of the result from {-ndim} to {ndim - 1}, "
             "each once."
         )
     labels = "U" if label is None else label
     if not isinstance(labels, str) or len(labels) not in (1, len(places)):
         raise DimsError(
-            f"expand_dims: label={label!r} must be one label, or one for each of the {len(places)} new axes."
+            f"{function}: label={brief(label)} must be one label, or one for each of the {len(places)} new axes."
         )
     labels = labels * len(places) if len(labels) == 1 else labels
     sizes = list(array._data.shape)
@@ -342,18 +339,26 @@ def expand_dims(x: Any, axis: Any, label: str | None = None) -> dlarray:
         have = list(array._format or "U" * len(sizes))
         for place, new_label in zip(new, labels, strict=True):
             have.insert(place, new_label)
-        format = check_format("expand_dims", "".join(have), ndim)
+        format = check_format(function, "".join(have), ndim)
     for place in new:
         sizes.insert(place, 1)
     return reshaped(array, tuple(sizes), format)
 
 
 def _listed(function: str, arrays: Any) -> list[dlarray]:
-    if isinstance(arrays, np.ndarray) or not isinstance(arrays, Sequence):
-        arrays = list(arrays) if hasattr(arrays, "__iter__") else []
-    if not arrays:
-        raise ArgumentError(f"{function}: arrays must be a list or tuple of at least one array.")
-    return [as_array(array, function) for array in arrays]
+    parts = arrays
+    if not isinstance(arrays, (list, tuple)):
+        try:
+            parts = list(islice(arrays, _MOST_PARTS + 1))
+        except TraceError:
+            raise
+        except Exception:
+            parts = []
+    if not 0 < len(parts) <= _MOST_PARTS:
+        raise ArgumentError(
+            f"{function}: arrays must be a list or tuple of at least one array, not {brief(arrays)}."
+        )
+    return [as_array(array, function, f"arrays[{number}]") for number, array in enumerate(parts)]
 
 
 def concatenate(arrays: Any, axis: Any = 0) -> dlarray:
@@ -413,8 +418,8 @@ def stack(arrays: Any, axis: int = 0) -> dlarray:
                 f"stack: arrays of sizes {describe_shape(parts[0]._data.shape, parts[0]._format)} and "
                 f"{describe_shape(part._data.shape, part._format)} are given; all must have the same sizes."
             )
-    (place,) = (place % (parts[0]._data.ndim + 1) for place in _sizes("stack", "axis", axis))
-    expanded_parts = [expand_dims(part, axis) for part in parts]
+    place = integer("stack", "axis", axis)
+    expanded_parts = [_with_axes("stack", part, place) for part in parts]
     return concatenate(expanded_parts, place)
 
 
@@ -469,12 +474,13 @@ def split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list[dlarray]:
     array = as_array(x, "split")
     axis = normalize_axis("split", array, axis)
     extent = array._data.shape[axis]
-    if np.ndim(indices_or_sections) == 0:
-        (sections,) = _sizes("split", "indices_or_sections", indices_or_sections)
+    places = integers("split", "indices_or_sections", indices_or_sections)
+    if not _is_listed(indices_or_sections):
+        (sections,) = places
         if sections < 1 or extent % sections:
             raise DimsError(
                 f"split: axis {axis} of x ({describe_shape(array._data.shape, array._format)}) does not "
-                f"divide into {sections} equal parts; use array_split, or give the places to cut at."
+                f"divide into {brief(sections)} equal parts; use array_split, or give the places to cut at."
             )
     return _cut("split", array, indices_or_sections, axis)
 
@@ -499,13 +505,23 @@ def array_split(x: Any, indices_or_sections: Any, axis: Any = 0) -> list[dlarray
     return _cut("array_split", array, indices_or_sections, normalize_axis("array_split", array, axis))
 
 
+def _is_listed(value: Any) -> bool:
+    """Return whether integers() takes a value for several integers."""
+    return isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+
+
 def _cut(function: str, array: Any, indices_or_sections: Any, axis: int) -> list[dlarray]:
     extent = array._data.shape[axis]
-    places = _sizes(function, "indices_or_sections", indices_or_sections)
-    if np.ndim(indices_or_sections) == 0:
+    places = integers(function, "indices_or_sections", indices_or_sections)
+    if not _is_listed(indices_or_sections):
         (sections,) = places
         if sections < 1:
-            raise DimsError(f"{function}: the number of parts must be at least 1, not {sections}.")
+            raise DimsError(f"{function}: the number of parts must be at least 1, not {brief(sections)}.")
+        if sections > max(extent, _MOST_PARTS):
+            raise DimsError(
+                f"{function}: the number of parts must be at most {max(extent, _MOST_PARTS)} for {extent} elements "
+                f"along axis {axis}, not {brief(sections)}."
+            )
         extent_of_part, longer = divmod(extent, sections)
         places = tuple(part * extent_of_part + min(part, longer) for part in range(1, sections))
     edges = (0, *places, extent)
@@ -545,7 +561,7 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
         array([3., 1., 2.])
     """
     array = as_array(x, "roll")
-    shifts = _sizes("roll", "shift", shift)
+    shifts = integers("roll", "shift", shift)
     if axis is None:
         flat = _rolled(ravel(array), sum(shifts), 0)
         return apart(reshaped(flat, array._data.shape, array._format), array)
@@ -555,11 +571,11 @@ def roll(x: Any, shift: Any, axis: Any = None) -> dlarray:
         axes = normalize_axes("roll", array, axis)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise DimsError(
-            f"roll: shift={shift!r} and axis={axis!r} have different lengths; give one shift, or "
+            f"roll: shift={brief(shift)} and axis={brief(axis)} have different lengths; give one shift, or "
             "one for each axis."
         )
     result = array
-    for number in range(max(len(shifts), len(axes))):
+    for number in range(max(len(shifts), len(axes)) if shifts and axes else 0):
         result = _rolled(result, shifts[number % len(shifts)], axes[number % len(axes)])
     return apart(result, array)
 
@@ -599,24 +615,28 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
         array([0., 1., 2., 0., 0.])
     """
     array = as_array(x, "pad")
-    if mode not in _PAD_MODES:
-        raise ArgumentError(f"pad: mode={mode!r} is not supported; use one of {', '.join(_PAD_MODES)}.")
+    if not is_option(mode, _PAD_MODES):
+        raise ArgumentError(f"pad: mode={brief(mode)} is not supported; use one of {', '.join(_PAD_MODES)}.")
     shape, format = array._data.shape, array._format
     if isinstance(pad_width, Mapping):
         pairs: Any = [(0, 0)] * len(shape)
         for name, pair in pad_width.items():
             for axis in normalize_axes("pad", array, name):
-                pairs[axis] = np.broadcast_to(pair, 2)
+                pairs[axis] = _pairs("pad_width", pair, 1)[0]
         pad_width = np.reshape(pairs, (len(shape), 2)) if shape else 0
-    widths = _pairs("pad_width", pad_width, array)
+    widths = _pairs("pad_width", pad_width, len(shape))
     if widths.size and (widths.dtype.kind not in "iu" or widths.min() < 0):
         raise DimsError(
-            f"pad: pad_width={pad_width!r} for x of {describe_shape(shape, format)} must be made of "
+            f"pad: pad_width={brief(pad_width)} for x of {describe_shape(shape, format)} must be made of "
             "integers >= 0."
         )
+    grown = tuple(map(sum, zip(shape, *widths.T.tolist(), strict=True))) if shape else ()
+    check_sizes("pad", "pad_width", grown)
     if mode == "constant":
-        values = _pairs("constant_values", constant_values, array).astype(array._data.dtype)
+        with np.errstate(all="ignore"):
+            values = _pairs("constant_values", constant_values, len(shape)).astype(array._data.dtype)
         return apart(_constant_border(array, widths, values), array)
+    check_room("pad", grown, array._data.dtype)
     for axis, (before, after) in enumerate(widths.tolist()):
         if before or after:
             if not shape[axis]:
@@ -629,20 +649,19 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0
     return array.copy() if not widths.any() else array
 
 
-def _pairs(argument: str, value: Any, array: Any) -> np.ndarray:
-    """Return a (before, after) pair for each axis from the forms that NumPy's pad takes."""
-    ndim = array._data.ndim
+def _pairs(argument: str, value: Any, ndim: int) -> np.ndarray:
+    """Return a (before, after) pair for each of `ndim` axes from the forms that NumPy's pad takes."""
     try:
         if recorder.is_array(value):
             raise ValueError
-        pairs = np.asarray(value)
+        pairs = ndarray_of(value)
         if pairs.dtype.kind not in "biuf":
             raise ValueError
         return np.broadcast_to(pairs, (ndim, 2)) if ndim else np.zeros((0, 2), np.int64)
-    except ValueError:
+    except Exception:
         raise ArgumentError(
             f"pad: {argument} must be a number, a pair (before, after) or one pair for each of the {ndim} "
-            f"axes of x, not {value!r:.80}."
+            f"axes of x, not {brief(value)}."
         ) from None
 
 
@@ -688,13 +707,15 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
         array, axis = ravel(array), 0
     axis = normalize_axis("repeat", array, axis)
     shape, format = array._data.shape, array._format
-    counts = _sizes("repeat", "repeats", repeats)
+    counts = integers("repeat", "repeats", repeats)
     if len(counts) not in (1, shape[axis]) or min(counts, default=0) < 0:
         raise DimsError(
-            f"repeat: repeats={repeats!r:.80} must be one number >= 0, or one for each of the {shape[axis]} "
+            f"repeat: repeats={brief(repeats)} must be one number >= 0, or one for each of the {shape[axis]} "
             f"places of axis {axis} of x ({describe_shape(shape, format)})."
         )
     if len(counts) != 1:
+        grown = (*shape[:axis], sum(counts), *shape[axis + 1 :])
+        check_room("repeat", check_sizes("repeat", "repeats", grown), array._data.dtype)
         places = np.repeat(np.arange(shape[axis]), counts)
         return apply("take", array, places, axis=axis)
     before, after = shape[: axis + 1], shape[axis + 1 :]
@@ -721,9 +742,9 @@ def tile(x: Any, reps: Any) -> dlarray:
         array([1., 2., 1., 2.])
     """
     array = as_array(x, "tile")
-    counts = _sizes("tile", "reps", reps)
+    counts = integers("tile", "reps", reps)
     if min(counts, default=0) < 0:
-        raise DimsError(f"tile: reps={reps!r:.80} must be made of integers >= 0.")
+        raise DimsError(f"tile: reps={brief(reps)} must be made of integers >= 0.")
     shape, format = array._data.shape, array._format
     ndim = max(len(counts), len(shape))
     extra = ndim - len(shape)
@@ -732,10 +753,12 @@ def tile(x: Any, reps: Any) -> dlarray:
     labels = None if format is None else "U" * extra + format
     if all(count == 1 for count in counts):
         return apart(reshaped(array, sizes, labels), array)
-    pairs = list(zip(counts, sizes, strict=True))
-    single = tuple(extent for _, size in pairs for extent in (1, size))
+    total = check_sizes("tile", "reps", tuple(map(operator.mul, counts, sizes)))
+    # Only axes that are repeated need one more, so that arrays of many axes stay within NumPy's limit.
+    pairs = [(count, size) if count != 1 else (size,) for count, size in zip(counts, sizes, strict=True)]
+    single = tuple(extent for pair in pairs for extent in (pair if len(pair) == 1 else (1, pair[1])))
     copies = expanded(reshaped(array, single, None), tuple(extent for pair in pairs for extent in pair))
-    return apart(reshaped(copies, tuple(count * size for count, size in pairs), labels), array)
+    return apart(reshaped(copies, total, labels), array)
 
 
 def atleast_1d(x: Any) -> dlarray:
@@ -750,7 +773,7 @@ def atleast_1d(x: Any) -> dlarray:
         (1,)
     """
     array = as_array(x, "atleast_1d")
-    return array if array._data.ndim else expand_dims(array, 0)
+    return array if array._data.ndim else _with_axes("atleast_1d", array, 0)
 
 
 def atleast_2d(x: Any) -> dlarray:
@@ -766,7 +789,7 @@ def atleast_2d(x: Any) -> dlarray:
     """
     array = as_array(x, "atleast_2d")
     missing = 2 - array._data.ndim
-    return array if missing <= 0 else expand_dims(array, tuple(range(missing)))
+    return array if missing <= 0 else _with_axes("atleast_2d", array, tuple(range(missing)))
 
 
 def atleast_3d(x: Any) -> dlarray:
@@ -782,4 +805,4 @@ def atleast_3d(x: Any) -> dlarray:
     """
     array = as_array(x, "atleast_3d")
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}.get(array._data.ndim)
-    return array if new is None else expand_dims(array, new)
+    return array if new is None else _with_axes("atleast_3d", array, new)

@@ -2,6 +2,7 @@
 """The functions of the toolbox that answer NumPy's functions when these are called with dlarrays."""
 
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -10,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
+from tracejit.aval import Aval, broadcast_shapes
 from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
+from tracejit.util.arguments import flag, real
 
 _ADVICE = (
     "compose it of functions that tracejit has (dir(tracejit) lists them). If no gradient is needed, take the value "
@@ -103,7 +107,13 @@ def _value(x: Any, what: str) -> Any:
 
 
 def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
-    pair = [as_array(a, "np.allclose") for a in (x, y)]
+    pair = [as_array(a, "np.allclose", name) for a, name in ((x, "a"), (y, "b"))]
+    broadcast_shapes("np.allclose", [Aval(a.shape, None, a.dtype) for a in pair])
+    equal_nan = flag("np.allclose", "equal_nan", equal_nan)
+    rtol, atol = (
+        t if recorder.is_array(t) else real("np.allclose", name, t)
+        for t, name in ((rtol, "rtol"), (atol, "atol"))
+    )
     if any(map(recorder.steers, pair)):
         a, b = pair
         near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
@@ -114,7 +124,8 @@ def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: b
 
 
 def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
-    pair = [as_array(a, "np.array_equal") for a in (x, y)]
+    pair = [as_array(a, "np.array_equal", name) for a, name in ((x, "a1"), (y, "a2"))]
+    equal_nan = flag("np.array_equal", "equal_nan", equal_nan)
     if any(map(recorder.steers, pair)):
         a, b = pair
         return bool(a.shape == b.shape) and _all((a == b) | _both_nan(a, b, equal_nan), "np.array_equal")
@@ -149,7 +160,7 @@ def _shape(x: dlarray) -> tuple[int, ...]:
 
 
 def _size(x: Any, axis: Any = None) -> int:
-    return np.size(x._data, axis)
+    return math.prod(x._data.shape[i] for i in normalize_axes("np.size", as_array(x, "np.size"), axis))
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -2,19 +2,23 @@
 """Random numbers: rand, randn, randi, randperm, dropout, and rng, which seeds them."""
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, dlarray
 from tracejit.aval import check_format
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
 from tracejit.functions import rng as generators
-from tracejit.functions.creation import dtype_of, sizes_of, with_format
+from tracejit.functions.creation import dtype_of, with_format
 from tracejit.functions.formats import floating, in_dtype
 from tracejit.functions.rng import Generator, RngState, seed_of
 from tracejit.ops.random import blocks
 from tracejit.record import recorder
+from tracejit.util.arguments import check_room, is_real
+from tracejit.util.arguments import sizes as sizes_of
+from tracejit.util.text import brief
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _RESOLUTION = 2**53  # different numbers that a uniform float64 can be
@@ -199,8 +203,8 @@ def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> dl
         6 dlarray int64
         [3 5 1 0 2 4]
     """
-    (count,) = sizes_of("randperm", (n,), "n")
-    (chosen,) = (count,) if k is None else sizes_of("randperm", (k,), "k")
+    (count,) = sizes_of("randperm", "n", (n,))
+    (chosen,) = (count,) if k is None else sizes_of("randperm", "k", (k,))
     if chosen > count:
         raise DimsError(f"randperm: k={chosen} different integers cannot be chosen from n={count}.")
     order = apply("permutation", *_uniforms("randperm", (count,), _FLOAT64, generator))
@@ -234,10 +238,10 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> dlar
     if recorder.is_array(p):
         scale: Any = in_dtype(apply("div", 1.0, apply("sub", 1.0, p)), array.dtype)
         p = in_dtype(p, _FLOAT32)
-    elif isinstance(p, (int, float, np.number)) and 0 <= p < 1:
+    elif is_real(p) and 0 <= p < 1:
         scale = 1 / (1 - float(p))
     else:
-        raise ArgumentError(f"dropout: p must be a probability, 0 <= p < 1, not {p!r}.")
+        raise ArgumentError(f"dropout: p must be a probability, 0 <= p < 1, not {brief(p)}.")
     # Numbers of 24 bits are exact enough, and made in half the time.
     (u,) = _uniforms("dropout", array.shape, _FLOAT32, generator)
     return apply("where", apply("greater_equal", u, p), apply("mul", array, scale), 0.0)
@@ -251,6 +255,7 @@ def _uniforms(
         generator = generators.default
     elif not isinstance(generator, Generator):
         raise ArgumentError(f"{where}: generator must be a tj.Generator, not {type(generator).__name__}.")
+    check_room(where, shape, dtype)
     state, offset = generators.draw(generator, blocks(math.prod(shape), dtype))
     op = "uniform32" if dtype == _FLOAT32 else "uniform64"
     return [apply(op, state, shape=shape, offset=offset, stream=stream) for stream in range(count)]
@@ -258,7 +263,7 @@ def _uniforms(
 
 def _sizes(where: str, size: tuple[Any, ...], format: str | None) -> tuple[int, ...]:
     """Return sizes given one by one or as one tuple, if `format` fits them."""
-    sizes = sizes_of(where, size[0] if len(size) == 1 else size, "size")
+    sizes = sizes_of(where, "size", size[0] if len(size) == 1 else size)
     if format is not None:
         check_format(where, format, len(sizes))
     return sizes
@@ -277,14 +282,17 @@ def _floating(where: str, dtype: Any, like: Any) -> np.dtype:
 def _limits(limits: Any) -> tuple[int, int]:
     given = limits if isinstance(limits, (tuple, list)) else (0, limits)
     try:
-        low, high = (int(limit.__index__()) for limit in given)
-    except (TypeError, ValueError, AttributeError):
+        low, high = map(operator.index, given)
+    except TraceError:
+        raise
+    except Exception:
         raise ArgumentError(
-            f"randi: limits must be an integer `high` or a tuple (low, high) of integers, not {limits!r}."
+            f"randi: limits must be an integer `high` or a tuple (low, high) of integers, not {brief(limits)}."
         ) from None
     if not low < high <= low + _RESOLUTION:
         raise ArgumentError(
-            f"randi: the limits {low} (included) and {high} (excluded) must have 1 to 2**53 integers between them."
+            f"randi: the limits {brief(low)} (included) and {brief(high)} (excluded) must have 1 to 2**53 integers "
+            "between them."
         )
     return low, high
 

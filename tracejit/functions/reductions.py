@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
-from tracejit.aval import check_dtype, describe_shape
+from tracejit.aval import describe_shape, wanted_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
+from tracejit.util.arguments import flag, is_option, is_real, real
+from tracejit.util.text import brief
 
 _BOOL = np.dtype(bool)
 _FLOAT64 = np.dtype(np.float64)
@@ -23,7 +25,7 @@ _FLOAT64 = np.dtype(np.float64)
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     array = as_array(x, op)
-    return apply(op, array, axes=normalize_axes(op, array, axis), keepdims=builtins.bool(keepdims))
+    return apply(op, array, axes=normalize_axes(op, array, axis), keepdims=flag(op, "keepdims", keepdims))
 
 
 def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
@@ -38,7 +40,7 @@ def _as_float(array: dlarray) -> dlarray:
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:
     if dtype is None:
         return _reduce(op, x, axis, keepdims)
-    wanted = check_dtype(op, np.dtype(dtype))
+    wanted = wanted_dtype(op, dtype)
     return _cast(_reduce(op, _cast(as_array(x, op), wanted), axis, keepdims), wanted)
 
 
@@ -116,9 +118,9 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     3.0
     """
     array = as_array(x, "mean")
-    array = _as_float(array) if dtype is None else _cast(array, check_dtype("mean", np.dtype(dtype)))
+    array = _as_float(array) if dtype is None else _cast(array, wanted_dtype("mean", dtype))
     axes = normalize_axes("mean", array, axis)
-    total = apply("sum", array, axes=axes, keepdims=builtins.bool(keepdims))
+    total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
     return apply("div", total, _count(array, axes))
 
 
@@ -188,13 +190,14 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     """
     array = as_array(x, "ptp")
     axes = normalize_axes("ptp", array, axis)
+    keepdims = flag("ptp", "keepdims", keepdims)
     return apply("sub", max(array, axes, keepdims), min(array, axes, keepdims))
 
 
 def _search(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     array = as_array(x, op)
     if axis is not None:
-        return apply(op, array, axis=normalize_axis(op, array, axis), keepdims=builtins.bool(keepdims))
+        return apply(op, array, axis=normalize_axis(op, array, axis), keepdims=flag(op, "keepdims", keepdims))
     shape = array._data.shape
     if array._data.size == 0:
         raise DimsError(
@@ -202,7 +205,7 @@ def _search(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
             "pass at least one element."
         )
     place = apply(op, apply("reshape", array, shape=(array._data.size,)), axis=0, keepdims=False)
-    if not keepdims:
+    if not flag(op, "keepdims", keepdims):
         return place
     place = apply("reshape", place, shape=(1,) * len(shape))
     return wrap(place._data, array._format, place._value)
@@ -313,7 +316,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     array = as_array(x, "count_nonzero")
     axes = normalize_axes("count_nonzero", array, axis)
     hits = apply("not_equal", array, np.zeros((), array._data.dtype))
-    return apply("sum", hits, axes=axes, keepdims=builtins.bool(keepdims))
+    return apply("sum", hits, axes=axes, keepdims=flag("count_nonzero", "keepdims", keepdims))
 
 
 def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
@@ -338,7 +341,7 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
     [1. 3. 6.]
     """
     array = as_array(x, "cumsum")
-    wanted = None if dtype is None else check_dtype("cumsum", np.dtype(dtype))
+    wanted = None if dtype is None else wanted_dtype("cumsum", dtype)
     if wanted is not None:
         array = _cast(array, wanted)
     if axis is None:
@@ -353,8 +356,8 @@ def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> 
     count = _count(array, axes)
     middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
     squares = apply("square", apply("sub", array, middle))
-    total = apply("sum", squares, axes=axes, keepdims=builtins.bool(keepdims))
-    return apply("div", total, builtins.max(count - ddof, 0))
+    total = apply("sum", squares, axes=axes, keepdims=flag(function, "keepdims", keepdims))
+    return apply("div", total, builtins.max(count - real(function, "ddof", ddof), 0))
 
 
 def _root(square: dlarray) -> dlarray:
@@ -440,6 +443,7 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     1000.6931
     """
     array = _as_float(as_array(x, "logsumexp"))
+    keepdims = flag("logsumexp", "keepdims", keepdims)
     axes = normalize_axes("logsumexp", array, axis)
     shift: Any = 0
     if _count(array, axes):
@@ -482,7 +486,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
     """
     array = _as_float(as_array(x, "norm"))
     axes = normalize_axes("norm", array, axis)
-    keepdims = builtins.bool(keepdims)
+    keepdims = flag("norm", "keepdims", keepdims)
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
         squares = apply("square", array)
@@ -513,18 +517,14 @@ def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str
     """Return how a norm is computed: root, sum or largest of elements; largest sum of columns or rows."""
     if ord is None:
         return "root"
-    if isinstance(ord, str):
-        supported = ord == "fro"
-    else:
-        supported = isinstance(ord, (int, float, np.number)) and ord in (1, 2, math.inf)
-    if not supported:
-        raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {ord!r:.80}.")
+    if not (is_option(ord, ("fro",)) or (is_real(ord) and ord in (1, 2, math.inf))):
+        raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {brief(ord)}.")
     if len(axes) == 1 and ord != "fro":
         return {1: "sum", 2: "root"}.get(ord, "largest")
     if len(axes) != 2:
         raise DimsError(
             f"norm: ord={ord!r} applies to {'matrices' if ord == 'fro' else 'vectors and matrices'}, but "
-            f"axis={axis!r} of an array of {describe_shape(array._data.shape, array._format)} names "
+            f"axis={brief(axis)} of an array of {describe_shape(array._data.shape, array._format)} names "
             f"{len(axes)} axes; give axis, or ord=None for the root of the sum of all squares."
         )
     if ord == 2:

@@ -13,7 +13,9 @@ from tracejit.array import wrap
 from tracejit.errors import ArgumentError
 from tracejit.record import recorder as recorders
 from tracejit.record.state import State
+from tracejit.util.arguments import is_real
 from tracejit.util.locks import new_lock
+from tracejit.util.text import brief
 
 _LONG = 0xFFFFFFFFFFFFFFFF
 
@@ -114,10 +116,12 @@ class Generator:
         _refuse_replays("set")
         _take_back()
         if not isinstance(value, RngState):
-            raise ArgumentError(f"state: expected an RngState, as rng() and .state return, not {value!r}.")
+            raise ArgumentError(
+                f"state: expected an RngState, as rng() and .state return, not {brief(value)}."
+            )
         if type(value.position) is not int or not 0 <= value.position < 1 << 63:
             raise ArgumentError(
-                f"state: a position is an integer from 0 to 2**63 - 1, not {value.position!r}."
+                f"state: a position is an integer from 0 to 2**63 - 1, not {brief(value.position)}."
             )
         state = _as_array(RngState(seed_of("state", value.seed), value.position))
         with self._lock:
@@ -179,10 +183,16 @@ def seed_of(where: str, seed: Any) -> int:
         return 0
     if isinstance(seed, str) and seed == "shuffle":
         return secrets.randbits(64)
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed <= _LONG:
+    if (
+        isinstance(seed, (int, np.integer))
+        and is_real(seed)
+        and not isinstance(seed, bool)
+        and 0 <= seed <= _LONG
+    ):
         return int(seed)
     raise ArgumentError(
-        f'{where}: a seed is an integer from 0 to 2**64 - 1, "default" (0) or "shuffle" (new each time), not {seed!r}.'
+        f'{where}: a seed is an integer from 0 to 2**64 - 1, "default" (0) or "shuffle" (new each time), not '
+        f"{brief(seed)}."
     )
 
 

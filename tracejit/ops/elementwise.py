@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes, supported
 from tracejit.errors import DTypeError
-from tracejit.ops.op import Kind, Op, Sample, Scalar, Vjp
+from tracejit.ops.op import TITLES, Kind, Op, Sample, Scalar, Vjp
 
 _PAIR = (Sample(((2, 3), (2, 3))), Sample(((2, 3), (3,))), Sample(((2, 1), (1, 3))), Sample(((), (2, 3))))
 _ONE = (Sample(((2, 3),)), Sample(((),)))
@@ -47,7 +47,7 @@ def _elementwise(
     @lru_cache(maxsize=1024)  # a loop has the same few
     def infer(*avals: Aval) -> Aval:
         dtype = _loop(ufunc, tuple([aval.dtype for aval in avals]))[-1]
-        return Aval(broadcast_shapes(name, avals), format_of(avals), dtype)
+        return Aval(broadcast_shapes(TITLES.get(name, name), avals), format_of(avals), dtype)
 
     def promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
         return _loop(ufunc, dtypes)[:-1]

@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, WriteError
 from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided, contiguous
+from tracejit.util.text import brief
 
 Shape = tuple[int, ...]
 
@@ -22,8 +23,8 @@ Shape = tuple[int, ...]
 def _infer_reshape(x: Aval, *, shape: Shape) -> Aval:
     if prod(shape) != x.size or any(extent < 0 for extent in shape):
         raise DimsError(
-            f"reshape: x has {x.size} elements ({describe_shape(x.shape, x.format)}), but shape={shape} "
-            f"holds {prod(shape)}; the sizes must have the same product."
+            f"reshape: x has {x.size} elements ({describe_shape(x.shape, x.format)}), but shape={brief(shape)} "
+            f"holds {brief(prod(shape))}; the sizes must have the same product."
         )
     return Aval(shape, None, x.dtype)
 
@@ -82,7 +83,7 @@ def _axes_reshape(ndim: int, shape_in: Shape, *, shape: Shape) -> tuple[int | No
 def _infer_transpose(x: Aval, *, axes: Shape) -> Aval:
     if sorted(axes) != list(range(x.ndim)):
         raise DimsError(
-            f"transpose: axes={axes} is not an order of the {x.ndim} axes of x "
+            f"transpose: axes={brief(axes)} is not an order of the {x.ndim} axes of x "
             f"({describe_shape(x.shape, x.format)}); name each of 0 to {x.ndim - 1} once."
         )
     format = None if x.format is None else "".join(x.format[axis] for axis in axes)

@@ -16,6 +16,17 @@ import numpy as np
 
 from tracejit.aval import Aval
 
+TITLES = {
+    "div": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "mul": "multiply",
+    "neg": "negative",
+    "pow": "power",
+    "sub": "subtract",
+}
+"""The functions of ops that have another name."""
+
 _CHOICE = re.compile(r"\b(if|and|or|not)\b")  # Python's choices, which take single numbers only
 
 
@@ -192,6 +203,11 @@ class Op:
     domain: tuple[float, float] = (-2.0, 2.0)
     kinks: tuple[float, ...] = ()
     analytic: bool = True
+
+    @property
+    def title(self) -> str:
+        """The name of the function that users call, for messages."""
+        return TITLES.get(self.name, self.name)
 
     def __post_init__(self) -> None:
         emits: Any = {

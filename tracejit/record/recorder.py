@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.aval import Aval, axes_in, check_dtype, merge_formats
-from tracejit.errors import ArgumentError, BoundsError, TraceError
+from tracejit.aval import Aval, axes_in, merge_formats
+from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
+from tracejit.record.conversion import data_of, impossible, too_large
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.memory import Change, Memories, is_private
 from tracejit.record.state import NOTHING, State
@@ -230,46 +231,13 @@ def is_array(x: object) -> bool:
     return isinstance(x, _array_class)
 
 
-def as_array(x: Any, where: str = "dlarray") -> Any:
-    """Return `x` as an array of the registered class, unformatted unless it is one already."""
+def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
+    """Return `x`, the `argument` of the function `where`, as an array; unformatted unless it is one already."""
     if isinstance(x, _array_class):
         return x
     if type(x) is _number_class:
         return x._array
-    if not isinstance(x, np.ndarray):
-        if not isinstance(x, (np.generic, bool, int, float, list, tuple)) and hasattr(x, "__dlpack__"):
-            x = np.from_dlpack(x)
-        else:
-            if _holds_traced(x):
-                raise ArgumentError(
-                    f"{where}: a {type(x).__name__} that holds traced dlarrays would lose their trace; "
-                    "join them with stack or concatenate."
-                )
-            given = x
-            try:
-                x = np.asarray(given)
-            except Exception as error:
-                raise ArgumentError(
-                    f"{where}: cannot make an array of {type(given).__name__}: {error}"
-                ) from error
-            if x.dtype == object:
-                raise ArgumentError(
-                    f"{where}: expected an array, a number or a (nested) list of numbers, not {given!r:.80}."
-                )
-    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
-        raise ArgumentError(
-            f"{where}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; "
-            "pass np.asarray(x), or x.filled(value) of a masked array."
-        )
-    native = check_dtype(where, x.dtype)
-    return _array_class._wrap(np.asarray(x, dtype=native), None, None)
-
-
-def _holds_traced(x: Any) -> bool:
-    """Return whether a (nested) list holds an array of an open or closed trace."""
-    if isinstance(x, (list, tuple)):
-        return any(_holds_traced(part) for part in x)
-    return type(x) is _array_class and x._value is not None
+    return _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
 
 
 def check_open(array: Any) -> None:
@@ -349,7 +317,13 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
             if array._format != format:
                 arrays = _align(arrays)
                 break
-    return apply_op(op, arrays, params)
+    try:
+        return apply_op(op, arrays, params)
+    except TraceJitError:
+        raise
+    except (MemoryError, ValueError, OverflowError) as error:
+        avals = [Aval(array._data.shape, array._format, array._data.dtype) for array in arrays]
+        raise impossible(op.title, op.infer(*avals, **params), error) from error
 
 
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -444,14 +418,26 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
                 dtypes = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
                          if type(y) is cls or isinstance(y, (np.ndarray, np.generic))]  # fmt: skip
-            arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
+            try:
+                arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
+            except OverflowError:
+                raise too_large(x, *_names(op, i)) from None
         elif isinstance(x, np.generic) and current_recorder is not None:
-            scalar = as_array(x, op.name)
+            scalar = as_array(x, *_names(op, i))
             current_recorder.state.number(x)
             arrays[i] = wrap(scalar._data, None, current_recorder.builder.constant(scalar._data))
         else:
-            arrays[i] = as_array(x, op.name)
+            arrays[i] = as_array(x, *_names(op, i))
     return arrays
+
+
+def _names(op: Op, number: int) -> tuple[str, str]:
+    """Return the name of the function of an op, and that of one of its operands, for messages."""
+    named = _OPERANDS.get(op.name, "xyz")
+    return op.title, named[number] if number < len(named) else f"operand {number}"
+
+
+_OPERANDS = {"where": ("condition", "x", "y")}
 
 
 def _number(x: float, dtypes: list[np.dtype]) -> Any:

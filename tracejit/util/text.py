@@ -104,6 +104,16 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__} without repr: {type(error).__name__}>"
 
 
+def brief(value: Any) -> str:
+    """Return the repr of a value of any class in at most 80 characters, for messages.
+
+    >>> brief([1, "a"]), len(brief(list(range(1000))))
+    ("[1, 'a']", 80)
+    """
+    text = shown(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def printable(text: str) -> str:
     """Return a line of text without characters that control a terminal: a file in a shared folder may hold any."""
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

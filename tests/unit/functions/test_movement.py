@@ -385,7 +385,7 @@ Y = numbers(2, 3, format="BC")
         (lambda: movement.concatenate([X, Y]), DimsError, "'CB' and 'BC'"),
         (lambda: movement.concatenate([1.0, 2.0]), DimsError, "a scalar has no axes"),
         (lambda: movement.stack([X, np.zeros((3, 2))]), DimsError, "all must have the same sizes"),
-        (lambda: movement.stack([X, X], 4), DimsError, "expand_dims: axis=4 must name places"),
+        (lambda: movement.stack([X, X], 4), DimsError, "stack: axis=4 must name places"),
         (lambda: movement.split(X, 2, 1), DimsError, "split: axis 1 .* does not divide into 2 equal parts"),
         (lambda: movement.array_split(X, 0), DimsError, "at least 1, not 0"),
         (lambda: movement.roll(X, (1, 2, 3), (0, 1)), DimsError, "have different lengths"),

@@ -276,7 +276,7 @@ ERRORS = [
     (lambda: tj.rand(2, generator=3), ArgumentError, "rand: generator must be a tj.Generator, not int."),
     (lambda: tj.randperm(2, generator=np.random.default_rng()), ArgumentError, "randperm: generator must be a"),
     (lambda: tj.rand(2.5), DimsError, "rand: size must be an integer or a tuple of integers, not 2.5."),
-    (lambda: tj.randn(2, -1), DimsError, "randn: sizes must not be negative, found (2, -1)."),
+    (lambda: tj.randn(2, -1), DimsError, "randn: sizes must not be negative, found (2, -1) as size."),
     (lambda: tj.rand(2, format="BC"), DimsError, "rand: "),
     (lambda: tj.rand(2, dtype=int), DTypeError, "rand: the numbers are of floating point, so the dtype must"),
     (lambda: tj.randn(2, like=tj.zeros(2, bool)), DTypeError, "or float32, not bool; randi draws integers."),

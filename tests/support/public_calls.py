@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Valid calls of every public function, with every argument that it takes by name or by position."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tracejit as tj
+from tracejit import dlarray
+
+A = np.arange(6.0).reshape(2, 3) / 7 + 0.1
+V = np.array([0.3, 0.1, 0.7])
+N = np.array([[1, 2, 3], [4, 5, 6]])
+
+
+class Call(NamedTuple):
+    """A call that works: the arguments by position, and those by name."""
+
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+
+
+def call(*args: Any, **options: Any) -> Call:
+    return Call(args, options)
+
+
+ONE = """
+    abs arccos arcsin arcsinh arctan arctanh cbrt ceil cos cosh erf exp exp2 expm1 floor isfinite isinf isnan log log1p
+    log2 log10 logical_not negative positive reciprocal rint sign sin sinh sqrt square tan tanh trunc relu sigmoid
+    softplus stop_gradient atleast_1d atleast_2d atleast_3d nonzero ravel flatten isdlarray
+"""
+TWO = """
+    add arctan2 divide equal floor_divide greater greater_equal less less_equal logical_and logical_or logical_xor
+    maximum minimum multiply not_equal power remainder subtract inner
+"""
+REDUCTIONS = "all any count_nonzero max mean min prod ptp sum logsumexp"
+ALSO_METHODS = "all any max min var std argmax argmin clip repeat round swapaxes take transpose dot"
+OPERATORS = (
+    "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow eq ne lt le gt ge"
+)
+
+CALLS: dict[str, list[Call]] = {
+    **{name: [call(A)] for name in ONE.split()},
+    **{name: [call(A, A + 1)] for name in TWO.split()},
+    **{name: [call(A, axis=0, keepdims=True)] for name in REDUCTIONS.split()},
+    "sum": [call(A, 0, True, dtype=np.float32)],
+    "prod": [call(A, 0, True, dtype=np.float32)],
+    "mean": [call(A, 0, True, dtype=np.float32)],
+    "var": [call(A, 0, True, ddof=1)],
+    "std": [call(A, 0, True, ddof=1)],
+    "argmax": [call(A, 0, True)],
+    "argmin": [call(A, 0, True)],
+    "cumsum": [call(A, 0, dtype=np.float64)],
+    "norm": [call(A, 2, 0, True), call(A, "fro", (0, 1))],
+    "arccosh": [call(A + 1)],
+    "bitwise_and": [call(N, N)],
+    "bitwise_or": [call(N, N)],
+    "bitwise_xor": [call(N, N)],
+    "invert": [call(N)],
+    "cast": [call(A, np.float32)],
+    "clip": [call(A, 0.2, 0.4)],
+    "round": [call(A, 1)],
+    "where": [call(A > 0.3, A, -A)],
+    "leakyrelu": [call(A, 0.1)],
+    "gelu": [call(A, approximation="tanh")],
+    "softmax": [call(A, axis=1), call(A, data_format="BC")],
+    "logsoftmax": [call(A, axis=1), call(A, data_format="BC")],
+    "arange": [call(0, 5, 2, np.float64, "C"), call(3, like=dlarray(V))],
+    "eye": [call(2, 3, 1, np.float32, "CB"), call(2, like=dlarray(V))],
+    "full": [call((2, 3), 1.5, np.float32, "CB"), call(3, 2.0, like=dlarray(V))],
+    "full_like": [call(A, 1.5, np.float32, (2, 2))],
+    "ones": [call((2, 3), np.float32, "CB"), call(3, like=dlarray(V))],
+    "ones_like": [call(A, np.float32, (2, 2))],
+    "zeros": [call((2, 3), np.float32, "CB"), call(3, like=dlarray(V))],
+    "zeros_like": [call(A, np.float32, (2, 2))],
+    "fullyconnect": [call(A, np.ones((2, 3)), np.ones(2), data_format="BC")],
+    "onehotencode": [call(N, 0, range(1, 7), dtype=np.float32), call(["b", "a"], 1, ["a", "b"])],
+    "onehotdecode": [call(A, 3, 1), call(A, ["a", "b", "c"], 1)],
+    "dlfeval": [call(lambda x: x, A)],
+    "dlgradient": [call(dlarray(2.0), dlarray(V))],
+    "scatter_add": [call(A, [0, 1], A, 0)],
+    "take": [call(A, [0, 1], 0)],
+    "take_along_axis": [call(A, [[0], [1]], 1)],
+    "dims": [call(dlarray(A, "CB"))],
+    "extractdata": [call(dlarray(A))],
+    "finddim": [call(dlarray(A, "CB"), "B")],
+    "stripdims": [call(dlarray(A, "CB"), "BC")],
+    "diag": [call(V, 1), call(A, 0)],
+    "dot": [call(A, V)],
+    "einsum": [call("ij,j->i", A, V, optimize=True)],
+    "matmul": [call(A, V)],
+    "outer": [call(V, V)],
+    "tensordot": [call(A, A, 2), call(A, A, ((0,), (0,)))],
+    "tril": [call(A, 1)],
+    "triu": [call(A, 1)],
+    "vdot": [call(A, A)],
+    "crossentropy": [
+        call(A, A, V, from_logits=False, classification_mode="single-label", mask=A > 0.3, reduction="sum",
+             normalization_factor="batch-size", data_format="BC", weights_format="C"),
+        call(A, A, classification_mode="multilabel", from_logits=True, data_format="BC"),
+    ],
+    "huber": [call(A, A + 1, V, transition_point=1.0, mask=A > 0.3, reduction="sum", normalization_factor="batch-size",
+                   data_format="BC", weights_format="C")],
+    **{name: [call(A, A + 1, V, mask=A > 0.3, reduction="none", normalization_factor="mask-included",
+                   data_format="BC", weights_format="C")] for name in ("l1loss", "l2loss")},
+    "mse": [call(A, A + 1, data_format="BC")],
+    "array_split": [call(A, 2, 1), call(A, [1], 1)],
+    "split": [call(A, 3, 1), call(A, [1], 1)],
+    "broadcast_to": [call(A, (4, 2, 3))],
+    "concatenate": [call([A, A], 1), call((A, A), axis=None)],
+    "expand_dims": [call(A, 1, "T")],
+    "flip": [call(A, 1)],
+    "hstack": [call([A, A])],
+    "vstack": [call([A, A])],
+    "stack": [call([A, A], 1)],
+    "moveaxis": [call(A, 0, 1), call(A, (0, 1), (1, 0))],
+    "pad": [call(A, ((1, 0), (0, 2)), "constant", 1.5), call(A, 1, "edge")],
+    **{name: [call(A, (1, 0))] for name in ("permute", "permute_dims", "transpose")},
+    "repeat": [call(A, 2, 1), call(A, [1, 2, 0], 1)],
+    "reshape": [call(A, (3, -1))],
+    "roll": [call(A, 1, 1), call(A, (1, 2), (0, 1))],
+    "squeeze": [call(A[:1], 0)],
+    "swapaxes": [call(A, 0, 1)],
+    "tile": [call(A, (2, 1))],
+    "dropout": [call(A, 0.5, generator=tj.Generator(1))],
+    "rand": [call(2, 3, dtype=np.float32, format="CB", generator=tj.Generator(1)), call((3,), like=dlarray(V))],
+    "randn": [call(2, 3, dtype=np.float32, format="CB", generator=tj.Generator(1)), call((3,), like=dlarray(V))],
+    "randi": [call(9, 2, 3, dtype=np.float32, format="CB", generator=tj.Generator(1)),
+              call((1, 7), (3,), like=dlarray(V))],
+    "randperm": [call(6, 3, generator=tj.Generator(1))],
+    "rng": [call(3)],
+    "Generator": [call(3)],
+    "adamupdate": [call(dlarray(V), dlarray(V), dlarray(V), dlarray(V), 2, 0.001, 0.9, 0.999, 1e-8)],
+    "sgdmupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9)],
+    "rmspropupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9, 1e-8)],
+    "dlupdate": [call(lambda p, q: p + q, dlarray(V), dlarray(V))],
+    "dlarray": [call(A, "CB")],
+    "set_policy": [call("default")],
+    "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
+    "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
+                          audit=True, max_variants=8, check_every=100)],
+}  # fmt: skip
+
+X = dlarray(A)
+METHODS: dict[str, list[Call]] = {
+    **{
+        name: [Call((X, *call.args[1:]), call.options) for call in CALLS[name]] for name in ALSO_METHODS.split()
+    },
+    **{name: [call(X, 0, True)] for name in ("sum", "prod", "mean")},
+    "cumsum": [call(X, 0)],
+    "squeeze": [call(dlarray(A[:1]), 0)],
+    "astype": [call(X, np.float32)],
+    "item": [call(X, 1), call(X, 0, 1)],
+    "reshape": [call(X, (3, 2)), call(X, 3, 2, order="C")],
+    "__contains__": [call(X, 0.5)],
+    "__round__": [call(X, 1)],
+    "__getitem__": [call(X, 1), call(X, (slice(None), [0, 1]))],
+    "__setitem__": [call(dlarray(A.copy()), (0, slice(None)), V), call(dlarray(A.copy()), A > 0.3, 1.0)],
+    **{f"__{name}__": [call(X, A)] for name in OPERATORS.split()},
+    **{f"__{name}__": [call(dlarray(N), N)] for name in ("and", "or", "xor", "rand", "ror", "rxor")},
+    "__matmul__": [call(X, V)],
+    "__rmatmul__": [call(X, np.ones(2))],
+}  # fmt: skip

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arguments of every kind in every place of every public function: an error of ours that says what to do, or a result.
+
+Generated: tests/support/public_calls.py has calls that work, tests/support/bad_arguments.py what is put into them.
+"""
+
+import inspect
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from bad_arguments import KINDS
+from numpy_calls import CALLS as NUMPY_CALLS
+from numpy_calls import INTEGERS, wrap
+from public_calls import CALLS, METHODS, Call, X
+
+import tracejit as tj
+from tracejit import TraceJitError, dlarray
+from tracejit.functions import numpy_api
+
+LIMIT_S = 5.0  # hundred times what the slowest takes
+ROOM = 2 << 30  # bytes that one argument may take
+
+# Functions that are composed of others, in whose name some errors are raised.
+COMPOSED_OF = {
+    "adamupdate": ("sgdmupdate",),
+    "atleast_1d": ("reshape",),
+    "atleast_2d": ("reshape",),
+    "atleast_3d": ("reshape",),
+    "clip": ("maximum", "minimum"),
+    "dlarray.__getitem__": ("take",),
+    "dlarray.__setitem__": ("put",),
+    "dlfeval": ("bool()", "float()"),
+    "dlupdate": ("bool()", "float()", "add", "dlarray"),
+    "dlarray.__contains__": ("equal",),
+    "expand_dims": ("reshape",),
+    "flatten": ("ravel",),
+    "full": ("broadcast_to", "cast"),
+    "full_like": ("broadcast_to", "cast"),
+    "hstack": ("concatenate",),
+    "huber": ("greater",),
+    "item": ("index",),
+    "leakyrelu": ("multiply",),
+    "norm": ("max",),
+    "permute": ("transpose",),
+    "permute_dims": ("transpose",),
+    "ptp": ("max", "subtract"),
+    "repeat": ("broadcast_to", "reshape"),
+    "stack": ("concatenate", "reshape"),
+    "std": ("divide",),
+    "tile": ("broadcast_to", "reshape"),
+    "var": ("divide",),
+    "vstack": ("concatenate",),
+}
+# Arguments that are functions: what they raise is theirs.
+CALLED = {("dlfeval", 0), ("dlupdate", 0), ("check_gradients", 0)}
+CALLABLES = ("class", "class of dlarrays", "function", "lambda", "partial", "ufunc")
+
+
+def places(call: Call) -> Iterator[int | str]:
+    """Return the arguments of a call, by position and by name."""
+    yield from range(len(call.args))
+    yield from call.options
+
+
+def put(call: Call, place: int | str, value: Any) -> Call:
+    """Return a call with another argument at a place."""
+    if isinstance(place, str):
+        return Call(call.args, {**call.options, place: value})
+    return Call((*call.args[:place], value, *call.args[place + 1 :]), call.options)
+
+
+@pytest.fixture(autouse=True)
+def limits() -> Iterator[None]:
+    """End the test where an argument takes much time or memory."""
+
+    def stop(*args: Any) -> None:
+        pytest.fail(f"an argument takes more than {LIMIT_S} seconds")
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    handler = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, handler)
+
+
+def sweep(name: str, function: Callable[..., Any], calls: list[Call], first: int = 0) -> int:
+    """Put every kind of argument into every place of calls of a function; return how many were refused."""
+    refused = 0
+    for call in calls:
+        for place in places(call):
+            if isinstance(place, int) and place < first:
+                continue
+            for kind, make in KINDS.items():
+                if (name, place) in CALLED and kind in CALLABLES:
+                    continue
+                changed = put(call, place, make())
+                try:
+                    function(*changed.args, **changed.options)
+                except TraceJitError as error:
+                    check_text(name, place, kind, str(error))
+                    refused += 1
+    return refused
+
+
+def check_text(name: str, place: int | str, kind: str, text: str) -> None:
+    """Check that a message names its function, has what was found and what to do, and can be read."""
+    short = name.rpartition(".")[2].strip("_")
+    named = (name, short, str(place), *COMPOSED_OF.get(short, ()), *COMPOSED_OF.get(name, ()))
+    head, _, rest = text.partition(": ")
+    ours = head.removeprefix("np.").removeprefix("linalg.") in named or head in OPERATORS.get(short, ())
+    trace = kind == "array of a trace that ended" and text.startswith("an array that was made at ")
+    assert ours or trace, f"{name}, argument {place}, {kind}: {text}"
+    assert len(rest or head) > 20 and text[-1] in ".?" and len(text) < 900, text
+
+
+OPERATORS = {
+    name: (function, "getitem", "setitem")
+    for method, function in {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+        "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+        "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+        "ge": "greater_equal", "contains": "equal", "astype": "cast",
+    }.items()
+    for name in (method, f"r{method}")
+}  # fmt: skip
+
+
+def public_functions() -> set[str]:
+    """Return the names of everything in tracejit that is called with arguments."""
+    return {
+        name for name in tj.__all__ if callable(getattr(tj, name)) and not inspect.isclass(getattr(tj, name))
+    } | {"dlarray", "Generator"}
+
+
+def test_every_public_function_has_a_call() -> None:
+    in_files = {"export", "load"}
+    assert public_functions() == set(CALLS) | in_files
+
+
+def test_there_are_kinds_enough() -> None:
+    assert len(KINDS) >= 100
+    for make in KINDS.values():
+        make()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_public_function(name: str) -> None:
+    function = getattr(tj, name)
+    if name != "dlgradient":
+        for call in CALLS[name]:
+            function(*call.args, **call.options)
+    assert sweep(name, function, CALLS[name]) or name == "isdlarray"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method(name: str) -> None:
+    method = getattr(dlarray, name)
+    for call in METHODS[name]:
+        method(*call.args, **call.options)
+    assert sweep(f"dlarray.{name}", method, METHODS[name], first=1)
+
+
+@pytest.mark.parametrize("function", NUMPY_CALLS, ids=lambda function: function.__name__)
+def test_a_function_of_numpy(function: Callable[..., Any]) -> None:
+    calls = [Call(tuple(map(wrap, args)), options) for args, options in NUMPY_CALLS[function]]
+    sweep(f"np.{function.__name__}", function, calls, first=1)
+
+
+@pytest.mark.parametrize("ufunc", numpy_api.UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_a_ufunc(ufunc: np.ufunc) -> None:
+    data = np.ones((3, 3), int if ufunc.__name__ in INTEGERS else float)
+    if ufunc.nin == 2:
+        assert sweep(f"np.{ufunc.__name__}", ufunc, [Call((dlarray(data), data), {})], first=1)
+
+
+def test_questions_of_numpy() -> None:
+    for function in (np.allclose, np.array_equal):
+        assert sweep(f"np.{function.__name__}", function, [Call((X, X), {"equal_nan": False})], first=1)
+    assert sweep("np.size", np.size, [Call((X, 1), {})], first=1)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The data of array-likes: what the user hands to a function in place of an array, as an ndarray.
+
+An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, check_dtype
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.util.arguments import MOST_AXES, no_room
+from tracejit.util.text import brief
+
+_LARGE = 1 << 50  # elements, more than any memory has
+_LISTS = (list, tuple)
+_NUMBERS = (np.generic, bool, int, float)
+
+
+def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
+    """Return the data of an array-like in a dtype that arrays have.
+
+    Args:
+        x: the array-like, which is no array of ours.
+        function: name of the function on whose behalf errors are raised.
+        argument: name of its argument.
+        array_class: of arrays, which a list must not hold while they are traced.
+
+    Raises:
+        ArgumentError: if it is none.
+        DTypeError: if its dtype is not supported.
+    """
+    if not isinstance(x, np.ndarray):
+        x = _made(x, function, argument, array_class)
+    if type(x) is not np.ndarray and isinstance(x, (np.ma.MaskedArray, np.matrix)):
+        raise ArgumentError(
+            f"{function}: a {type(x).__name__} has rules of its own (a mask, products by *), which would be lost; pass "
+            f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
+        )
+    native = check_dtype(function, x.dtype, argument)
+    return np.asarray(x, dtype=native)
+
+
+def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
+    """Return what NumPy makes of an object that is no ndarray."""
+    listed = isinstance(x, _LISTS)
+    if listed:
+        _check_list(x, function, argument, array_class)
+    try:
+        tensor = not listed and not isinstance(x, (*_NUMBERS, type)) and hasattr(x, "__dlpack__")
+        data: np.ndarray = np.from_dlpack(x) if tensor else np.asarray(x)
+    except Exception as error:
+        remedy = "give rows of equal length" if listed else "pass a NumPy array"
+        raise ArgumentError(
+            f"{function}: cannot make an array of {type(x).__name__}: {_reason(error)}; {remedy} as {argument}."
+        ) from error
+    if data.dtype == object:
+        if isinstance(x, int):
+            raise too_large(x, function, argument)
+        raise ArgumentError(
+            f"{function}: expected an array, a number or a (nested) list of numbers as {argument}, not {brief(x)}."
+        )
+    return data
+
+
+def too_large(x: Any, function: str, argument: str) -> ArgumentError:
+    """Return the error for an integer of more bits than elements have."""
+    return ArgumentError(
+        f"{function}: {argument}={brief(x)} does not fit 64 bits; pass a float, or an integer from -2**63 to 2**64 - 1."
+    )
+
+
+def impossible(function: str, avals: Any, error: Exception) -> DimsError:
+    """Return the error for results that NumPy does not make: they are too large, or values do not allow them."""
+    aval = avals if type(avals) is Aval else avals[0]
+    if isinstance(error, MemoryError) or aval.ndim > MOST_AXES or aval.size >= _LARGE:
+        return no_room(function, aval.shape, aval.dtype, error)
+    return DimsError(
+        f"{function}: {_reason(error)}; cast the operands first (x.astype(np.float64)), or change their values."
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return the first line of an error's text, without the stop at its end; its class where it has none."""
+    text = str(error).partition("\n")[0].rstrip(".")
+    return text or type(error).__name__
+
+
+def ndarray_of(x: Any) -> np.ndarray:
+    """Return what NumPy makes of an object, for arguments that are no operands; what is raised may be anything."""
+    check_nesting(x)
+    return np.asarray(x)
+
+
+def _check_list(x: Any, function: str, argument: str, array_class: type) -> None:
+    """Raise an ArgumentError for a list that is no array, or that holds traced ones."""
+    try:
+        arrays = check_nesting(x, array_class)
+    except RecursionError:
+        raise ArgumentError(
+            f"{function}: {argument} is a {type(x).__name__} that holds itself, or is nested deeper than the "
+            f"{MOST_AXES} axes of an array; pass a list of numbers, or of such lists."
+        ) from None
+    if arrays and any(array._value is not None for array in arrays):
+        raise ArgumentError(
+            f"{function}: a {type(x).__name__} that holds traced dlarrays would lose their trace; join them with stack "
+            "or concatenate."
+        )
+
+
+def check_nesting(x: Any, wanted: type | None = None, around: tuple[int, ...] = ()) -> list[Any]:
+    """Return the instances of a class in a (nested) list, open or closed traces of which matter.
+
+    Raises:
+        RecursionError: if the list holds itself, or is nested deeper than an array. NumPy takes longer than anybody
+            waits to see that where it holds itself twice.
+    """
+    if not isinstance(x, _LISTS):
+        return [x] if type(x) is wanted else []
+    if id(x) in around or len(around) > MOST_AXES:
+        raise RecursionError("the list holds itself, or is nested too deeply")
+    around = (*around, id(x))
+    return [array for part in x for array in check_nesting(part, wanted, around)]
