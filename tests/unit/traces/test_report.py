@@ -99,9 +99,9 @@ class TestExplain:
             "is np.float32(0.5). Each type has a trace of its own: pass one type, such as float(p)."
         )
         assert told(np.float32(0.25), 1.0).endswith(f"p was np.float32(0.5), is np.float32(0.25).{becomes}")
-        told(np.longlong(5), 1.0)
-        assert told(np.longlong(3), 1.0).endswith(
-            "costs a trace each time: pass a Python number, such as float(p)."
+        told(0.5, np.longlong(5))
+        assert told(0.5, np.longlong(3)).endswith(
+            "costs a trace each time: pass a Python number, such as float(k)."
         )
 
     def test_many_guards(self):
