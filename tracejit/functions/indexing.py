@@ -16,6 +16,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError
+from tracejit.functions import windows
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
@@ -89,6 +90,8 @@ def getitem(x: Any, key: Any) -> dlarray:
         ((4,), (3, 2), (2,))
     """
     array = as_array(x, "getitem")
+    if _varies(key):
+        return windows.getitem(array, key, getitem, setitem)
     parsed = _parsed("getitem", array, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
@@ -124,6 +127,8 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
         array([1., 0., 0.])
     """
     array = as_array(x, "setitem")
+    if _varies(key):
+        return windows.setitem(array, key, value, setitem)
     given = _as_value(array, value)
     mask = _only_mask(key)
     if mask is not None:
@@ -169,7 +174,8 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
             views.store(array, setitem(array, key, value))
         return
     views.check_writeable(array)
-    parsed = None if _only_mask(key) is not None else _parsed("setitem", array, key)
+    is_plain = _only_mask(key) is None and not _varies(key)
+    parsed = _parsed("setitem", array, key) if is_plain else None
     if parsed is None or parsed.order is not None:
         views.store(array, setitem(array, key, value))
         return
@@ -186,6 +192,9 @@ def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:
     """Return whether a value is the very part of the array that a key names: Python assigns it after x[key] += y."""
     if type(value) is not dlarray or type(value._view) is not tuple:
         return False
+    if _varies(key):
+        base, op, _ = value._view
+        return base is array and type(op) is windows.Part and op.has(key)
     steps = []
     while value is not array:
         if type(value._view) is not tuple:
@@ -207,6 +216,12 @@ def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:
     if lengths == array._data.shape and all(step == 1 for step in parsed.steps):
         del expected[-1]
     return steps == expected
+
+
+def _varies(key: Any) -> bool:
+    """Return whether numbers that vary are in a key that is no index array."""
+    current = recorder.thread.recorder
+    return current is not None and bool(current.varying) and windows.names_part(key)
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:
@@ -357,6 +372,8 @@ def _entries(function: str, shape: tuple[int, ...], format: str | None, key: Any
 
 def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     """Return an entry that is no slice, None or Ellipsis as an integer, an index array or a mask."""
+    if recorder.is_number(entry) and windows.is_place(entry):
+        return (_PLACES, entry._array)  # beside index arrays an integer is one
     if not recorder.is_array(entry):
         if not isinstance(entry, (np.ndarray, np.generic, list, tuple, bool)):
             number = as_index(entry)

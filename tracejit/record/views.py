@@ -14,11 +14,11 @@ from tracejit.record import recorder
 from tracejit.record.memory import HELD, Change, is_private, is_same_memory, root_of
 
 
-def link(array: Any, source: Any) -> None:
-    """Note that an array that was made around the elements of another one shares them."""
+def link(array: Any, source: Any, part: Any = None) -> None:
+    """Note that an array that was made around the elements of another one, or of a part of it, shares them."""
     current = recorder.thread.recorder
     if current is not None:
-        current.memories.link(array, source, None, {})
+        current.memories.link(array, source, part, {})
 
 
 def alias(array: Any, format: str | None) -> Any:
@@ -217,10 +217,13 @@ class LateValue(Value):
         if current is None or owner is not current:  # its trace has ended, or is recorded by another thread
             Value.__init__(self, aval, owner, None, data)
         else:
-            node = Node(op, (value,), params, recorder.user_location())
+            if type(op) is Op:
+                node = Node(op, (value,), params, recorder.user_location())
+                current.graph.nodes.append(node)
+            else:  # a part that numbers which vary name
+                node = op.of(base)._value.node
             Value.__init__(self, aval, owner, node, data)
             node.makes((self,))
-            current.graph.nodes.append(node)
         return getattr(self, name)
 
 

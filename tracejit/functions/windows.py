@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of arrays that numbers which vary name: x[i], x[i:i + 32], x[i, :, j].
+
+A replay takes another part, of the same size: an integer becomes a take, and so does a slice whose two bounds vary. How
+many places it has is a guard; where they begin is computed as NumPy does it, with bounds below 0 and beyond the end.
+A slice with one such bound has another size for each value, so that it needs the number.
+
+What NumPy gives for such a key is a view. So the result is linked to the array like other views, by this key instead of
+an op: a write into it is a put at the same places.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, dlarray
+from tracejit.record import recorder, views
+
+_INT64 = np.dtype(np.int64)
+_Take = tuple[int, dlarray]  # an axis, and an index array for it
+
+
+def names_part(key: Any) -> bool:
+    """Return whether a key is made of integers, slices, None and ..., and some of them are numbers that vary."""
+    found = False
+    for entry in key if isinstance(key, tuple) else (key,):
+        if type(entry) is slice:
+            found = found or _is_window(entry)
+        elif recorder.is_number(entry):
+            if not is_place(entry):
+                return False
+            found = True
+        elif type(entry) is not int and entry is not None and entry is not Ellipsis:
+            return False
+    return found
+
+
+class Part:
+    """The part of an array that a key with numbers which vary names: a view that goes by no op.
+
+    Args:
+        key: the key.
+        get, put: getitem and setitem for keys without such numbers.
+    """
+
+    name = "part"
+
+    __slots__ = ("_get", "_key", "_put", "_true")
+
+    def __init__(self, key: Any, get: Callable[[Any, Any], dlarray], put: Callable[..., dlarray]) -> None:
+        self._key = key
+        self._get = get
+        self._put = put
+        self._true = _true_key(key)
+
+    def of(self, array: dlarray) -> dlarray:
+        """Return the part of an array, by recorded operations."""
+        takes, rest = _split(array, self._key)
+        for axis, index in takes:
+            array = apply("take", array, index, axis=axis)
+        return self._get(array, rest)
+
+    def numpy(self, data: np.ndarray) -> np.ndarray:
+        """Return the part of an ndarray that has the sizes of this recording."""
+        part: np.ndarray = data[self._true]
+        return part
+
+    def view(self, _: Any, array: dlarray, new: dlarray) -> dlarray:
+        """Return an array with other elements in this part."""
+        return setitem(array, self._key, new, self._put)
+
+    def has(self, key: Any) -> bool:
+        """Return whether a key is this one: Python assigns to it after ``x[key] += y``."""
+        return _parts(key) == _parts(self._key)
+
+
+def getitem(
+    array: dlarray, key: Any, get: Callable[[Any, Any], dlarray], put: Callable[..., dlarray]
+) -> dlarray:
+    """Return ``array[key]``; `get` and `put` are getitem and setitem for keys without numbers that vary."""
+    part = Part(key, get, put)
+    value = part.of(array)
+    data = part.numpy(array._data)
+    assert value._value is not None
+    value._value.data = data  # it lies in memory as NumPy's view does
+    result: dlarray = recorder.wrap(data, value._format, value._value)
+    views.link(result, array, part)
+    return result
+
+
+def setitem(array: dlarray, key: Any, value: Any, put: Callable[..., dlarray]) -> dlarray:
+    """Return a copy of an array in which ``array[key]`` is `value`; `put` is setitem for other keys."""
+    takes, rest = _split(array, key)
+
+    def within(array: dlarray, depth: int) -> dlarray:
+        if depth == len(takes):
+            return put(array, rest, value)
+        axis, index = takes[depth]
+        new = within(apply("take", array, index, axis=axis), depth + 1)
+        return apply("put", array, index, new, axis=axis)
+
+    return within(array, 0)
+
+
+def is_place(x: Any) -> bool:
+    """Return whether a number that varies can be an index."""
+    return issubclass(x._kind, (int, np.integer)) and x._kind is not np.uint64
+
+
+def _is_window(key: slice) -> bool:
+    bounds = (key.start, key.stop)
+    step = key.step
+    return (step is None or (type(step) is int and step > 0)) and all(
+        recorder.is_number(bound) and is_place(bound) for bound in bounds
+    )
+
+
+def _entries(key: Any) -> Any:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _true(x: Any) -> Any:
+    if type(x) is slice:
+        return slice(_true(x.start), _true(x.stop), x.step)
+    return x._number if recorder.is_number(x) else x
+
+
+def _true_key(key: Any) -> tuple[Any, ...]:
+    """Return a key with the values that its numbers have in this recording."""
+    return tuple(map(_true, _entries(key)))
+
+
+def _parts(key: Any) -> list[Any]:
+    """Return what identifies a key: a number that varies by the object, which must not be compared."""
+    parts: list[Any] = []
+    for entry in _entries(key):
+        parts += (entry.start, entry.stop, entry.step) if type(entry) is slice else (entry,)
+    return [(type(part), id(part) if recorder.is_number(part) else part) for part in parts]
+
+
+def _split(array: dlarray, key: Any) -> tuple[list[_Take], tuple[Any, ...]]:
+    """Return the takes that a key stands for, each of the result of the one before, and the key for what they give."""
+    entries = _entries(key)
+    missing = array._data.ndim - sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if missing < 0:
+        return [], _true_key(key)  # an error
+    takes: list[_Take] = []
+    rest: list[Any] = []
+    axis = taken = 0  # the axis of the array, and the axes before it that are gone
+    for entry in entries:
+        if entry is Ellipsis:
+            axis += missing
+        elif recorder.is_number(entry):
+            takes.append((axis - taken, _of_int64(entry)))
+            taken += 1
+            axis += 1
+            continue
+        elif entry is not None:
+            if type(entry) is slice and _is_window(entry):
+                takes.append((axis - taken, _places(entry, array._data.shape[axis])))
+                entry = slice(None)
+            axis += 1
+        rest.append(entry)
+    return takes, tuple(rest)
+
+
+def _of_int64(x: Any) -> dlarray:
+    array: dlarray = x._array
+    return array if array._data.dtype == _INT64 else apply("cast", array, dtype=_INT64)
+
+
+def _places(key: slice, extent: int) -> dlarray:
+    """Return the places of a slice of an axis; how many they are is a guard."""
+    step = key.step or 1
+    first, end = _bound(key.start, extent), _bound(key.stop, extent)
+    length = apply("maximum", apply("sub", end, first), 0)
+    if step > 1:
+        length = apply("floordiv", apply("add", length, step - 1), step)
+    count = int(recorder.need_value(length, "the size of a slice"))
+    builder = recorder.thread.recorder.builder  # type: ignore[union-attr]
+    offsets = builder.constant(step * np.arange(count))
+    # Where the guard does not hold, the places must be some of the array all the same.
+    last = max(extent - step * (count - 1) - 1, 0)
+    return apply("add", apply("minimum", first, last), recorder.wrap(offsets.data, None, offsets))
+
+
+def _bound(x: Any, extent: int) -> dlarray:
+    """Return a bound of a slice as a place from 0 to the end, as Python has it."""
+    place = _of_int64(x)
+    from_end = apply("maximum", apply("add", place, extent), 0)
+    return apply("where", apply("less", place, 0), from_end, apply("minimum", place, extent))
