@@ -115,7 +115,8 @@ class dlarray:
 
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = recorder.as_array(data, "dlarray", "data")
-        self._data = source._data
+        # An ndarray without axes is written, a number is not: is_scalar in record/views.py.
+        self._data = source._data if source._data.ndim or source is data else source._data[...]
         self._format = (
             source._format if format is None else check_format("dlarray", format, source._data.ndim)
         )

@@ -57,6 +57,7 @@ Programs that check indices, or whose results are large, make new arrays instead
         r0._data = o0
         r0._format = None
         r0._value = None
+        r0._view = None
         ...
 """
 
@@ -248,6 +249,7 @@ class _Generator:
             self.line(f"r{i}._data = o{i}")
             self.line(f"r{i}._format = {format!r}")
             self.line(f"r{i}._value = None")
+            self.line(f"r{i}._view = None")
 
     def line(self, text: str) -> None:
         self.lines.append(text)

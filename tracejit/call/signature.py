@@ -146,8 +146,11 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
             leaf = leaves[i] = _array(function, leaf, i, treedef, path_of)
             if kind is np.ndarray and not given.dtype.isnative:
                 originals[i] = given
+            if not leaf._data.ndim:
+                leaf = leaves[i] = dlarray._wrap(leaf._data[...], None, None)
         data = leaf._data
-        strides = None
+        # Without axes, an array is written and a number is not (is_scalar in record/views.py).
+        strides: tuple[int, ...] | None = None if data.ndim or data.base is None else ()
         if data.flags.num & _CONTIGUOUS_AND_ALIGNED != _CONTIGUOUS_AND_ALIGNED:
             strides = _strides(data)
             if strides is None:
@@ -234,7 +237,7 @@ def layouts(key: Key) -> list[Layout | None]:
         if isinstance(part, NumberPart):
             inputs.append(None)
         elif isinstance(part, ArrayPart):
-            inputs.append(None if part.strides is None else Layout(0, part.shape, part.strides))
+            inputs.append(Layout(0, part.shape, part.strides) if part.strides else None)
     return inputs
 
 

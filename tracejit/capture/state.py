@@ -224,7 +224,7 @@ class CapturedState(State):
 
 def _layout(data: np.ndarray) -> Layout | None:
     part = signature.array_part(data)
-    return None if part.strides is None else Layout(0, part.shape, part.strides)
+    return Layout(0, part.shape, part.strides) if part.strides else None
 
 
 def _make_constant(builder: Builder, value: Value) -> None:

@@ -108,6 +108,10 @@ def _is_array(leaf: Any) -> bool:
 def _as_input(leaf: Any) -> dlarray:
     array: dlarray = as_array(leaf, "dlfeval")
     recorders.check_open(array)
+    if not array._data.ndim and array is not leaf:
+        array = dlarray._wrap(
+            array._data[...], None, None
+        )  # an array, not a number: is_scalar in record/views.py
     return array
 
 

@@ -34,8 +34,18 @@ class _Key:
     """A key parsed for an array: see Note [what a key becomes]."""
 
     __slots__ = (
-        "front", "index", "merged_shape", "order", "result", "result_format", "sliced_shape", "starts",
-        "steps", "stops", "taken_shape",
+        "front",
+        "index",
+        "merged_shape",
+        "order",
+        "result",
+        "result_format",
+        "selects_element",
+        "sliced_shape",
+        "starts",
+        "steps",
+        "stops",
+        "taken_shape",
     )  # fmt: skip
 
     starts: tuple[int, ...]
@@ -49,6 +59,7 @@ class _Key:
     taken_shape: tuple[int, ...]  # after the take
     result: tuple[int, ...]
     result_format: str | None
+    selects_element: bool  # as a number, which is no view
 
 
 # Note [what a key becomes]
@@ -96,7 +107,8 @@ def getitem(x: Any, key: Any) -> dlarray:
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
         region = apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
-    return reshaped(region, parsed.result, parsed.result_format)
+    result = reshaped(region, parsed.result, parsed.result_format)
+    return views.element(result) if parsed.selects_element else result
 
 
 def setitem(x: Any, key: Any, value: Any) -> dlarray:
@@ -306,9 +318,14 @@ def _parse(function: str, shape: tuple[int, ...], format: str | None, key: Any) 
             labels[at:at] = format[kept[places[0][0]]]
         else:
             labels[at:at] = "U" * len(index_shape)
-    parsed.result = tuple(result)
+    parsed.result, parsed.selects_element = tuple(result), not result and _is_integers(key)
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed
+
+
+def _is_integers(key: Any) -> bool:
+    """Return whether a key for one element has no ellipsis, which would make a view of it."""
+    return not any(entry is Ellipsis for entry in (key if isinstance(key, tuple) else (key,)))
 
 
 def _plan_take(function: str, parsed: _Key, places: list[tuple[int, Any]], first: bool) -> None:

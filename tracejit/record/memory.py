@@ -61,16 +61,17 @@ class Memories:
         read: the elements of other arrays from outside, by id.
         place: names an input, by its number among the sources, for error messages.
         has_private: whether there are private arrays.
+        met_numbers: whether an in-place operator met an input that is a number.
     """
 
-    __slots__ = ("changed", "has_private", "place", "read", "sources", "views", "written")
+    __slots__ = ("changed", "has_private", "met_numbers", "place", "read", "sources", "views", "written")
 
     def __init__(self) -> None:
         self.views: list[Any] = []
         self.sources: list[tuple[Any, np.ndarray]] = []
         self.written: dict[int, Change] = {}
         self.place = _place
-        self.has_private = False
+        self.has_private = self.met_numbers = False
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
 

@@ -165,6 +165,9 @@ class Recorder:
         value = self.builder.input(Aval(data.shape, None, data.dtype), data)
         traced = _array_class._wrap(data, array._format, value)
         self.memories.sources.append((traced, data))
+        if not data.ndim and data.base is not None:  # an array, not a number (is_scalar in views.py)
+            root, traced = traced, _array_class._wrap(data, array._format, value)
+            self.memories.link(traced, root, None, {})
         return traced
 
     def restored(self) -> list[Change]:

@@ -28,18 +28,38 @@ def alias(array: Any, format: str | None) -> Any:
     return result
 
 
+def is_scalar(array: Any) -> bool:
+    """Return whether an array is what NumPy calls a scalar: a number that an operation gave, which is never written.
+
+    ``total = loss; total += 1`` leaves a number `loss` as it was. An array without axes is written: an argument, or a
+    view such as x[0, ...]. Outside a trace its data are a view; inside one it is one itself.
+    """
+    if array._data.ndim or array._view is not None:
+        return False
+    return array._value is not None or array._data.base is None
+
+
 def copy(array: Any) -> Any:
     """Return an array with elements of its own."""
     current = recorder.thread.recorder
     if array._value is None:
         if current is None or is_private(array):
-            result = recorder.wrap(array._data.copy(), array._format, None)
+            data = array._data.copy()
+            result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
             if current is not None:
                 current.memories.private(result)
             return result
         return recorder.wrap(array._data, array._format, current.value(array))
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
-    return recorder.wrap(array._data, array._format, array._value)
+    result = recorder.wrap(array._data, array._format, array._value)
+    return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
+
+
+def element(view: Any) -> Any:
+    """Return the element that an index of integers selects as a number, as NumPy does: no view of the array."""
+    if view._value is None:
+        return recorder.wrap(view._data.copy()) if recorder.thread.recorder is None else copy(view)
+    return recorder.wrap(view._data, None, view._value)
 
 
 def apart(result: Any, *operands: Any) -> Any:
@@ -54,6 +74,8 @@ def apart(result: Any, *operands: Any) -> Any:
 def assign(array: Any, result: Any, what: str) -> Any:
     """Write the result of an operation into an array, as NumPy's in-place operators do, and return the array.
 
+    A number is not written: the result takes its place.
+
     Args:
         array: the array to write.
         result: an array that has its sizes.
@@ -64,6 +86,11 @@ def assign(array: Any, result: Any, what: str) -> Any:
         DTypeError: if the result cannot be cast to the dtype of the array: floating point to integers, numbers to bool.
         WriteError: if the array is read-only.
     """
+    if is_scalar(array):
+        value = array._value
+        if value is not None and value.node is None:
+            value.owner.memories.met_numbers = True
+        return result
     if result._data.shape != array._data.shape:
         raise DimsError(
             f"{what}: the result has size {describe_shape(result._data.shape, result._format)}, but the array that is "

@@ -16,10 +16,12 @@ class Effects(NamedTuple):
 
     targets     the number of the input that each write goes to
     aliases     pairs of inputs, one of them a target, that were the same memory in the recording
+    numbers     whether an in-place operator met an input that is a number, for which an array would be written
     """
 
     targets: tuple[int, ...] = ()
     aliases: frozenset[tuple[int, int]] = frozenset()
+    numbers: bool = False
 
     def fit(self, arrays: Sequence[np.ndarray]) -> bool:
         """Return whether inputs share memory as they did in the recording."""

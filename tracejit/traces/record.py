@@ -78,7 +78,7 @@ def record(
         recorder.refuse(*refusals.unguarded(reads.unguarded))
     state = rng.joined(reads, recorder)
     result = ResultLayout(results, treedef)
-    effects, outputs = _effects(graph, writes, written, call, state)
+    effects, outputs = _effects(graph, writes, written, call, state, recorder.memories.met_numbers)
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
     trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects)
     trace.lost_change = lost
@@ -133,11 +133,16 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
 
 
 def _effects(
-    graph: Graph, writes: list[_Write], written: list[tuple[Value, dlarray]], call: Call, state: State
+    graph: Graph,
+    writes: list[_Write],
+    written: list[tuple[Value, dlarray]],
+    call: Call,
+    state: State,
+    met_numbers: bool,
 ) -> tuple[Effects, list[Value]]:
     """Return the effects of a trace, and the values that they write."""
     if not writes:
-        return NO_EFFECTS, []
+        return Effects(numbers=True) if met_numbers else NO_EFFECTS, []
     numbers = {value: number for number, value in enumerate(graph.inputs)}
     # A captured array that is no input was made in the call.
     kept = [
@@ -150,7 +155,7 @@ def _effects(
     read = (state.fetch_within() if replayable else None) or ()
     memory = [*call.memory, *[x._data if type(x) is dlarray else x for x in read]]
     aliases = (aliases_of(targets, memory) if replayable else None) or frozenset()
-    return Effects(targets, aliases), [value for _, value in kept]
+    return Effects(targets, aliases, met_numbers), [value for _, value in kept]
 
 
 def _write(writes: list[_Write], arrays: list[dlarray], call: Call) -> None:

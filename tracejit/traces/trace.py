@@ -71,7 +71,7 @@ class Replayable:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
             launch = self.replay.launch
-            if launch is not None and not self.effects.targets:
+            if launch is not None and not (self.effects.targets or self.effects.numbers):
                 self._path = self._generate(launch)
         return self._path
 

@@ -15,7 +15,7 @@ EXPRESSIONS = """
 x | +x | -x | abs(x) | x + 0 | x - 0 | x * 1 | x / 1 | x ** 1 | x // 1 | ~m | m | 0 + x | 1 * x | n + 0 | n * 1 | n ** 1
 x.copy() | copy.copy(x) | x.astype(np.float64) | n.astype(int) | x.astype(np.float32) | x.round(3)
 x.clip(-9, 9) | x.sum(axis=()) | x.max(axis=()) | x[:1].sum(axis=0) | x[:1].mean(axis=0) | x[:1].max(axis=0) | x[:1].cumsum(axis=0)
-x[...] | x[()] | x[:] | x[0:] | x[::1] | x[None][0] | x[[0, 1, 2]] | x[x > -9] | x[x > -9, ...] | x[np.arange(3)] | x[1, ...]
+x[0, 0] | x[0][0] | x[0][:1][0] | x[0, 0, ...] | x[-1, -1, None] | v[3] | v[np.int64(2)] | z[()] | x[...] | x[()] | x[:] | x[0:] | x[::1] | x[None][0] | x[[0, 1, 2]] | x[x > -9] | x[x > -9, ...] | x[np.arange(3)] | x[1, ...]
 x[0] | x[0, 1:2] | x[:, None] | x[..., 0] | x[0:0] | v[3, ...] | v[-1:] | z | z[...] | z[None]
 x.T | x.T.T | x.transpose() | x.transpose(0, 1) | x.swapaxes(0, 0) | x.swapaxes(0, 1) | x.reshape(x.shape) | x.reshape(-1) | x.ravel() | x.flatten()
 x.T.ravel() | x.T.flatten() | x.T.reshape(-1) | x.T.T.reshape(-1) | x[:, :2].ravel() | x[:1].ravel() | x[:, :1].ravel() | v[::2].ravel() | v[::-1].ravel()
@@ -33,7 +33,7 @@ np.ravel(x) | np.ravel(x.T) | np.reshape(x, (4, 3)) | np.reshape(x, x.shape) | n
 np.squeeze(x) | np.squeeze(x[:1]) | np.expand_dims(x, 0) | np.atleast_1d(x) | np.atleast_1d(z) | np.atleast_2d(x) | np.atleast_2d(v) | np.atleast_3d(x) | np.atleast_3d(v)
 np.split(x, 3)[1] | np.split(x, [1])[1] | np.array_split(x, 1)[0] | np.array_split(x, 2)[1] | np.split(x, 2, 1)[0] | np.flip(x) | np.flip(x, 0) | np.flip(x, ())
 np.broadcast_to(x, (2, 3, 4)) | np.diag(v[:2]) | np.full_like(x, 2) | np.ones_like(x) | np.zeros_like(x)
-list(x)[0] | next(iter(x)) | [*x][1] | dict(a=x)["a"] | sum(x) | sum([x]) | x.min()
+list(x)[0] | list(v)[0] | next(iter(v)) | max(v) | min(v) | sorted(v)[0] | x.any() | next(iter(x)) | [*x][1] | dict(a=x)["a"] | sum(x) | sum([x]) | x.min()
 """  # noqa: E501
 CASES = [case.strip() for case in EXPRESSIONS.replace("\n", "|").split("|") if case.strip()]
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is a scalar in NumPy is a number that no write reaches; arrays without axes are written."""
+
+import numpy as np
+import pytest
+from accelerated import dlaccelerate
+from write_oracle import compare
+
+import tracejit as tj
+
+NUMBERS = """
+x.sum() | x.mean() | x.max() | x.min() | x.prod() | x.std() | x.var() | x.any() | x.all() | x.argmax() | x.sum(axis=None) | v.sum(axis=0)
+v.max(axis=0) | v.mean(0) | np.sum(x) | np.sum(x, axis=(0, 1)) | np.max(v) | np.linalg.norm(v) | np.trace(x) | np.dot(v, v) | v @ v | np.vdot(v, v)
+np.inner(v, v) | np.einsum("i->", v) | np.einsum("i,i->", v, v) | np.tensordot(v, v, 1)[()] | np.count_nonzero(m) | np.ptp(v) | np.add.reduce(v)
+x[0, 0] | v[0] | v[-1] | x[1][1] | v[np.int64(1)] | v[np.array(1)] | x[0, 0] + 1 | -v[0] | abs(v[0]) | v[0] * 2 | v[0] > 0 | z + 1 | z * 2 | -z | z ** 2
+np.sin(v[0]) | np.tanh(z) | np.maximum(z, 0) | np.exp(v[0]) | np.sqrt(abs(z)) | list(v)[1] | max(v) | sum(v) | v.sum() / 2 | (x * 2)[0, 0] | v.take(1)
+np.take(v, 1) | np.clip(v[0], 0, 1) | np.round(v[0], 1) | np.sign(z) | z[()] | v[1:][0] | x.T[0, 1] | x.ravel()[3] | n.sum() | n[0, 0] | m[0, 0] | n.sum() / 2
+"""  # noqa: E501
+ARRAYS = """
+z | z[...] | z.T | z.reshape(()) | v[0, ...] | x[0, 0, ...] | x[0, 0:1].reshape(()) | x[:1, :1].squeeze() | np.squeeze(x[:1, :1]) | z.copy() | z[None][0, ...]
+np.squeeze(z) | z.transpose() | z.reshape(1).reshape(()) | np.reshape(v[:1], ()) | z[...].copy()
+"""  # noqa: E501
+CASES = [case.strip() for case in (NUMBERS + ARRAYS).replace("\n", "|").split("|") if case.strip()]
+
+
+def arguments():
+    rng = np.random.default_rng(0)
+    x, v = rng.standard_normal((2, 3)), rng.standard_normal(4)
+    return [x, v, np.array(1.5), np.arange(6).reshape(2, 3), x > 0]
+
+
+def ran(function, box=None):
+    given = arguments()
+    return function(*(given if box is None else map(box, given))), given
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_in_place_operator_writes_arrays_only(case):
+    text = f"def program(x, v, z, n, m):\n    r = {case}\n    other = r\n    r += 1\n    r *= 2\n    return r, other"
+    names = {"np": np}
+    exec(compile(text, f"<{case}>", "exec"), names)
+    program = names["program"]
+    expected, accelerated = ran(program), dlaccelerate(program)
+    compare("eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-12)
+    compare("dlfeval", 0, ran(lambda *args: tj.dlfeval(program, *args)), expected, arguments(), 1e-12)
+    for call in range(3):
+        compare("accelerated", call, ran(accelerated), expected, arguments(), 1e-12)
+
+
+def test_a_number_that_a_call_returned_is_not_written():
+    total = dlaccelerate(lambda x: x.sum())
+    for _ in range(3):
+        first = second = total(np.ones(3))
+        second += 1
+        assert (first.item(), second.item()) == (3.0, 4.0)
+
+
+def test_a_number_and_an_array_without_axes_have_traces_of_their_own():
+    def added(total, x):
+        total += x.sum()
+        return total
+
+    fun = dlaccelerate(added)
+    number, array, history = tj.dlarray(np.ones(3)).sum(), np.array(3.0), []
+    for _ in range(4):
+        number = fun(number, np.ones(2))
+        history.append(number)
+        assert fun(array, np.ones(2)).item() == array == number.item()
+    assert [each.item() for each in history] == [5.0, 7.0, 9.0, 11.0]
+    assert fun.stats.traces == 2 and fun.stats.hits == 6
