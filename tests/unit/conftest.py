@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy.testing  # older releases start a process when it is imported  # noqa: F401
 import pytest
@@ -17,7 +18,33 @@ HEAVY = (
     "numba",
     "llvmlite",
 )  # imported by compiled programs; newer releases of scipy.special import BLAS too
+IMPORTED_BEFORE = pytest.StashKey[set[str]]()
+MOST_WORKERS = 4  # each imports and collects for three seconds
 ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Share the tests of the whole folder among processes, if pytest-xdist is there and nothing speaks against it."""
+    if is_to_be_shared(config):
+        config.option.numprocesses = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+        config.option.dist = "worksteal"
+
+
+def is_to_be_shared(config: pytest.Config) -> bool:
+    """Return whether exactly this folder is run, as a whole, and not by a debugger, a worker or a number of them."""
+    option = config.option
+    paths = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
+    return (
+        config.pluginmanager.hasplugin("xdist")
+        and not hasattr(config, "workerinput")
+        and paths == [Path(__file__).parent]
+        and option.numprocesses is None
+        and option.dist == "no"
+        and not (option.keyword or option.markexpr or option.collectonly or option.usepdb or option.trace)
+        and option.capture != "no"
+        and len(os.sched_getaffinity(0)) > 1
+    )
 
 
 def refuse(what: str, folder: str) -> Callable[..., None]:
@@ -35,9 +62,10 @@ def imported() -> set[str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def python_backend() -> Iterator[None]:
+def python_backend(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run programs as Python and verify graphs; fail a test that compiles or starts a process."""
-    before = imported()
+    before = request.config.stash.get(IMPORTED_BEFORE, imported())
+    check_imports(before)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config.settings, "backend", "python")
         patch.setattr(config.settings, "verify", True)
@@ -60,7 +88,10 @@ def check_imports(before: set[str]) -> None:
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fail if test modules of this folder import what no unit test needs; those of other folders may."""
     if all("unit" in item.path.parts for item in items):
-        check_imports(set())
+        if hasattr(config, "workerinput"):  # where an error has no text before the first test runs
+            config.stash[IMPORTED_BEFORE] = set()
+        else:
+            check_imports(set())
