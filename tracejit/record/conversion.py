@@ -4,6 +4,7 @@
 An array-like may be an object of any class: its methods may raise anything, and a list may hold itself.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,24 @@ def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray
             f"{function}: expected an array, a number or a (nested) list of numbers as {argument}, not {brief(x)}."
         )
     return data
+
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+def beyond_64_bits(op: str, number: int, dtypes: Sequence[np.dtype], function: str, argument: str) -> float:
+    """Return a float with which an op of integers gives what NumPy does for an integer of more than 64 bits.
+
+    Raises:
+        ArgumentError: if NumPy raises an error.
+    """
+    if op in (*_COMPARISONS, "div") and dtypes and all(dtype.kind in "iu" for dtype in dtypes):
+        try:
+            return float(number)
+        except OverflowError:
+            if op != "div":
+                return np.inf if number > 0 else -np.inf
+    raise too_large(number, function, argument)
 
 
 def too_large(x: Any, function: str, argument: str) -> ArgumentError:

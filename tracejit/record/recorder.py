@@ -19,7 +19,7 @@ from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
-from tracejit.record.conversion import data_of, impossible, too_large
+from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.memory import Change, Memories, is_private
 from tracejit.record.state import NOTHING, State
@@ -424,7 +424,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
             try:
                 arrays[i] = x.weak(dtypes) if type(x) is _number_class else _number(x, dtypes)
             except OverflowError:
-                raise too_large(x, *_names(op, i)) from None
+                arrays[i] = _number(beyond_64_bits(op.name, x, dtypes, *_names(op, i)), dtypes)
         elif isinstance(x, np.generic) and current_recorder is not None:
             scalar = as_array(x, *_names(op, i))
             current_recorder.state.number(x)

@@ -423,3 +423,37 @@ class TestNeeded:
     def test_its_class_is_that_of_the_number(self):
         with pytest.raises(TypeError, match="the class of a number cannot be set"):
             vars(Number)["__class__"].fset(object(), int)
+
+
+class TestHugeIntegers:
+    """Integers of more than 64 bits are compared and divided by as in NumPy; other operations are errors, at once."""
+
+    OPERATORS = (operator.add, operator.mul, operator.mod, operator.floordiv, operator.truediv, operator.pow,
+                 operator.lt, operator.ge, operator.eq, operator.ne, operator.and_)  # fmt: skip
+
+    @pytest.mark.parametrize("op", OPERATORS)
+    @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64, np.float64, np.float32])
+    def test_as_numpy(self, op, dtype):
+        for huge in (1 << 70, -(1 << 70), 1 << 2000):
+            for swap in (False, True):
+
+                def apply(x, huge=huge, swap=swap):
+                    return op(huge, x) if swap else op(x, huge)
+
+                x = np.arange(1, 4, dtype=dtype)
+                try:
+                    with np.errstate(all="ignore"):
+                        expected = apply(x)
+                except (OverflowError, TypeError):
+                    with pytest.raises((TypeError, OverflowError)):
+                        apply(dlarray(x))
+                    continue
+                found = tj.extractdata(apply(dlarray(x)))
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+    def test_as_arguments_that_change(self):
+        n = dlarray(np.arange(3))
+        follow(lambda x, k: (x < k, x / k), [1, 2, 3, 4, 1 << 70, 5, 1 << 80, 6, -(1 << 70)], n)
+        follow(lambda x, k: x + k, [1, 2, 3, 4, 1 << 70, 5, 1 << 80, 6, -(1 << 70)], n)
+        follow(lambda x, k: x % (k + (1 << 70)), [1, 2, 3, 4, 5, 6], n)
