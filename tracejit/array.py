@@ -18,7 +18,8 @@ from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.util import html
 from tracejit.util.arguments import integers
-from tracejit.util.frames import is_storing
+from tracejit.util.compositions import advice
+from tracejit.util.frames import is_storing, scipy_call
 from tracejit.util.text import brief
 
 _new = object.__new__
@@ -72,6 +73,23 @@ def _named(method: _Method, name: str) -> _Method:
     method.__name__, method.__qualname__ = name, f"dlarray.{name}"
     method.__annotations__.pop("self")
     return method
+
+
+def _refuse_conversion(array: "dlarray", target: str) -> None:
+    """Raise the error for a traced array that is to become `target`."""
+    scipy = scipy_call()
+    if scipy is not None:
+        name, where = scipy
+        raise TraceError(
+            f"{name}: not supported on traced dlarrays, of which it would drop the derivative "
+            f"({recorder.describe(array)} at {recorder.describe_location(where)}); {advice(name)}."
+        )
+    raise TraceError(
+        f"conversion of a traced {recorder.describe(array)} to {target} at "
+        f"{recorder.describe_location(recorder.user_location())} would silently drop its derivative. "
+        "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, "
+        "if its value is meant to be a constant, extractdata."
+    )
 
 
 @final
@@ -198,6 +216,11 @@ class dlarray:
         header, _, rest = repr(self).partition("\n")
         return html.block(header, "", *([html.values(self._data)] if rest else []))
 
+    def __dir__(self) -> list[str]:
+        return [
+            name for name in super().__dir__() if hasattr(dlarray, name)
+        ]  # without those that say what works
+
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
@@ -219,7 +242,7 @@ class dlarray:
 
     def __float__(self) -> float:
         if self._value is not None and self._data.dtype.kind == "f" and is_storing():
-            self._refuse_conversion("an element of an ndarray")
+            _refuse_conversion(self, "an element of an ndarray")
         return float(self._single("float()"))
 
     def __int__(self) -> int:
@@ -261,18 +284,10 @@ class dlarray:
         """Return the values as (nested lists of) Python numbers."""
         return recorder.need_value(self, "tolist()").tolist()
 
-    def _refuse_conversion(self, target: str) -> None:
-        raise TraceError(
-            f"conversion of a traced {recorder.describe(self)} to {target} at "
-            f"{recorder.describe_location(recorder.user_location())} would silently drop its derivative. "
-            "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, "
-            "if its value is meant to be a constant, extractdata."
-        )
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         data = recorder.need_value(self, "conversion to an ndarray")
         if self._value is not None and data.dtype.kind == "f":
-            self._refuse_conversion("an ndarray")
+            _refuse_conversion(self, "an ndarray")
         if copy:
             return np.array(data, dtype)
         wanted = data.dtype if dtype is None else np.dtype(dtype)
@@ -360,6 +375,15 @@ class dlarray:
         def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...
         def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any: ...
         def __round__(self, decimals: int = 0) -> "dlarray": ...
+        def __divmod__(self, other: Any) -> "tuple[dlarray, dlarray]": ...
+        def __rdivmod__(self, other: Any) -> "tuple[dlarray, dlarray]": ...
+        def __lshift__(self, other: Any) -> "dlarray": ...
+        def __rlshift__(self, other: Any) -> "dlarray": ...
+        def __rshift__(self, other: Any) -> "dlarray": ...
+        def __rrshift__(self, other: Any) -> "dlarray": ...
+        def fill(self, value: Any) -> None: ...
+        def nonzero(self) -> "tuple[dlarray, ...]": ...
+        def trace(self, offset: int = 0) -> "dlarray": ...
         def __pow__(self, other: Any) -> "dlarray": ...
         def __matmul__(self, other: Any) -> "dlarray": ...
         def __rmatmul__(self, other: Any) -> "dlarray": ...

@@ -2,6 +2,7 @@
 """The table of messages: how to provoke each error that a user can meet, and its exact text."""
 
 import dataclasses
+import importlib
 import itertools
 import math
 import operator
@@ -1511,14 +1512,46 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.logaddexp(X, X),
         ArgumentError,
-        "np.logaddexp: not supported on dlarrays; use tj.softplus(x) for np.logaddexp(0, x), and "
-        "tj.logsumexp(np.stack([x, y]), 0) for two arrays.",
+        "np.logaddexp: not supported on dlarrays; np.logaddexp(x, y) is tj.logsumexp(np.stack([x, y]), 0); "
+        "np.logaddexp(0, x) is tj.softplus(x).",
     ),
     Row(
         lambda: np.median(X),
         ArgumentError,
-        "np.median: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
+        "np.median: not supported on dlarrays; np.median(x) is (s[(len(x) - 1) // 2] + s[len(x) // 2]) / 2, where s = "
+        "x[np.argsort(tj.extractdata(x))].",
+    ),
+    Row(
+        lambda: np.linalg.svd(X),
+        ArgumentError,
+        "np.linalg.svd: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
         "them). If no gradient is needed, take the value with extractdata(x) first.",
+    ),
+    Row(
+        lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
+        TraceError,
+        "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
+        "at <place>); scipy.special.logsumexp(x) is tj.logsumexp(x).",
+    ),
+    Row(
+        lambda: X << 2,
+        ArgumentError,
+        "<<: not supported on dlarrays; x << k is x * 2**k.",
+    ),
+    Row(
+        lambda: X >> 2,
+        ArgumentError,
+        ">>: not supported on dlarrays; x >> k is x // 2**k.",
+    ),
+    Row(
+        lambda: X.flat,
+        AttributeError,
+        "'dlarray' object has no attribute 'flat': np.array(A.flat) is A.ravel().",
+    ),
+    Row(
+        lambda: tj.where(X > 0, X),
+        ArgumentError,
+        "where: one of x and y is missing; pass both, or neither for the places where the condition holds.",
     ),
     Row(
         lambda: np.add(X, X, out=M),

@@ -7,7 +7,7 @@ documentation, with the formula and the adjoint, is the docstring.
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import wanted_dtype
 from tracejit.errors import ArgumentError
 from tracejit.functions.formats import operand
+from tracejit.functions.indexing import nonzero
 from tracejit.ops import OPS
 from tracejit.record import recorder
 from tracejit.util.arguments import integer
@@ -25,6 +26,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MOST_DECIMALS = 308
 _BOOL = np.dtype(bool)
+_NOT_GIVEN: Any = object()
 
 _ONE = """Return {doc}.
 
@@ -172,7 +174,11 @@ def power(x: Any, y: Any) -> dlarray:
     return apply("pow", x, y)
 
 
-def where(condition: Any, x: Any, y: Any) -> dlarray:
+@overload
+def where(condition: Any, x: Any, y: Any) -> dlarray: ...
+@overload
+def where(condition: Any) -> tuple[dlarray, ...]: ...
+def where(condition: Any, x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN) -> dlarray | tuple[dlarray, ...]:
     """Return x where the condition holds and y elsewhere; ct masked by the condition.
 
     The way to write a decision on array values so that it is part of the trace. The cotangent is
@@ -180,14 +186,16 @@ def where(condition: Any, x: Any, y: Any) -> dlarray:
 
     Args:
         condition: bool (or number: not 0) dlarray, ndarray or bool.
-        x: dlarray, ndarray or number.
+        x: dlarray, ndarray or number; without `x` and `y` the places are returned where the condition holds.
         y: likewise. Formatted operands are aligned by label, others by position from the last axis.
 
     Returns:
-        dlarray of the broadcast sizes and the combined format, in the common dtype of `x` and `y`.
+        dlarray of the broadcast sizes and the combined format, in the common dtype of `x` and `y`; or, of the condition
+        alone, what nonzero returns.
 
     Raises:
         DimsError: where the sizes of an axis are neither equal nor 1.
+        ArgumentError: if one of `x` and `y` is missing.
 
     Examples:
         >>> import tracejit as tj
@@ -197,6 +205,12 @@ def where(condition: Any, x: Any, y: Any) -> dlarray:
         [-0.1  2. ]
     """
     condition = as_array(condition, "where", "condition")
+    if x is _NOT_GIVEN or y is _NOT_GIVEN:
+        if x is not y:
+            raise ArgumentError(
+                "where: one of x and y is missing; pass both, or neither for the places where the condition holds."
+            )
+        return nonzero(condition)
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
         condition = apply("cast", condition, dtype=_BOOL)

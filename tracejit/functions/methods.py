@@ -13,6 +13,7 @@ from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.util.arguments import is_option
+from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
 from tracejit.util.text import brief
 
 
@@ -177,15 +178,75 @@ def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
     return indexing.take(self, indices, axis)
 
 
+def fill(self: dlarray, value: Any) -> None:
+    """Set every element to `value`, as x[...] = value."""
+    self[...] = value
+
+
+def nonzero(self: dlarray) -> tuple[dlarray, ...]:
+    """Return the places where the array is not zero; see nonzero."""
+    return indexing.nonzero(self)
+
+
+def trace(self: dlarray, offset: int = 0) -> dlarray:
+    """Return the sum along a diagonal of the first two axes."""
+    return linear.trace(self, offset)
+
+
+def divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
+
+
+def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
+
+
+def left_shift(self: dlarray, other: Any) -> dlarray:
+    raise ArgumentError("<<: not supported on dlarrays; x << k is x * 2**k.")
+
+
+def right_shift(self: dlarray, other: Any) -> dlarray:
+    raise ArgumentError(">>: not supported on dlarrays; x >> k is x // 2**k.")
+
+
+def reflected_left_shift(self: dlarray, other: Any) -> dlarray:
+    return left_shift(self, other)
+
+
+def reflected_right_shift(self: dlarray, other: Any) -> dlarray:
+    return right_shift(self, other)
+
+
+class Absent:
+    """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
+
+    A __getattr__ would be shorter, but with one CPython looks up every attribute in a slower way.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        raise AttributeError(
+            f"'dlarray' object has no attribute {self._name!r}: {advice_about_attribute(self._name)}."
+        )
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "T": reversed_axes,
     "__array_function__": array_function,
     "__array_ufunc__": array_ufunc,
+    "__divmod__": divided,
     "__getitem__": getitem,
+    "__lshift__": left_shift,
     "__matmul__": matmul,
     "__pow__": power,
+    "__rdivmod__": reflected_divided,
+    "__rlshift__": reflected_left_shift,
     "__rmatmul__": reflected_matmul,
     "__round__": round_to,
+    "__rrshift__": reflected_right_shift,
+    "__rshift__": right_shift,
     "__setitem__": setitem,
     "all": all,
     "any": any,
@@ -195,10 +256,12 @@ METHODS: dict[str, Callable[..., Any]] = {
     "clip": clip,
     "cumsum": cumsum,
     "dot": dot,
+    "fill": fill,
     "flatten": flatten,
     "max": max,
     "mean": mean,
     "min": min,
+    "nonzero": nonzero,
     "prod": prod,
     "ravel": ravel,
     "repeat": repeat,
@@ -209,6 +272,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sum": sum,
     "swapaxes": swapaxes,
     "take": take,
+    "trace": trace,
     "transpose": transpose,
     "var": var,
 }
@@ -226,3 +290,5 @@ def install() -> None:
             setattr(dlarray, name, transposed)
         else:
             setattr(dlarray, name, function)
+    for name in (*ATTRIBUTES, *ADVICE):
+        setattr(dlarray, name, Absent(name))

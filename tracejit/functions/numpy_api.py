@@ -18,11 +18,13 @@ from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, real
+from tracejit.util.compositions import advice
+from tracejit.util.frames import scipy_call
 
-_ADVICE = (
-    "compose it of functions that tracejit has (dir(tracejit) lists them). If no gradient is needed, take the value "
-    "with extractdata(x) first"
-)
+
+def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
+
 
 # Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
@@ -86,10 +88,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.isinf: elementwise.isinf,
     np.isfinite: elementwise.isfinite,
     np.matmul: linear.matmul,
-}
-
-_INSTEAD: dict[np.ufunc, str] = {
-    np.logaddexp: "use tj.softplus(x) for np.logaddexp(0, x), and tj.logsumexp(np.stack([x, y]), 0) for two arrays"
+    np.divmod: _divmod,
 }
 
 REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
@@ -252,11 +251,11 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         _refuse_options(f"{name}.reduce", options)
         return REDUCTIONS[ufunc](*inputs, axis=axis, keepdims=keepdims)
     if method != "__call__":
-        raise ArgumentError(f"{name}.{method}: not supported on dlarrays; {_ADVICE}.")
+        raise ArgumentError(f"{name}.{method}: not supported on dlarrays; {advice(f'{name}.{method}')}.")
     _refuse_options(name, options)
     function = UFUNCS.get(ufunc)
     if function is None:
-        raise ArgumentError(f"{name}: not supported on dlarrays; {_INSTEAD.get(ufunc, _ADVICE)}.")
+        raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     return function(*inputs)
 
 
@@ -295,7 +294,8 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         arrays = {key: _untraced(x, name) for key, x in options.items()}
         return function(*[_untraced(x, name) for x in args], **arrays)
     if ours is None:
-        raise ArgumentError(f"{_name(function)}: not supported on dlarrays; {_ADVICE}.")
+        name, _ = scipy_call() or (_name(function), None)
+        raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     names, numpy_signature = _translation(function, ours)
     if numpy_signature is None:
         for option in options:

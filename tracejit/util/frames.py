@@ -17,7 +17,11 @@ _is_internal: dict[str, bool] = {}  # by file name
 
 def user_frame() -> Any:
     """Return the innermost frame outside this package and NumPy, or None."""
-    frame: Any = sys._getframe(2)
+    return _outside(sys._getframe(2))
+
+
+def _outside(frame: Any) -> Any:
+    """Return the innermost frame from `frame` on that is outside this package and NumPy, or None."""
     while frame is not None:
         file = frame.f_code.co_filename
         internal = _is_internal.get(file)
@@ -29,6 +33,23 @@ def user_frame() -> Any:
             return frame
         frame = frame.f_back
     return None
+
+
+def scipy_call() -> tuple[str, tuple[str, int]] | None:
+    """Return the name of the function of SciPy that called this package, and the user's file and line, or None."""
+    name = package = ""
+    frame = user_frame()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("scipy."):
+        parts = frame.f_globals["__name__"].split(".")
+        module = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
+        function = frame.f_code.co_qualname.partition(".")[0]
+        if hasattr(sys.modules.get(module), function):  # no function of SciPy's own
+            name = f"{module}.{function}"
+        package = ".".join(module.split(".")[:2])
+        frame = _outside(frame.f_back)
+    if not package or frame is None:
+        return None
+    return name or f"a function of {package}", (frame.f_code.co_filename, frame.f_lineno)
 
 
 def user_place() -> Any:

@@ -33,6 +33,7 @@ COMPOSED_OF = {
     "clip": ("maximum", "minimum"),
     "dlarray.__getitem__": ("take",),
     "dlarray.__setitem__": ("put",),
+    "divmod": ("floor_divide",),
     "dlfeval": ("bool()", "float()"),
     "dlupdate": ("bool()", "float()", "add", "dlarray"),
     "dlarray.__contains__": ("equal",),

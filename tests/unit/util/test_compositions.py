@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What messages say to write in place of functions and attributes: computed, and compared with NumPy and SciPy."""
+
+import importlib
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import ArgumentError, TraceError, dlarray
+from tracejit.functions import numpy_api
+from tracejit.util.compositions import ADVICE, ANY, ATTRIBUTES, COMPOSITIONS, advice
+
+VALUES: dict[str, Any] = {
+    "x": np.array([0.9, 0.4, 2.6]),
+    "y": np.array([0.7, 1.5, 0.6]),
+    "p": np.array([0.2, 0.9, 0.5]),
+    "s": np.array([0.3, 1.0, 4.0]),
+    "A": np.array([[2.0, 0.3, -1.0], [0.4, 1.5, 0.2], [-0.6, 0.1, 3.0]]),
+    "B": np.array([[0.3, 1.3, 0.2], [-1.4, 0.5, 0.9], [0.8, -0.2, 0.4]]),
+    "n": np.array([2, 8, 5]),
+    "b": np.array([True, False, True]),
+    "c": np.array([True, True, False]),
+    "a": np.array(0.5),
+    "h": np.array(1.7),
+}
+CONSTANTS: dict[str, Any] = {
+    "k": np.array([0.5, -2.0]), "i": 1, "M": VALUES["A"], "f": lambda row: row[0] * row, "np": np, "tj": tj,
+}  # fmt: skip
+WITH_NAN = np.array([0.9, np.nan, 2.6])
+IN_PLACE_OF = {name for name in COMPOSITIONS if name.partition(".")[2].startswith("nan")}
+NOT_RECORDED = ("np.histogram", "np.unique", "np.searchsorted", "np.digitize")  # they take a value on purpose
+
+
+def computed(text: str, names: dict[str, Any]) -> Any:
+    """Return the value of an expression of the table, after what stands behind ", where"."""
+    expression, _, where = text.partition("; ")[0].partition(", where ")
+    scope = dict(names)
+    for definition in re.split(r", (?=\w+ = )", where) if where else []:
+        name, _, value = definition.partition(" = ")
+        scope[name] = eval(value, scope)
+    return eval(expression, scope)
+
+
+def names_of(row: str, call: str) -> dict[str, Any]:
+    """Return the arrays that a row is computed with."""
+    values = VALUES | ({"x": WITH_NAN} if row in IN_PLACE_OF else {})
+    if row == "np.interp":
+        values = values | {"x": np.array([0.4, 3.9, 1.0])}
+    if "scipy" in call:
+        package = call.partition("(")[0].rpartition(".")[0]
+        importlib.import_module(re.match(r"scipy\.\w+(\.distance)?", package)[0])  # type: ignore[index]
+        return values | CONSTANTS | {"scipy": importlib.import_module("scipy")}
+    return values | CONSTANTS
+
+
+def wrapped(names: dict[str, Any]) -> dict[str, Any]:
+    """Return names with dlarrays in place of the arrays that are no constants."""
+    return {name: dlarray(x) if name in VALUES else x for name, x in names.items()}
+
+
+def available(call: str) -> bool:
+    """Return whether this release of NumPy or SciPy has what a row calls."""
+    parts = call.partition("(")[0].split(".")
+    if parts[0] == "scipy":
+        pytest.importorskip("scipy")
+        package = importlib.import_module(".".join(parts[:2]))
+        return len(parts) == 4 or hasattr(package, parts[2])
+    found: Any = np
+    for part in parts[1:]:
+        found = getattr(found, part, None)
+    return found is not None
+
+
+ROWS = {**COMPOSITIONS, **{f"x.{name}": row for name, row in ATTRIBUTES.items()}}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_an_expression_gives_what_the_call_gives(row: str) -> None:
+    call, text = ROWS[row]
+    if row in COMPOSITIONS and not available(call):
+        pytest.skip(f"this release has no {row}")
+    names = names_of(row, call)
+    expected = computed(call, names)
+    for result in (computed(text, wrapped(names)), recorded(row, text, names)):
+        if isinstance(expected, bytes):
+            assert result == expected
+            continue
+        np.testing.assert_allclose(np.asarray(result), np.asarray(expected), rtol=1e-12, atol=1e-15)
+
+
+def recorded(row: str, text: str, names: dict[str, Any]) -> Any:
+    """Return the value of an expression while it is recorded."""
+    arrays = {name: names[name] for name in VALUES}
+    return tj.dlfeval(lambda values: computed(text, {**names, **values}), arrays)
+
+
+@pytest.mark.parametrize("row", COMPOSITIONS)
+def test_the_message_names_the_function_and_the_expression(row: str) -> None:
+    call, text = COMPOSITIONS[row]
+    if not available(call):
+        pytest.skip(f"this release has no {row}")
+    names = names_of(row, call)
+    arrays = {name: names[name] for name in VALUES}
+    refused: list[str] = []
+
+    def step(values: Any) -> None:
+        scope = {**names, **values}
+        if row in ("np.searchsorted", "np.digitize"):
+            scope["np"] = Sorted
+        try:
+            computed(call, scope)
+        except (ArgumentError, TraceError) as error:
+            refused.append(str(error))
+
+    tj.dlfeval(step, arrays)
+    if refused:
+        assert refused[0].startswith(f"{row}: not supported") and refused[0].endswith(f"; {call} is {text}.")
+    else:
+        assert is_answered(row)
+
+
+class Sorted:
+    """NumPy, whose sort gives an ndarray: the calls of a row that sorts first."""
+
+    searchsorted, digitize = np.searchsorted, np.digitize
+
+    @staticmethod
+    def sort(x: Any) -> Any:
+        return np.sort(tj.extractdata(x))
+
+
+def is_answered(row: str) -> bool:
+    """Return whether a function works on dlarrays, here or by what it calls."""
+    found: Any = np
+    for part in row.split(".")[1:]:
+        found = getattr(found, part, None)
+    return found in numpy_api.FUNCTIONS or row in ANSWERED_BY_OTHERS
+
+
+ANSWERED_BY_OTHERS: set[str] = set()
+
+
+def test_attributes_of_an_ndarray_exist_or_say_what_works() -> None:
+    x = dlarray([1.0, 2.0])
+    for name in dir(np.ndarray):
+        if name.startswith("__") or hasattr(x, name):
+            continue
+        with pytest.raises(
+            AttributeError, match=rf"^'dlarray' object has no attribute '{name}': .+\.$"
+        ) as caught:
+            getattr(x, name)
+        text = f"{' is '.join(ATTRIBUTES[name])}" if name in ATTRIBUTES else ADVICE[name]
+        assert text in str(caught.value)
+        assert name not in dir(x) and not hasattr(dlarray, name)
+
+
+def test_there_is_advice_about_what_is_not_there_only() -> None:
+    assert not set(ATTRIBUTES) & set(ADVICE)
+    assert not {name for name in (*ATTRIBUTES, *ADVICE) if hasattr(dlarray([1.0]), name)}
+
+
+def test_a_function_without_a_row() -> None:
+    assert advice("np.linalg.svd") == ANY
+
+
+class TestSciPy:
+    def test_a_method_of_a_class_has_the_name_of_the_package(self) -> None:
+        interpolate = pytest.importorskip("scipy.interpolate")
+        line = interpolate.PPoly(np.ones((2, 1)), np.array([0.0, 1.0]))
+        with pytest.raises(
+            TraceError, match=r"^(a function of )?scipy\.interpolate.*: not supported on traced dlarrays"
+        ):
+            tj.dlfeval(lambda x: line(x), np.array([0.5]))
+
+    def test_a_function_handed_to_us_is_at_our_users_line(self) -> None:
+        special = pytest.importorskip("scipy.special")
+        with pytest.raises(TraceError, match=r"test_compositions\.py:\d+\); scipy.special.softmax"):
+            tj.dlfeval(special.softmax, np.array([0.5]))
