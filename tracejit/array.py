@@ -133,6 +133,7 @@ class dlarray:
 
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = recorder.as_array(data, "dlarray", "data")
+        recorder.check_open(source)
         # An ndarray without axes is written, a number is not: is_scalar in record/views.py.
         self._data = source._data if source._data.ndim or source is data else source._data[...]
         self._format = (
@@ -202,12 +203,9 @@ class dlarray:
 
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"
-        if self._value is not None:
-            # Printing must neither fail in a debugger nor freeze what a replay would compute afresh.
-            if self._value.owner.closed:
-                return f"{header} of a trace that has ended"
-            if self._value.owner.accelerating:
-                return f"{header} traced"
+        # Printing must neither fail in a debugger nor freeze what a replay would compute afresh.
+        if self._value is not None and self._value.owner.accelerating and not self._value.owner.closed:
+            return f"{header} traced"
         return f"{header}\n{self._data}"
 
     __str__ = __repr__
@@ -241,7 +239,12 @@ class dlarray:
         return bool(self._single("bool()", Decides.TRUTH))
 
     def __float__(self) -> float:
-        if self._value is not None and self._data.dtype.kind == "f" and is_storing():
+        if (
+            self._value is not None
+            and self._data.dtype.kind == "f"
+            and is_storing()
+            and recorder.is_open(self)
+        ):
             _refuse_conversion(self, "an element of an ndarray")
         return float(self._single("float()"))
 
@@ -308,7 +311,7 @@ class dlarray:
         return self._data.__dlpack_device__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._value is not None:
+        if recorder.is_open(self):
             raise TraceError(
                 f"pickle: {recorder.describe(self)} is traced, and a trace cannot be pickled; use extractdata(x) for "
                 "its value."

@@ -97,7 +97,7 @@ def check_array_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """An array that a function reads around its arguments is an input of the trace."""
     weights = np.array([1.0, 2.0])
     made = []
-    monkeypatch.setattr(record, "CapturedState", lambda *_: made.append(Reads(weights)) or made[-1])
+    monkeypatch.setattr(record, "CapturedState", lambda *_, **__: made.append(Reads(weights)) or made[-1])
     scaled = tj.dlaccelerate(lambda x: x * weights + weights, confirm=0)
     for n in range(5):
         weights[...] = n

@@ -41,6 +41,7 @@ from tracejit.errors import (
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS, linear
 from tracejit.ops.op import Scalar, table
+from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
 
 M = np.ones((2, 3))
@@ -99,11 +100,41 @@ def within() -> list[Any]:
     return ring
 
 
-def escaped() -> Any:
-    """Return an array whose trace has ended."""
+def kept_inside(x: Any) -> Any:
+    """Use an array that a recording inside the evaluation has kept."""
     kept: list[Any] = []
-    traced(kept.append)
-    return kept[0]
+
+    @tj.dlaccelerate
+    def keeping(x: Any) -> None:
+        kept.append(x * 2)
+
+    keeping(x)
+    return kept[0] + 1
+
+
+def private(array: Any) -> Any:
+    """Return an untraced array as one that the open recording has made."""
+    current = recorders.recorder()
+    assert current is not None
+    array = recorders.wrap(array._data, array.format)
+    current.memories.private(array)
+    return array
+
+
+def rewritten(x: Any) -> Any:
+    """Take the gradient by an array whose elements NumPy has changed."""
+    elements = np.ones(3)
+    w = tj.dlarray(elements)
+    y = (w * x).sum()
+    elements[0] = 2.0
+    return tj.dlgradient(y + (w * x).sum(), w)
+
+
+def written_since(x: Any) -> Any:
+    """Take the gradient by an array that was written after the target was computed."""
+    y = (x**2).sum()
+    x += 1
+    return tj.dlgradient(y, x)
 
 
 def two_traces(fun: Callable[[Any, Any], object]) -> object:
@@ -391,10 +422,10 @@ ROWS: tuple[Row, ...] = (
         "np.asarray(data), or data.filled(value) of a masked array.",
     ),
     Row(
-        lambda: escaped() + 1,
+        lambda: tj.dlfeval(kept_inside, V),
         TraceError,
-        "an array that was passed as an argument while list.append was evaluated is used after that "
-        "evaluation ended. Return it from the function, or take its value with extractdata inside.",
+        "an array that was made at <place> while kept_inside.<locals>.keeping was evaluated is used after that "
+        "evaluation ended, inside kept_inside, where it has no derivative. Return it from the function.",
     ),
     Row(
         lambda: two_traces(lambda x, y: x + y),
@@ -1098,8 +1129,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), [np.ones(3)])),
         ArgumentError,
-        "dlgradient: x[0] is an untraced array, ndarray (from self, a closure or a global). Only arguments of the "
-        "function have gradients: pass it as an argument.",
+        "dlgradient: x[0] is an untraced array, ndarray; what NumPy computes with it is not recorded. Make it a "
+        "dlarray where it is made (self.w = tj.dlarray(w)), or pass it as an argument.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), {"w": "text"})),
@@ -1114,10 +1145,23 @@ ROWS: tuple[Row, ...] = (
         "Cast it before the call, or leave it out.",
     ),
     Row(
-        lambda: traced(lambda x: tj.dlgradient(x.sum(), x, X)),
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), x, private(X.copy()))),
         GradientError,
-        "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64 (from self, a closure or a global, or made "
-        "inside the function). Only arguments of the function have gradients: pass it as an argument.",
+        "dlgradient: xs[1] is an untraced 2(B) x 3(C) dlarray float64 that the function copied or computed from "
+        "untraced arrays, so that it is a constant. Copy it outside: an argument, an attribute or a global has a "
+        "gradient.",
+    ),
+    Row(
+        lambda: tj.dlfeval(rewritten, V),
+        GradientError,
+        "dlgradient: the elements of x were changed by NumPy in the function, after it had been used. Change the "
+        "dlarray instead (w -= g), whose operations are recorded, or take the gradient before.",
+    ),
+    Row(
+        lambda: tj.dlfeval(written_since, V.copy()),
+        GradientError,
+        "dlgradient: y was computed before x was written (x += 1, x[i] = y), so that it does not depend on the new "
+        "elements. Take the gradient before the write.",
     ),
     # functions/formats
     Row(

@@ -145,7 +145,7 @@ class TestPrinting:
         seen = []
         tj.dlfeval(lambda x: seen.append(repr(x)), dlarray([1.0]))
         assert seen == ["1 dlarray float64\n[1.]"]
-        assert repr(escaped()) == "2 dlarray float64 of a trace that has ended"
+        assert repr(escaped()) == "2 dlarray float64\n[2. 4.]"
 
 
 ARITHMETIC = [
@@ -398,16 +398,37 @@ class TestValues:
         assert operator.index(accelerating.input(dlarray(2))) == 2
         assert [guard.what for guard in accelerating.guards] == ["index"]
 
-    def test_no_value_after_the_trace(self):
+    @pytest.mark.parametrize("use", [
+        lambda x: x, np.asarray, lambda x: tj.dlfeval(lambda y: y, x), tj.extractdata, copy.copy, copy.deepcopy,
+        lambda x: dlarray(x), lambda x: np.stack(list(x)), lambda x: dlarray([x[0], x[1]]), lambda x: x.reshape(2),
+        lambda x: pickle.loads(pickle.dumps(x)), np.from_dlpack,
+    ])  # fmt: skip
+    def test_an_array_that_is_kept_has_its_value_after_the_trace(self, use):
+        assert (use(escaped()) + 0).tolist() == [2.0, 4.0]
+
+    def test_writing_into_an_array_that_is_kept(self):
         x = escaped()
-        for use in (
-            lambda: x + 1,
-            lambda: np.asarray(x),
-            lambda: tj.dlfeval(tj.exp, x),
-            lambda: tj.extractdata(x),
-        ):
-            with pytest.raises(TraceError, match=r"made at .*test_array.py:\d+ while .* is used after"):
-                use()
+        row = x[:1]
+        row += 1
+        x *= 2
+        assert x.tolist() == [6.0, 8.0] and row.tolist() == [6.0]
+
+    def test_what_is_kept_shares_memory_as_in_numpy(self):
+        kept = {}
+
+        def fun(x):
+            made = x * 2
+            kept.update(x=x, row=x[0], made=made, part=made[1:], copied=made.copy(), of_x=x.copy())
+
+        x = dlarray(np.arange(6.0).reshape(3, 2))
+        tj.dlfeval(fun, x)
+        for name, base, shares in (
+            ("x", x, True), ("row", x, True), ("made", x, False), ("part", kept["made"], True), ("of_x", x, False),
+            ("copied", kept["made"], False),
+        ):  # fmt: skip
+            assert np.shares_memory(np.asarray(kept[name]), np.asarray(base)) is shares, name
+        kept["row"] += 1
+        assert x[0].tolist() == [1.0, 2.0] and kept["of_x"][0].tolist() == [0.0, 1.0]
 
     def test_copies_of_untraced(self):
         x = dlarray(np.arange(3.0), "B")

@@ -171,7 +171,10 @@ class AcceleratedFunction(OptionProperties):
                     return result
         call = self._dispatcher.keyed(args, kwargs)
         for array in call.arrays:
-            recorders.check_open(array)
+            if array._value is not None and not recorders.is_open(array):
+                call = self._dispatcher.keyed(
+                    args, kwargs
+                )  # kept of a recording; it has memory of its own now
         with cache.lock:
             call = cache.rekeyed(call)
         return self._dispatcher.serve(call, recorder)

@@ -42,6 +42,7 @@ from tracejit.capture.values import (
     is_user_class,
     values_in,
 )
+from tracejit.record.ended import check_open
 
 TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
@@ -95,6 +96,8 @@ class ObservedArray(Observed):
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
         super().__init__(value, where)
+        if type(value) is dlarray:
+            check_open(value)
         self.data = data_of(value)
         self.tape = value._value if type(value) is dlarray else None
         self.content: bytes | None = None

@@ -31,13 +31,16 @@ class CapturedState(State):
     Args:
         function: the function that is recorded.
         arguments: leaves of its arguments. A function among them reads more than its part of the key says.
+        keeps_entered: whether take_entered() will be called.
 
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
         given_back: constants that it returned.
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], arguments: Sequence[Any] = (), keeps_entered: bool = False
+    ) -> None:
         self._function: Any = function
         self._arguments = arguments
         self._snapshot: Snapshot | None = None
@@ -54,6 +57,8 @@ class CapturedState(State):
         self._names: dict[str, Any] = {}
         self.of_outer: dict[Value, Any] = {}
         self.results: set[int] = set()
+        self._keeps_entered = keeps_entered
+        self._entered: dict[Value, np.ndarray] = {}
         self.given_back: list[Any] = []
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = None
@@ -88,6 +93,15 @@ class CapturedState(State):
             self._seen.append(SeenArray(data, value, data, array))
         return value
 
+    def elements(self, value: Value) -> np.ndarray | None:
+        """Return the elements of the captured array that an input of the graph stands for."""
+        return next((seen.data for seen in self._seen if seen.value is value), None)
+
+    def take_entered(self) -> dict[Value, np.ndarray]:
+        """Return the elements of the captured arrays of a recording that has ended, by the inputs for them."""
+        entered, self._entered = self._entered, {}
+        return entered
+
     def number(self, number: Any) -> None:
         """Note a number that is a constant of the trace."""
         self._numbers.append(number)
@@ -117,6 +131,8 @@ class CapturedState(State):
                 assert self._builder is not None
                 _make_constant(self._builder, entry.value)
         inputs = [entry for entry in self._seen if entry.is_input]
+        if self._keeps_entered:
+            self._entered = {entry.value: entry.data for entry in inputs if entry.array is None}
         self.names = tuple([entry.name for entry in inputs])
         self.layouts = tuple([_layout(entry.data) for entry in inputs])
         self.drew = snapshot.generators.drawn_from()

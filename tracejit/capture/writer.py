@@ -248,7 +248,7 @@ def _is_set(function: Any, number: int) -> bool:
 NAMES: dict[str, Any] = {
     "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "view": _view,
     "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
-    "check_open": recorder.check_open, "memory": memory_of,
+    "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "plain": plain, "remembers": _remembers,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

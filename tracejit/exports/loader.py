@@ -103,8 +103,7 @@ class LoadedFunction:
     def _call(self, call: Call, is_alone: bool) -> Any:
         """Look up the traces of a call by its key, and run the first whose guards hold."""
         for leaf, name in zip(call.leaves, self._names(call.key), strict=True):
-            if type(leaf) is dlarray and leaf._value is not None:
-                recorder.check_open(leaf)
+            if type(leaf) is dlarray and recorder.is_open(leaf):
                 raise TraceError(
                     f"{self._name} is a loaded function, which has no derivative, and {name} is traced by dlfeval. "
                     "Call it outside dlfeval, or with extractdata(...) of the argument."

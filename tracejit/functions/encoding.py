@@ -64,7 +64,7 @@ def onehotencode(labels: Any, axis: Any, class_names: Any = None, *, dtype: Any 
                 f"onehotencode: labels are numbers ({array._data.dtype}), but class_names are strings; give "
                 "the classes as numbers."
             )
-        if array._value is None:
+        if not recorder.is_open(array):
             unknown = array._data[~np.isin(array._data, classes)]
             if unknown.size:
                 raise ArgumentError(_unknown_label(unknown[0], classes))

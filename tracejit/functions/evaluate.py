@@ -13,6 +13,7 @@ from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
+from tracejit.record.memory import is_private, root_of
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
 
@@ -64,6 +65,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                 views.store(_as_input(leaf), array)
         return result
     with recorders.Recorder(name_of(fun)) as recorder:
+        recorder.keeps_graph = False
         inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
@@ -131,10 +133,9 @@ def _inner_input(leaf: Any) -> Any:
 
 def _untraced(leaf: Any) -> Any:
     """Return a result of an evaluation, with elements of its own."""
-    if type(leaf) is dlarray and leaf._value is not None:
-        recorders.check_open(leaf)
+    if type(leaf) is dlarray and recorders.is_open(leaf):
         data, value = leaf._data, leaf._value
-        own = data.base is None and value.node is not None
+        own = data.base is None and value is not None and value.node is not None
         return dlarray._wrap(data if own else data.copy(), leaf._format, None)
     return leaf
 
@@ -149,8 +150,8 @@ def dlgradient(
 
     Args:
         y: traced floating-point scalar (one element), made in the function that dlfeval evaluates.
-        xs: traced floating-point dlarrays, or containers of them: arguments of that function or what was
-            computed of them.
+        xs: floating-point dlarrays, or containers of them: arguments of that function, dlarrays that it reads
+            elsewhere (attributes, globals, variables of enclosing functions), or what was computed of them.
         retain_data: accepted for compatibility: a hint that further gradients follow.
         enable_higher_derivatives: accepted for compatibility: a hint that derivatives of these follow.
 
@@ -159,8 +160,8 @@ def dlgradient(
         those. Zeros where `y` does not depend on an x.
 
     Raises:
-        GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is untraced or
-            not of floating point.
+        GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is a constant that
+            the function made, is not of floating point, or was changed since `y` was computed.
         ArgumentError: if an x is not made of dlarrays.
         TraceError: if `y` or an x is left over from an evaluation that has ended.
 
@@ -192,10 +193,12 @@ def dlgradient(
     builder = recorder.builder
     builder.location = recorders.user_location()
     seed = builder.constant(np.ones(target.shape, target.dtype))
-    grads = []
+    grads: list[dlarray] = []
     with monitor.paused(), collector_paused():
         gradients = autodiff.gradient(builder, [target], [seed], wrt)
     for x, gradient in zip(leaves, gradients, strict=True):
+        if gradient is None:
+            _check_written(target, x, place(len(grads)), recorder)
         value = builder.constant(np.zeros(x.shape, x.dtype)) if gradient is None else gradient
         grads.append(dlarray._wrap(value.data, x.format, value))
     result = tree.unflatten(treedef, grads)
@@ -241,18 +244,40 @@ def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: 
             f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
             "have no gradient. Cast it before the call, or leave it out."
         )
-    value = x._value
-    if value is not None and value.owner is not recorder and recorder.accelerating:
-        value = recorder.value(x)  # of the evaluation around an accelerated function, which captured it
-    if value is None or value.owner is not recorder:
+    if x._value is not None and x._value.owner is recorder:
+        return x._value
+    if is_private(x):
         raise GradientError(
-            f"dlgradient: {place(number)} is an untraced {_describe(x)} (from self, a closure or a global, or made "
-            f"inside the function). {_PASS_IT}"
+            f"dlgradient: {place(number)} is an untraced {_describe(x)} that the function copied or computed from "
+            "untraced arrays, so that it is a constant. Copy it outside: an argument, an attribute or a global has a "
+            "gradient."
+        )
+    value = recorder.value(x)
+    if id(x._data) in recorder.rewritten:
+        raise GradientError(
+            f"dlgradient: the elements of {place(number)} were changed by NumPy in the function, after it had been "
+            "used. Change the dlarray instead (w -= g), whose operations are recorded, or take the gradient before."
         )
     return value
 
 
-_PASS_IT = "Only arguments of the function have gradients: pass it as an argument."
+def _check_written(y: Value, x: dlarray, place: str, recorder: recorders.Recorder) -> None:
+    """Check that a target which does not depend on an array does not depend on its elements before a write either."""
+    root = root_of(x)
+    change = recorder.memories.written.get(id(root))
+    sources = zip(recorder.memories.sources, recorder.graph.inputs, strict=False)
+    before = change.input if change else next((v for (array, _), v in sources if array is root), None)
+    if before is None or before is root._value:
+        return
+    active = {before}
+    for node in recorder.graph.nodes:
+        if node.op.vjp is not None and not active.isdisjoint(node.inputs):
+            active.update(node.outputs)
+    if y in active:
+        raise GradientError(
+            f"dlgradient: y was computed before {place} was written (x += 1, x[i] = y), so that it does not depend on "
+            "the new elements. Take the gradient before the write."
+        )
 
 
 def _without_gradient(x: Any) -> str:
@@ -265,7 +290,10 @@ def _without_gradient(x: Any) -> str:
             "leave it out."
         )
     if _is_array(x):
-        return f"an untraced array, {name} (from self, a closure or a global). {_PASS_IT}"
+        return (
+            f"an untraced array, {name}; what NumPy computes with it is not recorded. Make it a dlarray where it is "
+            "made (self.w = tj.dlarray(w)), or pass it as an argument."
+        )
     return f"a {name}, expected a traced dlarray; leave it out of the containers to differentiate by."
 
 

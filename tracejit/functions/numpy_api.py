@@ -323,8 +323,7 @@ def _untraced(x: Any, name: str) -> Any:
     """Return an argument of a function that writes files, an array as an ndarray."""
     if not recorder.is_array(x):
         return x
-    if x._value is not None:
-        recorder.check_open(x)
+    if recorder.is_open(x):
         raise TraceError(
             f"{name}: {recorder.describe(x)} is traced, and a replay writes no file; return the array from the "
             "function and save it outside."

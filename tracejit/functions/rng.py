@@ -223,11 +223,12 @@ default = Generator()
 class Draw:
     """The draws of one recording from one generator."""
 
-    __slots__ = ("blocks", "input", "start")
+    __slots__ = ("blocks", "input", "start", "value")
 
     def __init__(self, start: np.ndarray, input: Any) -> None:
         self.start = start
         self.input = input
+        self.value = input._value
         self.blocks = 0
 
 
@@ -330,7 +331,7 @@ def joined(reads: State, recorder: recorders.Recorder) -> State:
     draws = {generator: draw for generator, draw in recorder.draws.items() if draw is not None}
     if not draws:
         return reads
-    own = [draw.input._value for draw in draws.values()]
+    own = [draw.value for draw in draws.values()]
     recorder.graph.inputs = [value for value in recorder.graph.inputs if value not in own] + own
     return Draws(reads, draws)
 

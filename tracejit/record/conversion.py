@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.aval import Aval, check_dtype
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.text import brief
 
@@ -121,7 +122,7 @@ def _check_list(x: Any, function: str, argument: str, array_class: type) -> None
             f"{function}: {argument} is a {type(x).__name__} that holds itself, or is nested deeper than the "
             f"{MOST_AXES} axes of an array; pass a list of numbers, or of such lists."
         ) from None
-    if arrays and any(array._value is not None for array in arrays):
+    if arrays and any(map(is_open, arrays)):
         raise ArgumentError(
             f"{function}: a {type(x).__name__} that holds traced dlarrays would lose their trace; join them with stack "
             "or concatenate."

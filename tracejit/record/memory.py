@@ -129,14 +129,38 @@ class Memories:
         self.written = {}
         return changes
 
-    def clear(self) -> None:
-        """Undo changes that nobody asked for, and release all links."""
+    def clear(self, is_alone: bool = True) -> None:
+        """Undo changes that nobody asked for, release all links, and have arrays that are kept become untraced.
+
+        Args:
+            is_alone: whether there is no evaluation around the recording, of which the arrays would become constants.
+        """
         self.restore()
+        if is_alone:
+            for source, data in self.sources:
+                source._data, source._value = data, None
+            done: set[int] = set()
+            for view in [view for view in self.views if sys.getrefcount(view) > HELD]:
+                _end(view, done)
         for view in self.views:
             view._view = None
         self.views.clear()
         self.place = _place  # which may hold the arguments
         self.sources, self.changed, self.read = [], [], {}
+
+
+def _end(array: Any, done: set[int]) -> None:
+    """Have an array become untraced: a view a view of NumPy's, and its root an array with these elements."""
+    if id(array) in done:
+        return
+    done.add(id(array))
+    if type(array._view) is tuple:
+        base, op, params = array._view
+        _end(base, done)
+        array._data = base._data if op is None else op.numpy(base._data, **params)
+    elif array._value is not None and array._value.is_constant:
+        array._data = array._data.copy()  # a trace goes on with the constant
+    array._value = None
 
 
 def is_same_memory(first: np.ndarray, second: np.ndarray) -> bool:

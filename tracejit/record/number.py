@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import NUMPY_NUMBERS
+from tracejit.errors import TraceError
 from tracejit.record import arithmetic, recorder
 from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
@@ -304,7 +305,20 @@ def end(owner: Any, where: Any) -> None:
         for source in x._sources:
             owner.needed.setdefault(source, ("something that outlives the call", where))
     settle(owner, kept)
+    for x in kept:
+        if type(x) is Number:  # where objects are laid out in another way
+            x._array = _Ended()
     owner.varying = []
+
+
+class _Ended:
+    """Stands for the array of a Number whose recording has ended."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise TraceError(
+            "a number that an accelerated function was called with is used after that call; on this Python it cannot "
+            "be kept. Keep float(x) or int(x)."
+        )
 
 
 def _kept(owner: Any) -> list[Number]:

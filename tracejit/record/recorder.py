@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,13 @@ from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import monitor
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
+from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
 from tracejit.record.memory import Change, Memories, is_private
+from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
-from tracejit.util.frames import user_frame
+
+__all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
 
 class _Current(threading.local):
@@ -53,30 +56,6 @@ def is_number(x: object) -> bool:
     return type(x) is _number_class
 
 
-def user_location() -> Where:
-    """Return the file and line of the innermost frame outside this package and NumPy."""
-    frame = user_frame()
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def describe_location(where: Where) -> str:
-    """Return ``file:line`` of a location, or a statement that it is unknown."""
-    return f"{where[0]}:{where[1]}" if where else "an unknown place"
-
-
-def at_location(where: Where) -> str:
-    """Return the place of an operation as the end of a clause, "" if it is unknown."""
-    return f" at {describe_location(where)}" if where else ""
-
-
-class Refusal(NamedTuple):
-    """The reason why a recording cannot be replayed, the place, and the remedy."""
-
-    reason: str
-    where: Where
-    remedy: str
-
-
 class Recorder:
     """Records the operations of one evaluation of a function as a Graph.
 
@@ -103,7 +82,13 @@ class Recorder:
         self.memories = Memories()
         self.views = self.memories.views
         self._captured: dict[int, tuple[Any, Value]] = {}
+        self._inputs: dict[int, Value] = {}  # of captured arrays, by the id of their elements
+        self.rewritten: set[int] = (
+            set()
+        )  # ids of the elements of captured arrays that were changed outside the trace
         self._outer: Recorder | None = None
+        self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
+        self.keeps_graph = True  # False: it is of no use when the recording has ended
         # Entered once for the recording: around each op it would take a microsecond.
         self._quiet = np.errstate(all="ignore")
 
@@ -124,11 +109,12 @@ class Recorder:
         self.close()
 
     def close(self) -> None:
-        """End the recording: drop the values of all but constants; arrays that escaped become unusable."""
-        self.memories.clear()
+        """End the recording: drop the values of all but constants (Note [arrays that are kept] in ended.py)."""
+        self.memories.clear(self.around is None)
         self.closed = True
         self.state.close()
         self._captured.clear()
+        self._inputs.clear()
         self._guarded.clear()
         self.numbers.clear()
         for value in self.graph.inputs:
@@ -136,6 +122,10 @@ class Recorder:
         for node in self.graph.nodes:
             for value in node.outputs:
                 value.data = None
+        if not self.keeps_graph:  # an array that is kept must not keep all others
+            for node in self.graph.nodes:
+                node.inputs = ()
+            self.graph.nodes, self.graph.constants = [], []
 
     def guard(self, value: Value, decides: Decides, what: str) -> None:
         """Note that `what` lets a value, as it is now, decide what is recorded."""
@@ -181,8 +171,7 @@ class Recorder:
         value: Value | None = array._value
         if value is not None and value.owner is self:
             return value
-        if value is not None:
-            check_open(array)
+        if value is not None and is_open(array):
             outer = self.state.outer(self.builder, array)
             if outer is not None:
                 return outer
@@ -199,14 +188,23 @@ class Recorder:
             return self.value(written)
         captured_input = self.state.value(self.builder, data)
         if captured_input is not None:
+            if self._inputs.setdefault(id(data), captured_input) is not captured_input:
+                self.rewritten.add(id(data))
             return captured_input
         # A copy: the user may write to an array that the graph holds as a constant.
-        if data.ndim == 0:
-            return self.builder.constant(data.copy())
         captured = self._captured.get(id(data))
         if captured is None or captured[1].data.tobytes() != data.tobytes():
+            if captured is not None:
+                self.rewritten.add(id(data))
             captured = self._captured[id(data)] = (data, self.builder.constant(data.copy()))
         return captured[1]
+
+    def captured(self, data: np.ndarray, value: Value | None = None) -> Value | None:
+        """Return the constant that stands for an untraced array, if there is one; it is `value` from now on if not."""
+        if value is not None:
+            self._captured.setdefault(id(data), (data, value))
+        captured = self._captured.get(id(data))
+        return captured[1] if captured and captured[1].data.tobytes() == data.tobytes() else None
 
 
 def recorder() -> Recorder | None:
@@ -241,19 +239,6 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
     if type(x) is _number_class:
         return x._array
     return _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
-
-
-def check_open(array: Any) -> None:
-    """Raise a TraceError if `array` belongs to a trace that is closed."""
-    value = array._value
-    if value is not None and value.owner.closed:
-        origin = "passed as an argument"
-        if value.node is not None:
-            origin = f"made at {describe_location(value.node.where)}"
-        raise TraceError(
-            f"an array that was {origin} while {value.owner.name} was evaluated is used after that "
-            "evaluation ended. Return it from the function, or take its value with extractdata inside."
-        )
 
 
 def _note_cause(error: BaseException) -> None:
@@ -343,8 +328,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     )
     if current is None:
         for array in arrays:
-            if array._value is not None:
-                check_open(array)
+            if array._value is not None and is_open(array):
                 array._value.owner.refuse(
                     f"{op.name} uses an array of the trace in another thread",
                     user_location(),

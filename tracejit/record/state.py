@@ -65,6 +65,10 @@ class State:
         """Return the graph input that stands for an array of the evaluation around the recording, or None."""
         return None
 
+    def elements(self, value: Value) -> np.ndarray | None:
+        """Return the elements of the captured array that an input of the graph stands for."""
+        return None
+
     def number(self, number: Any) -> None:
         """Note that a number of Python's or NumPy's is an operand, and a constant of the trace."""
 

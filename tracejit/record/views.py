@@ -11,6 +11,7 @@ from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import recorder
+from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import HELD, Change, is_private, is_same_memory, root_of
 
 
@@ -23,6 +24,7 @@ def link(array: Any, source: Any, part: Any = None) -> None:
 
 def alias(array: Any, format: str | None) -> Any:
     """Return an array with the elements of another one, which they share, and other labels."""
+    check_open(array)
     result = recorder.wrap(array._data, format, array._value)
     link(result, array)
     return result
@@ -42,7 +44,7 @@ def is_scalar(array: Any) -> bool:
 def copy(array: Any) -> Any:
     """Return an array with elements of its own."""
     current = recorder.thread.recorder
-    if array._value is None:
+    if array._value is None or not is_open(array):
         if current is None or is_private(array):
             data = array._data.copy()
             result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
@@ -112,7 +114,7 @@ def assign(array: Any, result: Any, what: str) -> Any:
 
 def is_in_memory(array: Any) -> bool:
     """Return whether an array is written in NumPy's memory: no trace sees it."""
-    if array._value is not None:
+    if array._value is not None and is_open(array):
         return False
     current = recorder.thread.recorder
     if current is None:
@@ -144,8 +146,7 @@ def store(array: Any, new: Any) -> None:
         _write(array, new, current)
         return
     for traced in (array, new):
-        recorder.check_open(traced)
-        if traced._value is not None:
+        if is_open(traced):
             traced._value.owner.refuse(
                 "an array of the trace is written in another thread",
                 recorder.user_location(),
@@ -237,7 +238,7 @@ class LateValue(Value):
     def __getattr__(self, name: str) -> Any:
         base, op, params, data = self.data
         value = base._value
-        owner = value.owner  # records that first
+        owner = Ended if value is None else value.owner  # records that first
         self.__class__ = Value  # type: ignore[assignment]
         aval = Aval(data.shape, None, data.dtype)
         current = recorder.thread.recorder

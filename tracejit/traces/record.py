@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One run of a function: records a trace and returns the result."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -54,8 +55,9 @@ def record(
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
     """
-    reads = CapturedState(function, call.leaves)
+    reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
+    recorder.around = None if outer is None else weakref.ref(outer)
     with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
         inputs = _inputs(recorder, call)
@@ -67,12 +69,20 @@ def record(
         written = [(recorder.value(write.result), write.result) for write in writes]
         length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         everything = [*values, *written]
-        arrays = _own(recorder, everything) if outer is None else _spliced(recorder, everything, call, outer)
+        on_tape: dict[Value, Value] = {}
+        arrays = (
+            _own(recorder, everything)
+            if outer is None
+            else _spliced(recorder, everything, call, outer, on_tape)
+        )
         reads.results = {id(leaf._data) for _, leaf in values}
         reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
     del inputs, args, kwargs, leaves
+    if outer is not None:
+        for value, elements in reads.take_entered().items():
+            outer.captured(elements, on_tape[value])
     end_numbers(recorder, _defined(function))
     if reads.unguarded is not None:
         recorder.refuse(*refusals.unguarded(reads.unguarded))
@@ -241,9 +251,13 @@ def _own(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> l
 
 
 def _spliced(
-    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: recorders.Recorder
-) -> list[dlarray]:
-    """Append the recorded operations, with their results, to the tape of the evaluation around the call."""
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: recorders.Recorder,
+    on_tape: dict[Value, Value],
+) -> list[dlarray]:  # fmt: skip
+    """Append the recorded operations, with their results, to the tape of the evaluation around the call.
+
+    `on_tape` takes the Values that stand there for the captured arrays.
+    """
     tape = outer.builder
     values_outside = [outer.value(array) for array in call.arrays]
     arguments, read = (
@@ -252,10 +266,16 @@ def _spliced(
     )
     partner: dict[Value, Value] = dict(zip(arguments, values_outside, strict=True))
     partner.update((value, tape.constant(value.data)) for value in recorder.graph.constants)
-    # Values that were read besides the arguments are constants of that tape, as of any evaluation.
+    # Arrays that were read besides the arguments are constants of that tape, as of any evaluation.
     for value in read:
         around = recorder.state.of_outer.get(value)
-        partner[value] = tape.constant(value.data.copy()) if around is None else outer.value(around)
+        elements = recorder.state.elements(value) if around is None else None
+        known = None if elements is None else outer.captured(elements)
+        if around is None:
+            partner[value] = tape.constant(value.data.copy()) if known is None else known
+        else:
+            partner[value] = outer.value(around)
+    on_tape.update((value, partner[value]) for value in read)
     for node in recorder.graph.nodes:
         copied = Node(node.op, tuple([partner[v] for v in node.inputs]), node.params, node.where)
         copied.makes(tuple([Value(v.aval, outer, copied, v.data) for v in node.outputs]))

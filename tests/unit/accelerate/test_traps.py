@@ -94,8 +94,7 @@ class TestErrors:
         kept = []
         fun = dlaccelerate(lambda x: kept.append(x * 2) or x + 1)
         fun(X)
-        with pytest.raises(tj.TraceError, match="is used after that evaluation ended"):
-            kept[0] + 1
+        assert (kept[0] + 1).tolist() == (X * 2 + 1).tolist()
 
 
 class TestCalls:

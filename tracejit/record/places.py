@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Places in the user's code, in words, and the refusals that name them."""
+
+from typing import NamedTuple
+
+from tracejit.ir import Where
+from tracejit.util.frames import user_frame
+
+
+def user_location() -> Where:
+    """Return the file and line of the innermost frame outside this package and NumPy."""
+    frame = user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def describe_location(where: Where) -> str:
+    """Return ``file:line`` of a location, or a statement that it is unknown."""
+    return f"{where[0]}:{where[1]}" if where else "an unknown place"
+
+
+def at_location(where: Where) -> str:
+    """Return the place of an operation as the end of a clause, "" if it is unknown."""
+    return f" at {describe_location(where)}" if where else ""
+
+
+class Refusal(NamedTuple):
+    """The reason why a recording cannot be replayed, the place, and the remedy."""
+
+    reason: str
+    where: Where
+    remedy: str
