@@ -320,13 +320,13 @@ class dlarray:
 
     def copy(self) -> "dlarray":
         """Return an array of its own, on the same trace; untraced data are copied."""
-        return views.copy(self)  # type: ignore[no-any-return]
+        return views.copy(self, "C")  # type: ignore[no-any-return]
 
     def __copy__(self) -> "dlarray":
-        return self.copy()
+        return views.copy(self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: Any) -> "dlarray":
-        return self.copy()
+        return views.copy(self)  # type: ignore[no-any-return]
 
     # Operators that are one op: each calls the door with the name of that op.
 
@@ -334,7 +334,7 @@ class dlarray:
     __hash__ = None  # type: ignore[assignment]  # == is elementwise, as for ndarray
 
     def __pos__(self) -> "dlarray":
-        return self.copy()
+        return views.copy(self)  # type: ignore[no-any-return]
 
     def __rpow__(self, other: Any) -> "dlarray":
         return apply("pow", other, self)

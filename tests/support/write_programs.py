@@ -88,7 +88,7 @@ class Program(NamedTuple):
     @property
     def overlaps(self) -> bool:
         """Whether an argument is a view of another one, which may be refused by name."""
-        return any(isinstance(value, str) and "[" in value for value in self.parameters.values())
+        return any(isinstance(value, str) and not value.isidentifier() for value in self.parameters.values())
 
     @property
     def text(self) -> str:

@@ -171,6 +171,10 @@ class Writer:
         if choice == 2:
             y = self.view()
             return f"{y}.{self.rng.choice(['sum', 'mean', 'max'])}()" if np.size(self.value(y)) else x
+        if np.asarray(self.value(x)).dtype == bool:  # whose functions NumPy computes in float16
+            return self.rng.choice(
+                [x, f"{x} * {self.number()}", f"1 - {x}", f"{x} + {self.fitting(shape, kinds)}"]
+            )
         forms = [
             f"{x}", f"{x}", f"{x} * {self.number()}", f"np.tanh({x})", f"np.sin({x}) * {self.number()}",
             f"{x} + {self.fitting(shape, kinds)}", f"{x} * {self.fitting(shape, kinds)}",
@@ -243,7 +247,7 @@ class Writer:
             return f"{self.new()}, {self.new()} = {x}[:{at}], {x}[{at}:]"
         if self.rng.random() < 0.2:
             return f"{self.new()}, *{self.new()} = {x}"
-        return f"{', '.join(self.new() for _ in range(size))} = {x}"
+        return f"{', '.join(self.new() for _ in range(max(size, 1)))} = {x}"
 
     def in_place(self) -> str:
         text, array = self.target()
@@ -348,14 +352,15 @@ class Writer:
             plain += [f"np.fill_diagonal({x}, {number})"] * 2
         out = [
             f"np.add({x}, {value}, out={x})", f"np.multiply({x}, {number}, out={x})",
-            f"np.tanh({value}, out={x})",
+            f"np.tanh({self.fitting(shape, 'f')}, out={x})",
             f"np.clip({x}, -1, 1, out={x})", f"np.maximum({x}, {number}, out={x})", f"np.negative({x}, {x})",
             f"np.subtract({x}[::-1], {value}, out={x})", f"np.add({x}, 1, out={x}, where={x} > 0)",
         ]  # fmt: skip
         return self.rng.choice([self.rng.choice(plain), kept + self.rng.choice(out)])
 
     def buffer(self) -> str:
-        name, x = self.new(), self.view(lambda x: x.size > 0)
+        self.count += 1
+        name, x = f"v{self.count - 1}", self.view(lambda x: x.size > 0)
         shape = self.rng.choice(
             [np.shape(self.value(x)), (self.rng.randint(1, 4),), (2, 3), (self.rng.randint(1, 3), 2)]
         )

@@ -17,9 +17,10 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.formats import operand
 from tracejit.functions.indexing import nonzero
 from tracejit.ops import OPS
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.util.arguments import integer
 
+copy: Callable[..., dlarray] = views.copy
 Unary = Callable[[Any], dlarray]
 Binary = Callable[[Any, Any], dlarray]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -147,7 +148,7 @@ def positive(x: Any) -> dlarray:
     2 dlarray float64
     [ 1. -2.]
     """
-    return as_array(x, "positive").copy()
+    return copy(as_array(x, "positive"))
 
 
 def power(x: Any, y: Any) -> dlarray:
@@ -271,10 +272,10 @@ def round(x: Any, decimals: int = 0) -> dlarray:
         )
     array = as_array(x, "round")
     if decimals == 0:
-        return array.copy() if array.dtype.kind in "iu" else apply("rint", array)
+        return copy(array) if array.dtype.kind in "iu" else apply("rint", array)
     if array.dtype.kind != "f":
         if decimals > 0:
-            return array.copy()
+            return copy(array)
         return cast(round(cast(array, np.float64), decimals), array.dtype)
     scale = 10.0 ** math.fabs(decimals)
     if decimals > 0:
@@ -303,7 +304,7 @@ def cast(x: Any, dtype: Any) -> dlarray:
     """
     wanted = wanted_dtype("cast", dtype)
     array = as_array(x, "cast")
-    return array.copy() if array.dtype == wanted else apply("cast", array, dtype=wanted)
+    return copy(array) if array.dtype == wanted else apply("cast", array, dtype=wanted)
 
 
 def stop_gradient(x: Any) -> dlarray:

@@ -720,7 +720,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> dlarray:
         return apply("take", array, places, axis=axis)
     before, after = shape[: axis + 1], shape[axis + 1 :]
     copies = expanded(reshaped(array, (*before, 1, *after), None), (*before, counts[0], *after))
-    return apart(reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format), array)
+    return apart(reshaped(copies, (*shape[:axis], shape[axis] * counts[0], *after), format), array, "C")
 
 
 def tile(x: Any, reps: Any) -> dlarray:

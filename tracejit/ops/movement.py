@@ -325,7 +325,7 @@ def _infer_pad(x: Aval, *, widths: Widths, value: float) -> Aval:
 
 def _numpy_pad(x: np.ndarray, *, widths: Widths, value: float) -> np.ndarray:
     shape = [before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)]
-    y = np.full(shape, value, x.dtype)
+    y = np.full(shape, value, x.dtype, order="F" if x.flags.fnc else "C")
     y[tuple(slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True))] = x
     return y
 

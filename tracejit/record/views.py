@@ -2,7 +2,7 @@
 """Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
 
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,19 +41,24 @@ def is_scalar(array: Any) -> bool:
     return array._value is not None or array._data.base is None
 
 
-def copy(array: Any) -> Any:
-    """Return an array with elements of its own."""
+def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
+    """Return an array with elements of its own, which lie in C order in memory or as those of the array do ("K")."""
     current = recorder.thread.recorder
-    if array._value is None or not is_open(array):
+    value = array._value
+    if value is None or not is_open(array):
         if current is None or is_private(array):
-            data = array._data.copy()
+            data = array._data.copy(order)
             result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
             if current is not None:
                 current.memories.private(result)
             return result
-        return recorder.wrap(array._data, array._format, current.value(array))
+        value = current.value(array)
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
-    result = recorder.wrap(array._data, array._format, array._value)
+    data = array._data
+    if order == "C" and current is value.owner and not data.flags.c_contiguous:
+        data = np.empty(data.shape, data.dtype)
+        value = _laid_out(value, data, current)
+    result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 
 
@@ -64,13 +69,12 @@ def element(view: Any) -> Any:
     return recorder.wrap(view._data, None, view._value)
 
 
-def apart(result: Any, *operands: Any) -> Any:
-    """Return what a function that never gives views made of operands, with elements of its own.
+def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
+    """Return what a function that never gives views made of an operand, with elements of its own.
 
-    Where such a function has nothing to do, as np.roll(x, 0), its result may be an operand or a view of one.
+    Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    shown = any(np.may_share_memory(result._data, operand._data) for operand in operands)
-    return copy(result) if shown else result
+    return copy(result, order) if np.may_share_memory(result._data, operand._data) else result
 
 
 def assign(array: Any, result: Any, what: str) -> Any:
@@ -183,13 +187,17 @@ def _write(array: Any, new: Any, current: Any) -> None:
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:
     """Let an array have a Value whose elements lie in memory as those of `like` do."""
     if value.data.strides != like.strides:
-        # What is a view of the array depends on it, as for NumPy.
-        laid_out = _empty(like)
-        laid_out[...] = value.data
-        current.builder.location = recorder.user_location()
-        value = current.builder.append(OPS["cast"], [value], {"dtype": value.dtype}, value.aval)
-        value.data = laid_out
+        value = _laid_out(value, _empty(like), current)
     array._data, array._value = value.data, value
+
+
+def _laid_out(value: Value, memory: np.ndarray, current: Any) -> Value:
+    """Return a Value with the elements of another one in new memory: what is a view of it depends on their order."""
+    memory[...] = value.data
+    current.builder.location = recorder.user_location()
+    value = current.builder.append(OPS["cast"], [value], {"dtype": value.dtype}, value.aval)
+    value.data = memory
+    return value
 
 
 def _empty(like: np.ndarray) -> np.ndarray:

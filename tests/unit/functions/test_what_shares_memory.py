@@ -19,7 +19,7 @@ x[0, 0] | x[0][0] | x[0][:1][0] | x[0, 0, ...] | x[-1, -1, None] | v[3] | v[np.i
 x[0] | x[0, 1:2] | x[:, None] | x[..., 0] | x[0:0] | v[3, ...] | v[-1:] | z | z[...] | z[None]
 x.T | x.T.T | x.transpose() | x.transpose(0, 1) | x.swapaxes(0, 0) | x.swapaxes(0, 1) | x.reshape(x.shape) | x.reshape(-1) | x.ravel() | x.flatten()
 x.T.ravel() | x.T.flatten() | x.T.reshape(-1) | x.T.T.reshape(-1) | x[:, :2].ravel() | x[:1].ravel() | x[:, :1].ravel() | v[::2].ravel() | v[::-1].ravel()
-(x + 1).T.ravel() | (x.T + 1).ravel() | (x.T * x.T).reshape(-1) | np.tanh(x.T).ravel() | x.T.copy().ravel() | np.sin(x).T.reshape(-1) | (x.T @ x).T.ravel()
+(x + 1).T.ravel() | (x.T + 1).ravel() | (x.T * x.T).reshape(-1) | np.tanh(x.T).ravel() | x.T.copy().ravel() | x.T.copy().reshape(-1)[2:] | np.sin(x).T.reshape(-1) | (x.T @ x).T.ravel()
 x[:, ::2].copy().ravel() | (x[:, ::-1] + 1).ravel() | np.where(m.T, x.T, 0).ravel() | np.maximum(x.T, 0).reshape(-1) | x.T.astype(np.float32).ravel()
 np.stack([v, v]).T.ravel() | np.concatenate([x.T, x.T]).ravel() | np.zeros_like(x.T).ravel() | x.T[[0, 1]].ravel() | x.T[x.T > -9].ravel() | (-x.T).ravel()
 x.sum(axis=0).ravel() | x.T.cumsum(axis=0).ravel() | np.flip(x.T + 1, 0).ravel() | (x.T + x[:, :1].T).ravel() | (x.T == x.T).ravel()
@@ -75,3 +75,36 @@ def test_results_share_memory_where_they_do_in_numpy(case):
         compare(f"{written} written, eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-5)
         evaluated = ran(partial(tj.dlfeval, program))
         compare(f"{written} written, evaluated", 0, evaluated, expected, arguments(), 1e-5)
+
+
+MADE = """
+x.T.copy() | x[:, ::2].copy() | copy.copy(x.T) | x.T.astype(np.float32) | x.T.astype(np.float64) | +x.T | x.T + 1 | x.T + x.T | x + x.T.T | x.T + x[0, 0]
+np.positive(x.T) | np.sin(x.T) | np.sin(x[:, ::2]) | np.where(m.T, x.T, 0) | np.where(m, x, x[:1]) | np.maximum(x.T, 0) | x.T * x[:, :1].T | x.T.clip(0, 1)
+np.ones_like(x[:, ::2]) | np.concatenate([x.T, x.T]) | np.concatenate([x.T, x.T], 1) | np.stack([x.T, x.T])
+np.round(x.T, 1) | x.T.round(2) | np.roll(x.T, 1) | np.roll(x.T, 1, 0) | np.roll(x.T, 0) | np.pad(x.T, 1) | np.pad(x.T, 0) | np.tile(x.T, (2, 1)) | np.tile(x.T, 1)
+np.repeat(x.T, 2, 0) | np.repeat(x.T, 1, 0) | np.flip(x.T + 1, 0) | x.T[[0, 1]] | x.T[x.T > -9] | x.T[m.T] | np.take(x.T, [0, 1], 0) | np.take(x.T, [0, 1], 1)
+x @ x.T | x.T @ x | x.T.cumsum(axis=0) | np.cumsum(x.T, axis=1) | np.tril(x.T) | np.triu(x.T) | x.T.sum(axis=0, keepdims=True) | x[None].sum(axis=0) | x.T[None].sum(axis=0)
+x.T[None].max(axis=0) | x.T[:, None].mean(axis=1) | np.outer(v, v).T | np.einsum("ij->ji", x) + 1 | np.broadcast_to(x.T, (2, 4, 3)) + 1
+-x.T | abs(x.T) | x.T / 2 | x.T ** 2 | x.T // 1 | x.T > 0 | ~m.T | n.T + 1 | n.T % 2 | 2 * x.T | np.swapaxes(x[None] * 2, 0, 2) | np.moveaxis(x[None] + 1, 0, 2)
+np.expand_dims(x.T, 0) + 1 | np.squeeze(x.T[None] * 2) | x.T.copy().T | np.sqrt(abs(x.T)) | np.vstack([x.T, x.T]) | np.hstack([x.T, x.T]) | np.split(x.T * 2, 2)[0]
+np.take_along_axis(x.T, np.zeros((4, 3), int), 0) | np.tensordot(x, x.T, 1) | np.inner(x, x) | x.reshape(2, 6).T + 1 | x[::-1, ::-1] * 2
+"""  # noqa: E501
+MADE_CASES = [case.strip() for case in MADE.replace("\n", "|").split("|") if case.strip()]
+
+
+@pytest.mark.parametrize("case", MADE_CASES)
+def test_results_lie_in_memory_as_numpys_do(case):
+    """Whether reshape and ravel give views of them depends on it."""
+    lines = [
+        "made = " + case,
+        "made.ravel()[...] = 0",
+        "made.reshape(-1)[1:] += 1",
+        "made.T.ravel()[:2] -= 1",
+    ]
+    text = "\n    ".join(["def program(x, v, z, n, m):", *lines, "return made"])
+    names = {"np": np, "copy": copy}
+    exec(compile(text, f"<{case}>", "exec"), names)
+    program = names["program"]
+    expected = ran(program)
+    compare("eager", 0, ran(program, tj.dlarray), expected, arguments(), 1e-5)
+    compare("evaluated", 0, ran(partial(tj.dlfeval, program)), expected, arguments(), 1e-5)
