@@ -14,6 +14,7 @@ from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place
@@ -21,17 +22,18 @@ from tracejit.passes.schedule.sections import schedule
 from tracejit.program import Program
 
 
-def build(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Program:
+def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Program:
     """Return the program of a graph.
 
     Args:
         graph: the recording, forward and adjoint together.
         layouts: of the inputs; None, or no entry, for contiguous ones.
+        writes: the outputs that are new contents of inputs, which the program writes into them.
     """
-    return stages(graph, layouts).program
+    return stages(graph, layouts, writes).program
 
 
-def stages(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Stages:
+def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
     simplified = simplify(graph)
     accumulate(simplified)
@@ -42,10 +44,12 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = ()) -> Stages:
     regroup(simplified, fused)
     chop(fused)
 
-    selection = select(simplified, fused)
-    launches = schedule(selection.launches, selection.external)
-    launches = join_epilogues(launches, selection.external)
-    plan = place(launches, simplified, selection)
+    selection = select(simplified, fused, writes)
+    launches, commits = [
+        join_epilogues(schedule(some, selection.external), selection.external)
+        for some in (selection.launches, selection.commits)
+    ]
+    plan = place(launches, commits, selection)
 
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)

@@ -86,6 +86,9 @@ class Program(NamedTuple):
 
     If `checked` names operations, the program has one more output, an int64 that starts as 0 and is set if one of
     their indices was out of range.
+
+    If it writes into inputs, these are `written`, and the last `commits` rows run only where the guard holds and no
+    index was out of range: whoever sees the inputs sees all of a run or nothing.
     """
 
     rows: list[Row]
@@ -95,6 +98,8 @@ class Program(NamedTuple):
     arena_bytes: int
     checked: tuple[str, ...] = ()
     guard: int | None = None  # the number of the bool output that says whether the other outputs are valid
+    written: tuple[int, ...] = ()
+    commits: int = 0
 
     @property
     def launches(self) -> int:

@@ -40,7 +40,6 @@ from .state import (
     ARRAY_TYPE,
     ARRAY_WEAK,
     CHECKS,
-    CONTIGUOUS_AND_ALIGNED,
     DATA,
     DICT_KEY_WORDS,
     DICT_NEXT,
@@ -80,7 +79,6 @@ from .state import (
     OBJECT_TYPE,
     OBJECTS,
     OUTPUT_COUNT,
-    OWNED_AND_WRITEABLE,
     PATTERN,
     PATTERN_END,
     PUT_DICT,
@@ -346,7 +344,7 @@ def check_results(state: Word, arrays: Word, results: Word) -> Word:
                 or result[state[SLOT_VALUE]] != api[NONE]
                 or result[state[SLOT_WEAK]] != 0
                 or array[ARRAY_WEAK] != 0
-                or not fits(state, array, check, CONTIGUOUS_AND_ALIGNED | OWNED_AND_WRITEABLE)
+                or not fits(state, array, check)
             ):
                 return -1 - i
             check = after(check)

@@ -3,7 +3,6 @@
 
 from .machine import Word, call, call_kernel, half_at, read_control, set_control
 from .state import (
-    ALIGNED,
     ARGUMENTS,
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -13,15 +12,19 @@ from .state import (
     ARRAY_STRIDES,
     ARRAY_TYPE,
     CHECK_AXES,
-    CHECK_CONTIGUOUS,
     CHECK_DTYPE,
+    CHECK_FLAGS,
     CHECK_SIZES,
     CHECKS,
-    CONTIGUOUS_AND_ALIGNED,
+    COMMIT_COUNT,
+    CONTIGUOUS,
     DATA,
+    FAULT,
     FLUSH,
     FLUSH_TO_ZERO,
+    GUARD,
     INPUT_COUNT,
+    MISSED,
     OBJECT_TYPE,
     OUTPUT_COUNT,
     PATCH_ARGUMENT,
@@ -39,8 +42,15 @@ from .state import (
     ROW_WORDS,
     ROWS,
     RUN_PARTS,
+    SEEN,
+    SPAN_HIGH,
+    SPAN_LOW,
+    SPAN_WORDS,
+    SPANS,
     TUPLE_HEAD,
     WORD_BYTES,
+    WRITTEN,
+    WRITTEN_COUNT,
 )
 
 
@@ -51,7 +61,8 @@ def run(state: Word, inputs: Word, outputs: Word) -> Word:
     (state.py) has the addresses of tables and their lengths, the address of NumPy's array type, whether denormal
     numbers count as 0 while the program runs, and the addresses of a pool of threads, or 0, and of threads.run_parts.
 
-    Returns 0, or the number of the first input, counted from 1, that fails its check; then nothing has run.
+    Returns 0, or the number of the first input, counted from 1, that fails its check, or MISSED if inputs share memory
+    that the program writes; then nothing has run.
     """
     status = check_inputs(state, inputs + state[TUPLE_HEAD])
     if status == 0:
@@ -69,11 +80,50 @@ def check_inputs(state: Word, items: Word) -> Word:
     for i in range(state[INPUT_COUNT]):
         if check[CHECK_DTYPE] != 0:
             array = items[i]
-            if not fits(state, array, check, CONTIGUOUS_AND_ALIGNED):
+            if not fits(state, array, check):
                 return i + 1
             state[DATA][i] = array[ARRAY_DATA]
         check = after(check)
+    if state[WRITTEN_COUNT] != 0 and not check_apart(state):
+        return MISSED
     return 0
+
+
+def check_apart(state: Word) -> Word:
+    """Return whether the inputs that the program writes share no memory with others.
+
+    In a loop most inputs are where they were in the last call of this state: only those that moved are compared.
+    """
+    data = state[DATA]
+    seen = state[SEEN]
+    count = state[INPUT_COUNT]
+    for i in range(count):
+        if data[i] != seen[i]:
+            for k in range(state[WRITTEN_COUNT]):
+                written = state[WRITTEN][k]
+                others = count if written == i else 1
+                for j in range(others):
+                    other = j if written == i else i
+                    if other != written and overlap(state, other, written):
+                        for known in range(count):
+                            seen[known] = 0
+                        return 0
+    for i in range(count):
+        seen[i] = data[i]
+    return 1
+
+
+def overlap(state: Word, first: Word, second: Word) -> Word:
+    """Return whether two inputs, given by number, may share memory."""
+    one = state[SPANS] + WORD_BYTES * SPAN_WORDS * first
+    other = state[SPANS] + WORD_BYTES * SPAN_WORDS * second
+    if one[SPAN_LOW] == one[SPAN_HIGH] or other[SPAN_LOW] == other[SPAN_HIGH]:
+        return 0
+    start = state[DATA][first]
+    begin = state[DATA][second]
+    return (
+        start + one[SPAN_LOW] < begin + other[SPAN_HIGH] and begin + other[SPAN_LOW] < start + one[SPAN_HIGH]
+    )
 
 
 def after(check: Word) -> Word:
@@ -81,8 +131,8 @@ def after(check: Word) -> Word:
     return check + WORD_BYTES * (CHECK_SIZES + 2 * check[CHECK_AXES])
 
 
-def fits(state: Word, array: Word, check: Word, flags: Word) -> Word:
-    """Return whether an object is an array that passes its check; one that has to be contiguous needs these flags."""
+def fits(state: Word, array: Word, check: Word) -> Word:
+    """Return whether an object is an array that passes its check."""
     axes = check[CHECK_AXES]
     if (
         array[OBJECT_TYPE] != state[ARRAY_TYPE]
@@ -94,11 +144,11 @@ def fits(state: Word, array: Word, check: Word, flags: Word) -> Word:
     for axis in range(axes):
         if shape[axis] != check[CHECK_SIZES + axis]:
             return 0
-    array_flags = half_at(array + WORD_BYTES * ARRAY_FLAGS)
-    if check[CHECK_CONTIGUOUS] != 0:
-        return array_flags & flags == flags
-    if array_flags & ALIGNED == 0:
+    flags = check[CHECK_FLAGS]
+    if half_at(array + WORD_BYTES * ARRAY_FLAGS) & flags != flags:
         return 0
+    if flags & CONTIGUOUS != 0:
+        return 1
     strides = array[ARRAY_STRIDES]
     for axis in range(axes):
         if strides[axis] != check[CHECK_SIZES + axes + axis]:
@@ -107,7 +157,7 @@ def fits(state: Word, array: Word, check: Word, flags: Word) -> Word:
 
 
 def launch(state: Word) -> None:
-    """Fill in the addresses of inputs and outputs, and launch every row."""
+    """Fill in the addresses of inputs and outputs, and launch every row, the commits only if the results count."""
     arguments = state[ARGUMENTS]
     patch = state[PATCHES]
     data = state[DATA]
@@ -117,8 +167,24 @@ def launch(state: Word) -> None:
     control = read_control()
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
-    i = 0
-    while i < state[ROW_COUNT]:
+    launch_rows(state, 0, state[ROW_COUNT])
+    if state[COMMIT_COUNT] != 0:
+        holds = 1
+        if state[GUARD] != 0:
+            holds = half_at(data[state[GUARD]]) & 0xFF
+        if state[FAULT] != 0:
+            holds = holds and data[state[FAULT]][0] == 0
+        if holds != 0:
+            launch_rows(state, state[ROW_COUNT], state[ROW_COUNT] + state[COMMIT_COUNT])
+    if state[FLUSH] != 0:
+        set_control(control)
+
+
+def launch_rows(state: Word, start: Word, stop: Word) -> None:
+    """Launch the rows from number `start` to before `stop`."""
+    arguments = state[ARGUMENTS]
+    i = start
+    while i < stop:
         row = state[ROWS] + WORD_BYTES * ROW_WORDS * i
         if row[ROW_PARTS] == 1 or state[POOL] == 0:
             call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
@@ -126,5 +192,3 @@ def launch(state: Word) -> None:
         else:
             call(state[RUN_PARTS], state[POOL], row, arguments)
             i += row[ROW_PARTS] * row[ROW_LENGTH]
-    if state[FLUSH] != 0:
-        set_control(control)

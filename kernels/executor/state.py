@@ -20,15 +20,16 @@ OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
 LIST_ITEMS = 3  # the address of the items; those of a tuple follow its head of TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2  # numbers of NumPy have their value where floats have it
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
-CONTIGUOUS_AND_ALIGNED, ALIGNED, OWNED_AND_WRITEABLE = 0x101, 0x100, 0x404
+CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 
 # Fields of the state of a program.
 (
     ARGUMENTS, ROWS, ROW_COUNT, PATCHES, PATCH_COUNT, CHECKS, INPUT_COUNT, OUTPUT_COUNT, DATA, ARRAY_TYPE, FLUSH,
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
-    PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API, SCRATCH,
-) = range(32)  # fmt: skip
+    PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
+    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, SCRATCH,
+) = range(39)  # fmt: skip
 SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
@@ -41,9 +42,14 @@ ROW_WORDS = 4
 PATCH_ARGUMENT, PATCH_DATA, PATCH_BYTES = range(3)
 PATCH_WORDS = 3
 
-# A check of an array: its dtype (0: no array, its data is noted already), its number of axes, whether it has to be
-# contiguous, then the size of each axis and its stride in bytes.
-CHECK_DTYPE, CHECK_AXES, CHECK_CONTIGUOUS, CHECK_SIZES = range(4)
+# A check of an array: its dtype (0: no array, its data is noted already), its number of axes, the flags that it needs,
+# then the size of each axis and its stride in bytes, which counts where the array need not be contiguous.
+CHECK_DTYPE, CHECK_AXES, CHECK_FLAGS, CHECK_SIZES = range(4)
+
+# A span of an input: its first byte and the one after its last, counted from its first element; they are equal for what
+# cannot share memory with an array that is written.
+SPAN_LOW, SPAN_HIGH = range(2)
+SPAN_WORDS = 2
 
 # Python's functions, by their names in C, its types and None.
 API_FUNCTIONS = (

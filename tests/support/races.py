@@ -81,7 +81,7 @@ class Checker:
     - no task of a section touches elements that another task of the section writes,
     - elements of the arena and of outputs are written before they are read, for the same value: no other value has used
       the memory since,
-    - inputs and constants are not written, and all elements of outputs are,
+    - constants are not written, inputs only as the plan says, and all elements of outputs are,
     - launches without elements also begin within their memory: load() refuses other addresses.
     """
 
@@ -89,9 +89,30 @@ class Checker:
         self.plan = plan
         sizes = {Place("output", i, 0): a.size * a.dtype.itemsize for i, a in enumerate(plan.outputs)}
         sizes[Place("arena", 0, 0)] = plan.arena_bytes
-        self.owners = {place: np.full(size, -1, np.int32) for place, size in sizes.items()}
         self.numbers: dict[Value, int] = {}
+        self.first: dict[
+            Place, int
+        ] = {}  # the first byte of a written input, which may lie before its first element
+        for place, (low, high) in self.spans().items():
+            self.first[place], sizes[place] = low, high - low
+        self.owners = {place: np.full(size, -1, np.int32) for place, size in sizes.items()}
+        for root, place in plan.places.items():
+            if place in self.first:
+                self.owners[place][:] = self.numbers.setdefault(root, len(self.numbers))
         self.tasks = 0
+
+    def spans(self) -> dict[Place, tuple[int, int]]:
+        """Return the bytes that launches touch of each input that is written."""
+        spans: dict[Place, tuple[int, int]] = {}
+        for launch in self.plan.launches:
+            tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
+            for touch in [touch for task in tasks for single in task for touch in touches(single)]:
+                place, size = self.plan.places.get(touch.root), touch.root.dtype.itemsize
+                if place and place.kind == "input" and place.number in self.plan.written:
+                    low, high = spans.get(place, (0, 0))
+                    first, last = touch.elements.min(initial=0), touch.elements.max(initial=-1)
+                    spans[place] = min(low, int(first) * size), max(high, (int(last) + 1) * size)
+        return spans
 
     def run(self) -> int:
         """Return the number of tasks."""
@@ -104,7 +125,7 @@ class Checker:
             else:
                 self.follow(touches(launch))
         for place, owners in self.owners.items():
-            assert place.kind == "arena" or (owners >= 0).all(), f"output {place.number} is not written"
+            assert place.kind != "output" or (owners >= 0).all(), f"output {place.number} is not written"
         return self.tasks
 
     def begin(self, launch: Single) -> None:
@@ -171,8 +192,12 @@ class Checker:
             assert not touch.is_written or (kind, number) == ("output", len(self.plan.outputs))
             return None
         size = root.dtype.itemsize
-        assert touch.elements.size == 0 or 0 <= touch.elements.min() <= touch.elements.max() < root.aval.size
-        first = offset + size * touch.elements
+        place = Place(kind, number, 0)
+        if place not in self.first:
+            assert (
+                touch.elements.size == 0 or 0 <= touch.elements.min() <= touch.elements.max() < root.aval.size
+            )
+        first = offset + size * touch.elements - self.first.get(place, 0)
         return Place(kind, number, 0), np.add.outer(first, np.arange(size)).ravel()
 
 

@@ -73,7 +73,7 @@ def plan_of(graph: Graph) -> Plan:
     simplified, fused = grouped(graph)
     selection = select(simplified, fused)
     launches = schedule(selection.launches, selection.external)
-    return place(join_epilogues(launches, selection.external), simplified, selection)
+    return place(join_epilogues(launches, selection.external), [], selection)
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -10,13 +10,15 @@ from tracejit.codegen import gemm
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.ir import Node, Where
-from tracejit.passes.loops.launches import KernelLaunch, Section, Single
+from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Argument, Kernel, Pointer, Program, Row, ScalarArgument, Symbol
 from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
+
+COMMIT = "commit"
 
 
 def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> Program:
@@ -27,9 +29,14 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
         inputs: of the program.
         origins: filled with the nodes that names in the text come from, by kernel, in its first launch.
     """
-    rows = _Emission(plan, {} if origins is None else origins).run()
+    emission = _Emission(plan, {} if origins is None else origins)
+    at = len(plan.launches) - plan.commits
+    rows, commits = emission.run(plan.launches[:at]), emission.run(plan.launches[at:])
     checked = tuple(dict.fromkeys(map(_op_at, plan.checked)))
-    return Program(rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked)
+    return Program(
+        rows + commits, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
+        written=plan.written, commits=len(commits),
+    )  # fmt: skip
 
 
 def _op_at(node: Node) -> str:
@@ -43,9 +50,10 @@ class _Emission:
         self.nests = Emissions()
         self.notes: dict[tuple[Node, ...], tuple[str, tuple[Where, ...]]] = {}
 
-    def run(self) -> list[Row]:
+    def run(self, launches: Sequence[Launch]) -> list[Row]:
+        """Return the rows of launches."""
         rows: list[Row] = []
-        for launch in self.plan.launches:
+        for launch in launches:
             if isinstance(launch, Section):
                 count, length = len(launch.tasks), len(launch.tasks[0])
                 rows += [
@@ -124,6 +132,8 @@ def module_source(
 ) -> str:
     """Return a program as the text of a Python module: its kernels, then `function`, which launches them.
 
+    A function COMMIT has the launches that run only where the results count.
+
     The text runs unchanged in a namespace that defines the functions that it calls, as tracejit.runtime.python does.
     `texts` replaces the text of kernels, by name.
     """
@@ -131,14 +141,24 @@ def module_source(
         f'"""{_in_docstring(title)}\n\n'
         f"{count(program.launches, 'launch')} of {count(len(program.kernels), 'kernel')}; arena "
         f"{program.arena_bytes} bytes.\n"
-        + "".join(f"input[{i}]: {aval}\n" for i, aval in enumerate(program.inputs))
+        + "".join(
+            f"input[{i}]: {aval}{', written' if i in program.written else ''}\n"
+            for i, aval in enumerate(program.inputs)
+        )
         + "".join(f"output[{i}]: {aval}\n" for i, aval in enumerate(program.outputs))
         + '"""\n'
     ]
     parts += ["\n" + (texts or {}).get(kernel.name, kernel.text) for kernel in program.kernels]
-    body = [_launch_line(row) for row in program.rows] or ["    pass\n"]
-    parts.append(f"\ndef {function}(memory):\n" + "".join(body))
+    at = len(program.rows) - program.commits
+    parts.append(_launches(function, program.rows[:at]))
+    if program.commits:
+        parts.append(_launches(COMMIT, program.rows[at:]))
     return "\n".join(parts)
+
+
+def _launches(function: str, rows: Sequence[Row]) -> str:
+    body = [_launch_line(row) for row in rows] or ["    pass\n"]
+    return f"\ndef {function}(memory):\n" + "".join(body)
 
 
 def _in_docstring(text: str) -> str:

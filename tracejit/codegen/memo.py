@@ -8,7 +8,7 @@ from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.nest import Emitted, emit_nest
 from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch
-from tracejit.passes.loops.nest import Access, Literal, Nest
+from tracejit.passes.loops.nest import Access, Literal, Nest, read_in_place
 
 
 class Emissions:
@@ -39,6 +39,7 @@ class Emissions:
             tuple([(access.dtype, access.strides) for access in nest.reads]),
             tuple([(access.dtype, access.strides) for access in nest.writes]),
             self._key_of_lines(nest),
+            tuple(read_in_place(nest).items()),
         )
         accesses += [*nest.reads, *nest.writes]
         memo = self._emitted.get(key)

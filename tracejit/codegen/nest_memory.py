@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tracejit.codegen import lanes
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
-from tracejit.passes.loops.nest import Access, Nest
+from tracejit.passes.loops.nest import Access, Nest, read_in_place
 
 
 class PointerArgument(NamedTuple):
@@ -37,6 +37,8 @@ class NestMemory:
         self.scratch: dict[str, str] = {}
         self.read_strides = [order.strides(access) for access in nest.reads]
         self.write_strides = [order.strides(access) for access in nest.writes]
+        # What a nest overwrites it also reads through the pointer that it writes by (Note [written inputs]).
+        self.in_place = {f"p{k}": f"o{written}" for k, written in read_in_place(nest).items()}
 
     def pointers(self) -> list[PointerArgument]:
         """Return the pointers that are arguments of the kernel."""
@@ -49,7 +51,8 @@ class NestMemory:
             for k, a in enumerate(self.nest.writes)
             if k not in self.kept
         ]
-        return [pointer for pointer in (*reads, *writes) if pointer.name not in self.computed]
+        left_out = (*self.computed, *self.in_place)
+        return [pointer for pointer in (*reads, *writes) if pointer.name not in left_out]
 
     def index(self, pointer: str, strides: tuple[int, ...]) -> str:
         """Return the index of the current element at a pointer."""
@@ -69,6 +72,7 @@ class NestMemory:
         """Return the expression of the element at a pointer: of a number, or of lanes if they differ."""
         if pointer in self.computed:
             return self.computed[pointer]
+        pointer = self.in_place.get(pointer, pointer)
         at = self.index(pointer, strides)
         if not self.differs(strides):
             return f"{pointer}[{at}]"

@@ -22,6 +22,7 @@ from tracejit.compile.registry import Code, registry
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
+from tracejit.ops.op import contiguous
 from tracejit.program import ALIGNMENT, Pointer, Program, ScalarArgument, Symbol
 from tracejit.runtime import object_layout
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
@@ -83,11 +84,15 @@ class _StateFactory:
 
     def new(self) -> np.ndarray:
         """Return a state, with everything that changes during a call in the same array."""
-        parts = (words.STATE_WORDS, self._data, self._objects, len(self._table.arguments))
-        _, data, objects, arguments, arena = (8 * at for at in accumulate(parts, initial=0))
+        # What the program writes is compared with the inputs of the call before.
+        seen_words = int(self._template[words.INPUT_COUNT]) if self._template[words.WRITTEN_COUNT] else 0
+        parts = (words.STATE_WORDS, seen_words, self._data, self._objects, len(self._table.arguments))
+        _, seen, data, objects, arguments, arena = (8 * at for at in accumulate(parts, initial=0))
         block = np.empty(-(-(arena + self._arena_bytes + ALIGNMENT) // 8), np.intp)
         start = block.ctypes.data
         block[: words.STATE_WORDS] = self._template
+        block[words.SEEN] = start + seen
+        block[seen // 8 : data // 8] = 0
         block[words.DATA] = start + data
         block[words.OBJECTS] = start + objects
         block[words.ARGUMENTS] = start + arguments
@@ -155,10 +160,11 @@ class CpuExecutable:
         in_parts = program.launches < len(program.rows) and is_wanted()
         self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
         table = _ProgramTable(program, code)
-        checks = _checks(program.inputs, layouts)
+        checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
-        state[words.ROW_COUNT] = len(program.rows)
+        state[words.ROW_COUNT] = len(program.rows) - program.commits
+        state[words.COMMIT_COUNT] = program.commits
         state[words.PATCHES] = table.patches.ctypes.data
         state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
@@ -167,13 +173,20 @@ class CpuExecutable:
         state[words.ARRAY_TYPE] = id(np.ndarray)
         state[words.TUPLE_HEAD] = tuple.__basicsize__
         state[words.FLUSH] = config.settings.flush_denormals
+        if program.guard is not None:
+            state[words.GUARD] = len(program.inputs) + program.guard
+        if program.checked:
+            state[words.FAULT] = len(program.inputs) + len(program.outputs)
+        written, spans = np.array(program.written, np.intp), _spans(program.inputs, layouts)
+        state[words.WRITTEN], state[words.WRITTEN_COUNT] = written.ctypes.data, len(written)
+        state[words.SPANS] = spans.ctypes.data
         workers = pool(code) if in_parts else None
         if workers is not None:
             state[words.POOL] = workers.address
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
         self._layouts = layouts
-        self._kept = [table, checks]  # states point into them
+        self._kept = [table, checks, written, spans]  # states point into them
         self._state = state
         self._states = _StateFactory(state, table, program.arena_bytes)
         launch = _launch(self._states, code)
@@ -208,12 +221,15 @@ class CpuExecutable:
             return None
         state = self._state.copy()
         numbers = pattern.numbers if pattern is not None else ()
-        checks = _checks(program.inputs, self._layouts, numbers)
-        checks = np.concatenate([checks, _checks(program.outputs[: len(formats)], ())])
+        checks = _checks(program.inputs, self._layouts, numbers, program.written)
+        results = _checks(program.outputs[: len(formats)], (), own=True)
+        checks = np.concatenate([checks, results])
+        spans = _spans(program.inputs, self._layouts, numbers)
         addresses = np.array([id(format) for format in formats], np.intp)
         api = object_layout.api()
-        kept: list[Any] = [self._kept, checks, addresses, list(formats), pattern, recipe, api]
+        kept: list[Any] = [self._kept, checks, spans, addresses, list(formats), pattern, recipe, api]
         state[words.CHECKS] = checks.ctypes.data
+        state[words.SPANS] = spans.ctypes.data
         state[words.RESULT_COUNT] = len(formats)
         state[words.RESULT_FORMATS] = addresses.ctypes.data
         state[words.LABELLED_TYPE] = id(dlarray)
@@ -258,7 +274,7 @@ class CpuExecutable:
         """Run on arrays of the shapes, dtypes and layouts that the program was built for.
 
         Raises:
-            CodegenError: if an array has a different shape, dtype or layout.
+            CodegenError: if an array has a different shape, dtype or layout, or shares memory that is written.
         """
         outputs = self.program.new_outputs()
         status = self.launch(tuple(inputs), outputs)
@@ -266,6 +282,8 @@ class CpuExecutable:
             # Equal dtypes may be different objects; the executor compares with the object that NumPy gives by name.
             inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
+        if status == words.MISSED:
+            raise CodegenError("an input that a program writes shares memory with another input")
         if status:
             given = inputs[status - 1]
             raise CodegenError(
@@ -292,7 +310,9 @@ class RowRunner:
         self._arrays = id(inputs), id(outputs)
         self._pool = int(state[words.POOL])
         self.status = self(0, 0)
-        state[words.INPUT_COUNT] = state[words.OUTPUT_COUNT] = state[words.PATCH_COUNT] = 0
+        for count in (words.INPUT_COUNT, words.OUTPUT_COUNT, words.PATCH_COUNT):
+            state[count] = 0
+        state[words.WRITTEN_COUNT] = state[words.COMMIT_COUNT] = 0
 
     def __call__(self, first: int, count: int, together: bool = True) -> int:
         """Run `count` rows from `first` on; `together` runs the parts of a row on several threads."""
@@ -340,18 +360,50 @@ class _ProgramTable:
 
 
 def _checks(
-    avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = ()
-) -> np.ndarray:
-    """Return the table of checks of arrays; `numbers` are arguments that are no arrays."""
-    words: list[int] = []
+    avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = (),
+    written: Container[int] = (), own: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """Return the table of checks of arrays.
+
+    Args:
+        avals: of the arrays.
+        layouts: None for contiguous arrays.
+        numbers: those of arguments that are no arrays.
+        written: those of arrays that have to be writeable.
+        own: whether all have to own their memory, and to be writeable.
+    """
+    table: list[int] = []
     for place, (aval, layout) in enumerate(zip_longest(avals, layouts)):
         if place in numbers:
-            words += (0, 0, 0)
+            table += (0, 0, 0)
             continue
+        flags = words.ALIGNED
+        if layout is None:
+            flags |= words.CONTIGUOUS
+        if place in written or own:
+            flags |= words.WRITEABLE
+        if own:
+            flags |= words.OWNED
         strides = (0,) * aval.ndim if layout is None else layout.strides
-        words += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, int(layout is None), *aval.shape)
-        words += [stride * aval.dtype.itemsize for stride in strides]
-    return np.array(words, np.intp)
+        table += (id(SUPPORTED_DTYPES[aval.dtype]), aval.ndim, flags, *aval.shape)
+        table += [stride * aval.dtype.itemsize for stride in strides]
+    return np.array(table, np.intp)
+
+
+def _spans(
+    avals: Sequence[Aval], layouts: Sequence[Layout | None], numbers: Container[int] = ()
+) -> np.ndarray:
+    """Return the table of the spans of inputs; `numbers` are those of arguments that are no arrays."""
+    table: list[int] = []
+    for place, (aval, layout) in enumerate(zip_longest(avals, layouts)):
+        if place in numbers or aval.size == 0:
+            table += (0, 0)
+            continue
+        layout = contiguous(aval.shape) if layout is None else layout
+        steps = [(size - 1) * stride for size, stride in zip(aval.shape, layout.strides, strict=True)]
+        low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
+        table += (low * aval.dtype.itemsize, (high + 1) * aval.dtype.itemsize)
+    return np.array(table, np.intp)
 
 
 def _bits(number: ScalarArgument) -> int:

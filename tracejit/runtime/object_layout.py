@@ -34,7 +34,7 @@ def _matches() -> bool:
     scalars = (np.float64(1.5), np.int64(0x3FF8 << 48))
     at = id(probe)
     references = sys.getrefcount(probe) - 1
-    flags = words.CONTIGUOUS_AND_ALIGNED | words.OWNED_AND_WRITEABLE
+    flags = words.CONTIGUOUS | words.OWNED | words.ALIGNED | words.WRITEABLE
     weak = _word(at, words.ARRAY_WEAK)
     reference = weakref.ref(probe)
     fields = (
@@ -60,9 +60,10 @@ def slots() -> tuple[int, int, int, int]:
     Raises:
         CodegenError: if they are not found.
     """
-    probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), None)
+    marked: Any = object()  # other slots hold None
+    probe = dlarray._wrap(np.zeros(1), "".join(("S", "S", "C", "B")), marked)
     offsets = {_word(id(probe), offset): offset for offset in range(2, dlarray.__basicsize__ // 8)}
-    data, format, value = (offsets.get(id(slot)) for slot in (probe._data, probe._format, None))
+    data, format, value = (offsets.get(id(slot)) for slot in (probe._data, probe._format, marked))
     # From Python 3.12 on the list of weak references lies before the object.
     weak = dlarray.__weakrefoffset__ // 8
     before = _word(id(probe), weak)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.codegen.emit import module_source
+from tracejit.codegen.emit import COMMIT, module_source
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
@@ -84,6 +84,9 @@ class PythonExecutable:
         with np.errstate(all="ignore"):
             self._namespace["forward"](locate)
         program.check(fault, outputs)
+        if program.commits:
+            with np.errstate(all="ignore"):
+                self._namespace[COMMIT](locate)
         return outputs
 
 

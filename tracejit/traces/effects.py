@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tracejit.ops import Layout
 from tracejit.record.memory import is_same_memory
 
 
 class Effects(NamedTuple):
     """The writes of a trace into its inputs.
 
-    The outputs of a program are the arrays of the result, then the new elements of each target, then the guard.
+    The outputs of a graph are the arrays of the result, then the new elements of each target, then the guard. A program
+    writes the elements into the targets itself, if it can (`by_program`); otherwise they are outputs of it too.
 
     targets     the number of the input that each write goes to
     aliases     pairs of inputs, one of them a target, that were the same memory in the recording
@@ -23,9 +25,17 @@ class Effects(NamedTuple):
     aliases: frozenset[tuple[int, int]] = frozenset()
     numbers: bool = False
 
+    def by_program(self, layouts: Sequence[Layout | None]) -> bool:
+        """Return whether a program can write the targets itself, given the layouts of inputs.
+
+        It takes all inputs as disjoint, and all elements of a target.
+        """
+        return not self.aliases and all(map(_is_injective, [layouts[number] for number in self.targets]))
+
     def fit(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Return whether inputs share memory as they did in the recording."""
-        return self.aliases == aliases_of(self.targets, arrays)
+        """Return whether inputs share memory as they did in the recording, and the targets can be written."""
+        writeable = all(arrays[number].flags.writeable for number in self.targets)
+        return writeable and self.aliases == aliases_of(self.targets, arrays)
 
     def write(self, arrays: Sequence[np.ndarray], contents: Sequence[np.ndarray]) -> None:
         """Write new elements into the targets among the inputs."""
@@ -43,6 +53,18 @@ def aliases_of(targets: Sequence[int], arrays: Sequence[np.ndarray]) -> frozense
                     return None
                 pairs.add((min(target, number), max(target, number)))
     return frozenset(pairs)
+
+
+def _is_injective(layout: Layout | None) -> bool:
+    """Return whether elements of an array certainly lie in different places."""
+    if layout is None:
+        return True
+    reach = 0
+    for stride, extent in sorted(zip(map(abs, layout.strides), layout.shape, strict=True)):
+        if extent > 1 and stride <= reach:
+            return False
+        reach += stride * (extent - 1)
+    return True
 
 
 NO_EFFECTS = Effects()

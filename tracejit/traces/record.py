@@ -13,7 +13,7 @@ from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
-from tracejit.call.signature import ArrayPart, Call, NumberPart
+from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
 from tracejit.capture.state import CapturedState
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
@@ -139,7 +139,10 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
             if type(leaf) is dlarray and leaf._value is not value:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
-    return writes + [_Write(c.input, c.result, -1, c) for c in recorder.restored()]
+    changes = recorder.restored()
+    if any(packed(change.data) is not change.data for change in changes):
+        recorder.refuse(*refusals.copied_at_each_call(recorders.user_location()))
+    return writes + [_Write(c.input, c.result, -1, c) for c in changes]
 
 
 def _effects(

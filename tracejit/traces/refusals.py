@@ -24,6 +24,15 @@ def unguarded(read: tuple[str, Where]) -> tuple[str, Where, str]:
     )
 
 
+def copied_at_each_call(where: Where) -> tuple[str, Where, str]:
+    """Return the refusal of a function that writes a captured array of which replays read a copy."""
+    return (
+        "it writes an array, read besides its arguments, whose elements are unaligned in memory",
+        where,
+        "a replay reads a copy of such an array. Pass it as an argument",
+    )
+
+
 def own_change(change: tuple[str, Where]) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
     what, where = change

@@ -17,6 +17,7 @@ from tracejit.describe.program import Description, Stages, describe
 from tracejit.ir import Graph, Where
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.graph.split import split
+from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.program import Prepared, Program
 from tracejit.record.guards import GuardFailed
 from tracejit.util import logs
@@ -55,16 +56,19 @@ class Replay:
         layouts: where the elements of each input lie.
         part: "forward" or "adjoint" for one of the two programs of a graph that runs as an op, otherwise "".
         guard: the number of the output that says whether all guards hold, or None.
+        writes: the outputs of the graph that the program writes into inputs; `guard` does not count them.
 
     Attributes:
         listener: is told what becomes of the program, if set before the program is built.
     """
 
     def __init__(
-        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), part: str = "", guard: int | None = None
+        self, graph: Graph, title: str, layouts: Sequence[Layout | None] = (), part: str = "",
+        guard: int | None = None, writes: Writes = NO_WRITES,
     ) -> None:  # fmt: skip
         self.graph = graph
         self.guard = guard
+        self.writes = writes
         self.title = f"{title}, {part}" if part else title
         self.listener: Listener | None = None
         self._part = part
@@ -85,7 +89,7 @@ class Replay:
                     started = time.perf_counter_ns()
                     give_back(len(self.graph.nodes))
                     with collector_paused():
-                        self._stages = pipeline.stages(self.graph, self._layouts)
+                        self._stages = self._built()
                         self._program = self._stages.program._replace(guard=self.guard)
                     self.build_ns = time.perf_counter_ns() - started
                     if self.listener is not None:
@@ -95,7 +99,10 @@ class Replay:
     def program_for(self, vector_bytes: int) -> Program:
         """Return the program with kernels that are written for vectors of another size."""
         with collector_paused(), written_for(vector_bytes):
-            return pipeline.build(self.graph, self._layouts)._replace(guard=self.guard)
+            return self._built().program._replace(guard=self.guard)
+
+    def _built(self) -> Stages:
+        return pipeline.stages(self.graph, self._layouts, self.writes)
 
     @property
     def is_built(self) -> bool:
@@ -140,7 +147,7 @@ class Replay:
 
         try:
             if stages is None:
-                stages = pipeline.stages(self.graph, self._layouts)
+                stages = self._built()
             return Inventory(stages, self.title, self.listener)
         except Exception as error:  # a call must not fail because its description does
             what = f"{type(error).__name__}: {error}"
@@ -164,7 +171,7 @@ class Replay:
     def describe(self) -> Description:
         """Return the description of the program, which builds it once more (Note [descriptions])."""
         with collector_paused():
-            return describe(pipeline.stages(self.graph, self._layouts))
+            return describe(self._built())
 
     def profile(self) -> "Profile | None":
         """Return what each launch takes (Note [profiles]), or None if the program is not compiled (yet)."""

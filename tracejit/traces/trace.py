@@ -4,6 +4,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.call.path import MISS, generate
@@ -13,6 +15,7 @@ from tracejit.call.signature import Call, Key, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
+from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.state import NOTHING, State
@@ -38,6 +41,8 @@ class Replayable:
         self, result: ResultLayout, key: Key, state: State, guard: int | None, effects: Effects = NO_EFFECTS
     ) -> None:
         self.effects = effects
+        # Whether the program itself writes the inputs.
+        self.writes_inputs = bool(effects.targets) and effects.by_program([*layouts(key), *state.layouts])
         self.result = result
         self.key = key
         self.state = state
@@ -50,16 +55,23 @@ class Replayable:
         if read is None:
             return MISS
         effects = self.effects
-        if effects.targets and not effects.fit([*call.memory, *read]):
+        memory = [*call.memory, *read] if effects.targets else []
+        if effects.targets and not effects.fit(memory):
             return MISS
+        inputs = [*[a._data for a in call.arrays], *read]
         try:
-            outputs = self.replay([*[a._data for a in call.arrays], *read])
+            outputs = self.replay(inputs)
         except GuardFailed:
             return MISS
         self.state.accepted()
-        if effects.targets:
+        if self.writes_inputs:
+            for number in effects.targets:
+                # A copy of unaligned memory, or in foreign byte order, was written.
+                if inputs[number] is not memory[number]:
+                    np.copyto(memory[number], inputs[number])
+        elif effects.targets:
             first = len(self.result.formats)
-            effects.write([*call.memory, *read], outputs[first : first + len(effects.targets)])
+            effects.write(memory, outputs[first : first + len(effects.targets)])
         # Outputs of guards and of checks come last.
         arrays = [
             dlarray._wrap(data, format, None)
@@ -71,7 +83,8 @@ class Replayable:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
             launch = self.replay.launch
-            if launch is not None and not (self.effects.targets or self.effects.numbers):
+            is_compiled = self.writes_inputs or not self.effects.targets
+            if launch is not None and is_compiled and not self.effects.numbers:
                 self._path = self._generate(launch)
         return self._path
 
@@ -116,7 +129,14 @@ class Trace(Replayable):
         self.agreed = 0  # number of later recordings that agreed with this one
         self.replayed = False
         self._title = title
-        self.replay: Replay = Replay(graph, title, [*layouts(key), *state.layouts], guard=self._guard)
+        writes, guard = NO_WRITES, self._guard
+        if self.writes_inputs:
+            first = len(result.formats)
+            writes = Writes(dict(enumerate(effects.targets, first)), bool(guards))
+            guard = first if guards else None
+        self.replay: Replay = Replay(
+            graph, title, [*layouts(key), *state.layouts], guard=guard, writes=writes
+        )
         self._op: tuple[Op, list[Replay]] | None = None
         self._lock = new_lock()
 

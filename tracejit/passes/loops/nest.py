@@ -139,6 +139,12 @@ class Nest(NamedTuple):
         return self._replace(row=row, full=full)
 
 
+def read_in_place(nest: Nest) -> dict[int, int]:
+    """Return the reads of memory that the nest also writes, and the writes: each iteration reads what it overwrites."""
+    writes = {access: k for k, access in enumerate(nest.writes)}
+    return {k: writes[access] for k, access in enumerate(nest.reads) if access in writes}
+
+
 def _line_ns(line: Line) -> float:
     if isinstance(line, Compute):
         op_cost = cost.op_cost(line.node)

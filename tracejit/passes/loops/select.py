@@ -5,6 +5,7 @@ Every value that another step reads, and every output, has memory; all others li
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
+from tracejit.passes.loops.inputs import NO_WRITES, Contents, Writes, write_inputs
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Literal
@@ -30,21 +32,35 @@ class Selection(NamedTuple):
     launches    of loop nests and of kernels
     external    the places of roots that are inputs or outputs of the program
     checked     the nodes whose indices are checked while they run
+    outputs     shapes and dtypes of the outputs
+    commits     launches that follow where the results count
+    written     the numbers of the inputs that are written
     """
 
     launches: list[Single]
     external: dict[Value, Place]
     checked: list[Node]
+    outputs: list[Aval]
+    commits: Sequence[Single] = ()
+    written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused) -> Selection:
-    """Return the launches of a graph whose steps are `fused`."""
-    return _Selector(graph, fused).run()
+def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES) -> Selection:
+    """Return the launches of a graph whose steps are `fused`.
+
+    Args:
+        graph: the graph.
+        fused: its steps.
+        writes: the outputs that are new contents of inputs.
+    """
+    return _Selector(graph, fused, writes).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused) -> None:
+    def __init__(self, graph: Graph, fused: Fused, writes: Writes) -> None:
         self.graph = graph
+        self.writes = writes
+        self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
         self.builder = LaunchBuilder(fused)
         self.assemblies = Assemblies(graph, fused)
@@ -65,20 +81,54 @@ class _Selector:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
             self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
-        return Selection(self.builder.launches, self.external, self.checked)
+        outputs = [value.aval for value in self.outputs]
+        if not self.writes.targets:
+            return Selection(self.builder.launches, self.external, self.checked, outputs)
+        contents = self.contents()
+        condition = [] if self._fault is None else [self._fault]
+        if self.writes.guarded:
+            condition += [root for root, place in self.external.items() if place == self.guard]
+        launches, commits = write_inputs(self.builder, contents, condition)
+        written = tuple(sorted(self.writes.targets.values()))
+        return Selection(launches, self.external, self.checked, outputs, commits, written)
+
+    @property
+    def guard(self) -> Place:
+        """The place of the guard, which is the last output."""
+        return Place("output", len(self.outputs) - 1, 0)
+
+    def contents(self) -> list[Contents]:
+        """Return the new contents of inputs, each in memory of its own."""
+        contents: list[Contents] = []
+        taken: set[Value] = set()
+        for number, target in self.writes.targets.items():
+            value, old = self.graph.outputs[number], self.graph.inputs[target]
+            root, layout = self.fused.view(value)
+            before = self.fused.view(old)
+            if (root, layout) == before:
+                continue  # it was written, and then what it held again
+            if root in taken or root in self.external or not self.is_whole(value, root, layout):
+                root = Value(value.aval, None)
+                self.builder.copy(self.fused.view(value), (root, contiguous(value.shape)))
+            taken.add(root)
+            contents.append(Contents(root, *before))
+        return contents
+
+    def is_whole(self, value: Value, root: Value, layout: Layout) -> bool:
+        """Return whether a value is all of memory that a step computes."""
+        return (
+            root in self.fused.home
+            and layout.offset == 0
+            and value.aval.size == root.aval.size
+            and layout == contiguous(value.shape)
+        )
 
     def place_outputs(self) -> list[tuple[int, Value]]:
         """Place roots that are outputs as they are; return the outputs that have to be copied at the end."""
         copied = []
-        for index, value in enumerate(self.graph.outputs):
+        for index, value in enumerate(self.outputs):
             root, layout = self.fused.view(value)
-            if (
-                root in self.fused.home
-                and root not in self.external
-                and layout.offset == 0
-                and value.aval.size == root.aval.size
-                and layout == contiguous(value.shape)
-            ):
+            if root not in self.external and self.is_whole(value, root, layout):
                 self.external[root] = Place("output", index, 0)
             else:
                 copied.append((index, value))
@@ -134,7 +184,7 @@ class _Selector:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
         if self._fault is None:
             self._fault = Value(Aval((), None, np.dtype(np.int64)), None)
-            self.external[self._fault] = Place("output", len(self.graph.outputs), 0)
+            self.external[self._fault] = Place("output", len(self.outputs), 0)
         return self._fault
 
     def assemble(self, node: Node) -> None:

@@ -137,6 +137,8 @@ def _fits(product: Single, reader: Single) -> bool:
     if not isinstance(product, KernelLaunch) or not isinstance(reader, NestLaunch):
         return False
     nest = reader.nest
+    if not set(product.touched).isdisjoint(reader.writes):
+        return False  # the rows of a factor would be overwritten before the product of further rows
     if nest.split is not None or len(nest.full) != 1 or any(nest.row):
         return False
     if any(isinstance(line, Accumulate) and line.start == IN_PLACE for line in nest.full[0]):

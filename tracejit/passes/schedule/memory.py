@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.ir import Graph, Node, Value
+from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import Launch
 from tracejit.passes.loops.select import Selection
 from tracejit.program import ALIGNMENT, Place
@@ -28,6 +28,8 @@ class Plan(NamedTuple):
     arena_bytes     the size of the arena
     checked         the nodes whose indices are checked while they run. If there are any, the program has one more
                     output, which says whether an index was out of range.
+    written         the numbers of the inputs that launches write
+    commits         the number of launches, at the end, that run only where the results count
     """
 
     launches: list[Launch]
@@ -36,16 +38,26 @@ class Plan(NamedTuple):
     constants: list[np.ndarray]
     arena_bytes: int
     checked: list[Node]
+    written: tuple[int, ...] = ()
+    commits: int = 0
 
 
-def place(launches: list[Launch], graph: Graph, selection: Selection) -> Plan:
-    """Return the plan of launches, which `selection` was scheduled into."""
+def place(launches: list[Launch], commits: list[Launch], selection: Selection) -> Plan:
+    """Return the plan of launches, which `selection` was scheduled into.
+
+    Args:
+        launches: the launches.
+        commits: those that follow where the results count.
+        selection: the selection, with the places of inputs and outputs.
+    """
+    launches = launches + commits
     places = dict(selection.external)
     touched = [list(dict.fromkeys(launch.touched)) for launch in launches]
     constants = _place_constants(touched, places)
     arena_bytes = _place_arena(touched, places)
-    outputs = [value.aval for value in graph.outputs]
-    return Plan(launches, places, outputs, constants, arena_bytes, selection.checked)
+    return Plan(
+        launches, places, selection.outputs, constants, arena_bytes, selection.checked, selection.written, len(commits)
+    )  # fmt: skip
 
 
 def _place_constants(touched: Sequence[list[Value]], places: dict[Value, Place]) -> list[np.ndarray]:
