@@ -10,7 +10,8 @@ object 0, and an entry for a container says which numbers its items get.
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
     IS_LIST object length first             a list
     IS_DICT object length first keys...     a dict with these keys in this order
-    IS_ARRAY object input format plain      a labelled array that no evaluation records; an ndarray if `plain`
+    IS_ARRAY object input format kinds      a labelled array that no evaluation records; or an ndarray, if IS_PLAIN is
+                                            among the kinds; no number, if IS_NO_NUMBER is
     IS_SCALAR object input type             a float, or a number of NumPy, of this type that is an input of the program
     IS_INT object input number              an integer of 64 bits that is an input; its value is kept in the place of
                                             object `number`
@@ -36,6 +37,7 @@ from .executor import after, check_inputs, fits, launch
 from .machine import Word, call, half_at
 from .state import (
     API,
+    ARRAY_BASE,
     ARRAY_DATA,
     ARRAY_TYPE,
     ARRAY_WEAK,
@@ -59,6 +61,8 @@ from .state import (
     IS_INT,
     IS_INT_WORDS,
     IS_LIST,
+    IS_NO_NUMBER,
+    IS_PLAIN,
     IS_SAME_FLOAT,
     IS_SAME_INT,
     IS_SAME_TEXT,
@@ -229,7 +233,9 @@ def match_array(state: Word, at: Word, item: Word) -> Word:
         array = item[state[SLOT_DATA]]
         if array == 0:  # somebody deleted the attribute
             return 0
-    elif item[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] == 0:
+        if at[4] & IS_NO_NUMBER != 0 and array[ARRAY_BASE] == 0:
+            return 0
+    elif item[OBJECT_TYPE] != state[ARRAY_TYPE] or at[4] & IS_PLAIN == 0:
         return 0
     state[OBJECTS][at[2]] = array
     return at + WORD_BYTES * IS_ARRAY_WORDS

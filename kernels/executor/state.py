@@ -19,7 +19,9 @@ OBJECT_BYTES = 16  # the head of an object, in builds of 64 bits with the GIL an
 OBJECT_REFERENCES, OBJECT_TYPE, OBJECT_SIZE = 0, 1, 2
 LIST_ITEMS = 3  # the address of the items; those of a tuple follow its head of TUPLE_HEAD bytes
 DICT_SIZE = FLOAT_VALUE = 2  # numbers of NumPy have their value where floats have it
-ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = 2, 3, 4, 5, 7, 8, 9
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_BASE, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_WEAK = range(
+    2, 10
+)
 CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 
 # Fields of the state of a program.
@@ -68,6 +70,9 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
     IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_SCALAR, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
 ) = range(10)  # fmt: skip
 PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
+
+# What IS_ARRAY also takes: ndarrays; and what it does not: numbers, which are labelled arrays that own their memory.
+IS_PLAIN, IS_NO_NUMBER = 1, 2
 
 # The lengths of these entries in words, for those who write tables and those who read them.
 IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1

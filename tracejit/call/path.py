@@ -65,7 +65,7 @@ import functools
 import linecache
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import count
 from typing import Any
 
@@ -98,6 +98,7 @@ def generate(
     guarded: bool = False,
     recycler: Recycler | None = None,
     tables: Tables = _NO_TABLES,
+    written: Container[int] = (),
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -110,8 +111,9 @@ def generate(
         guarded: whether the program has one more output, which says whether all guards hold.
         recycler: keeps results of earlier calls to fill them again.
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
+        written: the numbers of the arrays that the program writes.
     """
-    generator = _Generator(launch, state, guarded)
+    generator = _Generator(launch, state, guarded, written)
     by_recipe = recycler is not None and tables.recipe is not None
     if recycler is not None and tables.pattern is not None:
         generator.fill_again(len(outputs), recycler, generator.read(), by_recipe)
@@ -135,7 +137,10 @@ class _UncheckableError(Exception):
 
 
 class _Generator:
-    def __init__(self, launch: Callable[..., int], state: State, guarded: bool) -> None:
+    def __init__(
+        self, launch: Callable[..., int], state: State, guarded: bool, written: Container[int]
+    ) -> None:
+        self.written = written
         self.state = state
         self.guarded = guarded
         self.lines: list[str] = []
@@ -153,7 +158,7 @@ class _Generator:
         inputs: list[str] = []
 
         def leaf(source: str) -> None:
-            if self.leaf(source, next(parts)):
+            if self.leaf(source, next(parts), len(inputs) in self.written):
                 inputs.append(source)
 
         tree.walk(key.structure, key.orders, "args", leaf, self.container)
@@ -288,8 +293,8 @@ class _Generator:
                 self.line(f"{variable} = {source}.{name}")
         return variables
 
-    def leaf(self, source: str, part: Any) -> bool:
-        """Emit the check of a leaf; return whether it is an input of the program.
+    def leaf(self, source: str, part: Any, is_written: bool) -> bool:
+        """Emit the check of a leaf; return whether it is an input of the program, which may write it.
 
         Raises:
             _UncheckableError: if no expression can check it.
@@ -298,6 +303,9 @@ class _Generator:
             self.line(f"if type({source}) is dlarray:")
             self.line(f"{_INDENT}if {source}._format != {part.format!r} or {source}._value is not None:")
             self.line(f"{_INDENT * 2}return MISS")
+            if is_written and not part.shape:
+                self.line(f"{_INDENT}if {source}._data.base is None:")  # a number
+                self.line(f"{_INDENT * 2}return MISS")
             self.line(f"{_INDENT}{source} = {source}._data")
             if part.format is None:
                 self.line(f"elif type({source}) is not ndarray:")

@@ -2,7 +2,7 @@
 """Checks of arguments and the assembly of results as tables for kernels/executor/entry.py (Note [patterns])."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from tracejit.kernels.executor.state import (
     IS_INT,
     IS_INT_WORDS,
     IS_LIST,
+    IS_NO_NUMBER,
+    IS_PLAIN,
     IS_SAME,
     IS_SAME_FLOAT,
     IS_SAME_INT,
@@ -80,9 +82,12 @@ class _NoEntryError(Exception):
     """No table entry describes this; Python has to do it."""
 
 
-def pattern(key: Key) -> Pattern | None:
-    """Return the table that checks and flattens the arguments of calls with a key, or None if there can be none."""
-    writer = _PatternWriter(key)
+def pattern(key: Key, written: Container[int] = ()) -> Pattern | None:
+    """Return the table that checks and flattens the arguments of calls with a key, or None if there can be none.
+
+    `written` are the numbers of the arrays that calls write; each has to be an array, not a number.
+    """
+    writer = _PatternWriter(key, written)
     try:
         tree.walk(key.structure, key.orders, 0, writer.leaf, writer.container)
     except _NoEntryError:
@@ -125,8 +130,9 @@ class _TableWriter:
 class _PatternWriter(_TableWriter):
     """Writes an entry for each container and leaf of the arguments; a place is the number of an object."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, written: Container[int]) -> None:
         super().__init__()
+        self._written = written
         self._parts = iter(key.parts)
         self.objects = 1
         self.inputs = 0
@@ -150,8 +156,10 @@ class _PatternWriter(_TableWriter):
     def leaf(self, at: int) -> None:
         part = next(self._parts)
         if isinstance(part, ArrayPart):
-            plain = part.format is None
-            self.add(IS_ARRAY_WORDS, IS_ARRAY, at, self.inputs, self.address(part.format), plain)
+            kinds = IS_PLAIN if part.format is None else 0
+            if not part.shape and self.inputs in self._written:
+                kinds |= IS_NO_NUMBER
+            self.add(IS_ARRAY_WORDS, IS_ARRAY, at, self.inputs, self.address(part.format), kinds)
             self.inputs += 1
         elif isinstance(part, NumberPart):
             self.number(part.kind, at)

@@ -5,6 +5,7 @@ import ctypes
 import sys
 import weakref
 from functools import cache
+from typing import Any
 
 import numpy as np
 

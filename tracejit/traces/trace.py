@@ -84,19 +84,29 @@ class Replayable:
         if self._path is None:
             launch = self.replay.launch
             is_compiled = self.writes_inputs or not self.effects.targets
-            if launch is not None and is_compiled and not self.effects.numbers:
+            if launch is not None and is_compiled and not self._depends_on_numbers:
                 self._path = self._generate(launch)
         return self._path
 
+    @property
+    def _depends_on_numbers(self) -> bool:
+        """True if arrays without axes and numbers differ, in ways that call paths do not see."""
+        arguments, inputs = len(layouts(self.key)), self.replay.program.inputs
+        captured = [inputs[number] for number in self.effects.targets if number >= arguments]
+        return self.effects.numbers or any(not aval.ndim for aval in captured)
+
     def _generate(self, launch: Any) -> Callable[[Any], Any] | None:
-        outputs = self.result.outputs(self.replay.program.outputs)
+        program = self.replay.program
+        outputs, written = self.result.outputs(program.outputs), program.written
         guarded = self._guard is not None
         recycler, tables = None, Tables()
         if sum(aval.size * aval.dtype.itemsize for aval, _ in outputs) <= MOST_BYTES:
-            tables = Tables(pattern(self.key), recipe(self.result))
+            tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry)
-        return generate(self.key, self.result, outputs, launch, self.state, guarded, recycler, tables)
+        return generate(
+            self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written
+        )
 
 
 class Trace(Replayable):

@@ -188,3 +188,29 @@ def test_two_threads_at_once(step: tj.AcceleratedFunction) -> None:
             adam(*expected)
         for one, other in zip(have, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("in_container", [False, True])
+def test_an_array_without_axes_is_written_and_a_number_is_not(labelled: bool, in_container: bool) -> None:
+    def counted(t: Any, x: Any) -> Any:
+        t = t[0] if in_container else t
+        t += 1
+        return x * t
+
+    step = tj.dlaccelerate(counted, confirm=0, audit=False)
+    t: Any = np.array(0.0)
+    if labelled:
+        t = tj.dlarray(t)
+    given = (t,) if in_container else t
+    x = np.ones(3)
+    for call in range(6):
+        assert step(given, x)._data.tolist() == [call + 1.0] * 3
+        assert float(t) == call + 1.0
+    served = general_ways(step)
+    assert step(given, x)._data.tolist() == [7.0] * 3 and not served
+    number = (tj.dlarray([3.0, 4.0]) * 2).sum()
+    for _ in range(4):
+        assert step((number,) if in_container else number, x)._data.tolist() == [15.0] * 3
+        assert float(number) == 14.0
+    assert step(given, x)._data.tolist() == [8.0] * 3 and float(t) == 8.0
