@@ -1094,7 +1094,8 @@ ROWS: tuple[Row, ...] = (
         lambda: traced(lambda x: tj.dlgradient(3.0, x)),
         GradientError,
         "dlgradient: y is a float, expected a traced scalar dlarray; compute it inside the function from its "
-        "arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp).",
+        "arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp), and pass tj.dlarray(x) for an "
+        "argument x that is a number.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x, x)),
@@ -1105,7 +1106,7 @@ ROWS: tuple[Row, ...] = (
         lambda: traced(lambda x: tj.dlgradient((x > 0).sum(), x)),
         GradientError,
         "dlgradient: y is scalar dlarray int64, expected a floating-point scalar; comparisons, rounding "
-        "and integers have no derivative.",
+        "and integers have no derivative. In the arguments write -1.0 for -1.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(tj.dlarray(1.0), x)),
@@ -1123,8 +1124,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), {"w": 3.0})),
         ArgumentError,
-        "dlgradient: x['w'] is a Python number, which has no gradient. Make it an array before the call, such as "
-        "np.array(0.5), or leave it out.",
+        "dlgradient: x['w'] is a Python number, which has no gradient. Pass tj.dlarray(x) in its place, such as "
+        "tj.dlarray(0.5), or leave it out.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), [np.ones(3)])),
@@ -1142,7 +1143,7 @@ ROWS: tuple[Row, ...] = (
         lambda: traced(lambda x: tj.dlgradient(x.sum(), x > 0)),
         GradientError,
         "dlgradient: x is 2x3 dlarray bool, expected floating point; integers and bools have no gradient. "
-        "Cast it before the call, or leave it out.",
+        "Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient(x.sum(), x, private(X.copy()))),

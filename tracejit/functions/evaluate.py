@@ -209,7 +209,8 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
     if type(y) is not dlarray:
         raise GradientError(
             f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray; compute it inside the function "
-            "from its arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp)."
+            "from its arguments, with functions of tracejit or NumPy (tj.exp instead of math.exp), and pass "
+            "tj.dlarray(x) for an argument x that is a number."
         )
     recorders.check_open(y)
     if y.size != 1:
@@ -219,7 +220,7 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
     if y.dtype.kind != "f":
         raise GradientError(
             f"dlgradient: y is {_describe(y)}, expected a floating-point scalar; comparisons, rounding and "
-            "integers have no derivative."
+            "integers have no derivative. In the arguments write -1.0 for -1."
         )
     value = y._value
     if value is None:
@@ -242,7 +243,7 @@ def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: 
     if x.dtype.kind != "f":
         raise GradientError(
             f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
-            "have no gradient. Cast it before the call, or leave it out."
+            "have no gradient. Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out."
         )
     if x._value is not None and x._value.owner is recorder:
         return x._value
@@ -286,7 +287,7 @@ def _without_gradient(x: Any) -> str:
     if isinstance(x, (int, float, np.number)) and not isinstance(x, bool):
         kind = "NumPy" if isinstance(x, np.number) else "Python"
         return (
-            f"a {kind} number, which has no gradient. Make it an array before the call, such as np.array(0.5), or "
+            f"a {kind} number, which has no gradient. Pass tj.dlarray(x) in its place, such as tj.dlarray(0.5), or "
             "leave it out."
         )
     if _is_array(x):

@@ -584,7 +584,8 @@ def diag(x: Any, k: int = 0) -> dlarray:
     before = (max(-k, 0), max(k, 0))
     placed = apply("pad", array, widths=(before,), value=0.0)
     column = _reshape(placed, (placed._data.size, 1))
-    return apply("where", np.eye(placed._data.size, k=k, dtype=bool), column, 0)
+    zero = np.zeros((), array._data.dtype)
+    return apply("where", np.eye(placed._data.size, k=k, dtype=bool), column, zero)
 
 
 def tril(x: Any, k: int = 0) -> dlarray:

@@ -35,6 +35,8 @@ def round_to(self: dlarray, decimals: int = 0) -> dlarray:
 
 
 def power(self: dlarray, other: Any) -> dlarray:
+    if type(other) is int and other == 2 and self._data.dtype.kind == "b":
+        return elementwise.square(self)  # the operator, unlike np.power, gives int8
     return elementwise.power(self, other)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import Aval, broadcast_shapes
+from tracejit.aval import Aval, broadcast_shapes, supported
 from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 from tracejit.functions.axes import normalize_axes
@@ -26,6 +26,11 @@ def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
     return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
 
 
+def _fabs(x: Any) -> dlarray:
+    array = as_array(x, "np.fabs")
+    return elementwise.abs(elementwise.cast(array, supported(np.fabs.resolve_dtypes((array.dtype, None))[1])))
+
+
 # Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.add: elementwise.add,
@@ -38,7 +43,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.positive: elementwise.positive,
     np.negative: elementwise.negative,
     np.absolute: elementwise.abs,
-    np.fabs: elementwise.abs,
+    np.fabs: _fabs,
     np.square: elementwise.square,
     np.reciprocal: elementwise.reciprocal,
     np.sign: elementwise.sign,

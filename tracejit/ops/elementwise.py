@@ -99,9 +99,11 @@ def _vjp_pow(b: Any, node: Any, ct: Any) -> Any:
     x, p = node.inputs
 
     def by_base() -> Any:
-        # x**(p-1) is infinite at x = 0 for p < 1; for p = 0 the derivative is 0 all the same.
-        slope = b.mul(p, b.pow(x, b.sub(p, 1.0)))
-        return b.mul(ct, b.where(b.equal(p, 0.0), 0.0, slope))
+        # x**(p-1) is infinite at x = 0 for p < 1; for p = 0 the derivative is 0 all the same. Its own derivatives are
+        # taken at another x then: they would multiply 0 by infinity.
+        constant = b.equal(p, 0.0)
+        slope = b.mul(p, b.pow(b.where(constant, 1.0, x), b.sub(p, 1.0)))
+        return b.mul(ct, b.where(constant, 0.0, slope))
 
     def by_exponent() -> Any:
         # 0**p is constant in p for p > 0: without the guard its derivative would be 0 * log 0 = NaN.

@@ -233,7 +233,7 @@ class TestDlgradient:
             (lambda x: dlgradient(x["w"].sum(), x["w"], [private(tj.zeros(3))]), GradientError,
              r"dlgradient: xs\[1\]\[0\] is an untraced 3 dlarray float64 that the function copied or comp"),
             (lambda x: dlgradient(x["w"].sum(), {"a": x["w"], "b": 2.0}), ArgumentError,
-             r"dlgradient: x\['b'\] is a Python number, which has no gradient\. Make"),
+             r"dlgradient: x\['b'\] is a Python number, which has no gradient\. Pass tj\.dlarray\(x\)"),
         ],
     )  # fmt: skip
     def test_errors(self, fun, error, text):
