@@ -8,6 +8,8 @@ X = np.array([1.0, -2.0, 3.0])
 CHANGES = "which it reads, changes from call to call"  # the warning where each state needs a trace of its own
 OWN_CHANGE = "which it also reads"  # the warning where the function changes what it reads
 
+DRAWS = "it draws from .*, which a replay would not do"
+
 
 class Traps(dict):
     """Traps by name: functions that return the function to accelerate, and what to do before each call."""
@@ -63,4 +65,15 @@ def toggling(owner, name="w", value=5.0):
         elif name in vars(owner):
             delattr(owner, name)
 
+    return change
+
+
+def patching(owner, name, *values):
+    """Return a change that gives an attribute its own value and others in turn, for one call each time."""
+    own = getattr(owner, name)
+
+    def change(n):
+        setattr(owner, name, pick(n, own, *values))
+
+    change.undo = lambda: setattr(owner, name, own)
     return change

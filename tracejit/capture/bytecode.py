@@ -58,6 +58,7 @@ class Use(NamedTuple):
     operator    whether it is an operand of an arithmetic operator or a comparison
     callee      the path of the function that it is an argument of
     is_index    whether it is indexed by something that is neither a constant nor a slice
+    is_tested   whether it is tested for its truth
     """
 
     path: AccessPath
@@ -67,6 +68,7 @@ class Use(NamedTuple):
     operator: bool = False
     callee: AccessPath | None = None
     is_index: bool = False
+    is_tested: bool = False
 
 
 class SuperAttribute(NamedTuple):
@@ -84,14 +86,24 @@ class SuperAttribute(NamedTuple):
     line: int
 
 
+class Comparison(NamedTuple):
+    """A comparison of two objects by ``is``."""
+
+    first: AccessPath
+    second: AccessPath
+    line: int
+
+
 class Reads(NamedTuple):
     """The state that the code of one function can read.
 
     uses        of access paths
     supers      attributes of ``super()``
+    identities  comparisons by ``is``
     names       attributes of untracked values
     probes      those of the names that an object may lack
     texts       constants that can be names of attributes
+    modules     constants that can be names of modules
     marks       names of the functions and attributes that tell more than the values which they are used with
     free        READ or WRITE for each name of an enclosing function that is used here or in a nested function
     is_dynamic  whether attributes may be read by computed names
@@ -104,9 +116,11 @@ class Reads(NamedTuple):
 
     uses: tuple[Use, ...]
     supers: tuple[SuperAttribute, ...]
+    identities: tuple[Comparison, ...]
     names: frozenset[str]
     probes: frozenset[str]
     texts: frozenset[str]
+    modules: frozenset[str]
     marks: frozenset[str]
     free: dict[str, str]
     is_dynamic: bool
@@ -135,13 +149,16 @@ _DYNAMIC = frozenset({
     "vars", "dir", "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "getattr_static",
     "getmembers",
     "copy", "deepcopy", "replace", "asdict", "astuple", "dumps", "__slots__", "__getstate__", "__reduce_ex__",
+    "signature", "getfullargspec", "getclosurevars", "format", "format_map",
 })  # fmt: skip
 MARKS = frozenset({
     "super", "type", "__class__", "isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__",
-    "import_module", "__import__", "modules",
+    "import_module", "__import__", "modules", "getLogger",
 })  # fmt: skip
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 _BY_TEXT = frozenset({"globals", "eval", "exec"})
+_FORMATTING = frozenset({"format", "format_map"})
+_FIELD = re.compile(r"\.([A-Za-z_]\w*)[^{]*}")  # an attribute in a format
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _IGNORED = frozenset({
     "RESUME", "NOP", "CACHE", "PRECALL", "KW_NAMES", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL",
@@ -152,6 +169,7 @@ _ENDS = frozenset(
 )
 _TO_INTEGER = frozenset(AccessPath("global", name) for name in ("int", "round", "bool", "hash"))
 _TO_FLOAT = AccessPath("global", "float")
+_IGNORE_ARGUMENTS = frozenset({AccessPath("global", "super"), AccessPath("global", "print")})
 _SUPER, _GETATTR = AccessPath("global", "super"), AccessPath("global", "getattr")
 _BY_NAME = frozenset({_GETATTR, AccessPath("global", "hasattr")})
 _IGNORE_CONTENTS = frozenset(
@@ -183,9 +201,11 @@ def reads_of(code: types.CodeType) -> Reads:
     return Reads(
         _without_duplicates(scanner.uses),
         tuple(dict.fromkeys(scanner.supers)),
+        tuple(scanner.identities),
         frozenset(names | probes),
         frozenset(probes),
         frozenset(texts),
+        frozenset(text for text in _strings(code) if _is_dotted(text)),
         MARKS.intersection(code.co_names),
         _free_variables(code, scanner.uses),
         is_dynamic,
@@ -195,18 +215,28 @@ def reads_of(code: types.CodeType) -> Reads:
     )
 
 
-def _texts(code: types.CodeType) -> set[str]:
-    """Return the constants of a function that can be names of attributes, or of attributes of attributes."""
-    texts: set[str] = set()
+def _strings(code: types.CodeType) -> set[str]:
+    """Return the strings among the constants of a function."""
+    strings: set[str] = set()
     waiting: list[Any] = [*code.co_consts]
     while waiting:
         constant = waiting.pop()
         if isinstance(constant, (tuple, frozenset)):
             waiting += constant
         elif isinstance(constant, str):
-            parts = constant.split(".")
-            if all(part.isidentifier() for part in parts):
-                texts.update(parts)
+            strings.add(constant)
+    return strings
+
+
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+def _texts(code: types.CodeType) -> set[str]:
+    """Return the constants of a function that can be names of attributes, or of attributes of attributes."""
+    texts = {part for text in _strings(code) if _is_dotted(text) for part in text.split(".")}
+    if not _FORMATTING.isdisjoint(code.co_names):
+        texts.update(name for text in _strings(code) for name in _FIELD.findall(text))
     return texts
 
 
@@ -227,7 +257,7 @@ def _without_duplicates(uses: list[Use]) -> tuple[Use, ...]:
     """Return the first of the uses that say the same; uses in a computation differ by their places."""
     unique: dict[Any, Use] = {}
     for use in uses:
-        is_computed = use.operator or use.is_index or use.callee is not None
+        is_computed = use.operator or use.is_tested or use.is_index or use.callee is not None
         unique.setdefault((use.path, use.how, is_computed and (use.place, use.callee, use.is_index)), use)
     return tuple(unique.values())
 
@@ -241,6 +271,7 @@ class _Scanner:
     def __init__(self, code: types.CodeType) -> None:
         self.uses: list[Use] = []
         self.supers: list[SuperAttribute] = []
+        self.identities: list[Comparison] = []
         self.names: set[str] = set()
         self.probes: set[str] = set()
         self.computes_names = False  # of attributes
@@ -266,6 +297,7 @@ class _Scanner:
         self._is_operator = False
         self._callee: AccessPath | None = None
         self._is_index = False
+        self._is_tested = False
         # A variable that exactly one instruction assigns stands for the path that it was assigned.
         assigned = [name for instruction in self._instructions for name in _assigned(instruction)]
         self._assigned_once = {name for name in assigned if assigned.count(name) == 1} - self._given
@@ -318,7 +350,16 @@ class _Scanner:
                 if entry._replace(steps=entry.steps[:count]) in self._own:
                     self.names.update(name for kind, name in entry.steps[count:] if kind == "attr")
                     return
-            use = Use(entry, how, self._line, self._place, self._is_operator, self._callee, self._is_index)
+            use = Use(
+                entry,
+                how,
+                self._line,
+                self._place,
+                self._is_operator,
+                self._callee,
+                self._is_index,
+                self._is_tested,
+            )
             self.uses.append(use)
 
     def _empty(self) -> None:
@@ -481,7 +522,9 @@ class _Scanner:
         self._pop()
         self._pop()
         name: str = instruction.argval
-        self._push(AccessPath("module", name if self._next_is("IMPORT_FROM") else name.partition(".")[0]))
+        module = AccessPath("module", name if self._next_is("IMPORT_FROM") else name.partition(".")[0])
+        self._use(module, TOUCH)
+        self._push(module)
 
     def visit_import_from(self, instruction: dis.Instruction) -> None:
         module = self._stack[-1] if self._stack else None
@@ -527,8 +570,9 @@ class _Scanner:
     visit_contains_op = visit_compare_op
 
     def visit_is_op(self, instruction: dis.Instruction) -> None:
-        self._pop(TOUCH)
-        self._pop(TOUCH)
+        second, first = self._pop(TOUCH), self._pop(TOUCH)
+        if type(first) is AccessPath and type(second) is AccessPath:
+            self.identities.append(Comparison(first, second, self._line))
         self._push(None)
 
     def visit_pop_top(self, instruction: dis.Instruction) -> None:
@@ -541,7 +585,9 @@ class _Scanner:
 
     def visit_pop_jump_if_true(self, instruction: dis.Instruction) -> None:
         self.branches_on_untracked |= self._stack[-1:] == [_UNTRACKED]
+        self._is_tested = True
         self._pop()
+        self._is_tested = False
 
     visit_pop_jump_if_false = visit_pop_jump_if_true
     # Python 3.11:
@@ -600,7 +646,7 @@ class _Scanner:
             self._attribute_by_name(callee, arguments, max(at, 0))
         self._callee = callee
         for _ in range(above):
-            self._pop(TOUCH if callee == _SUPER else READ)
+            self._pop(TOUCH if callee in _IGNORE_ARGUMENTS else READ)
         self._callee = None
         is_dropped = self._next_is("POP_TOP")
         for entry in (self._take(), self._take()):

@@ -12,9 +12,10 @@ import numpy as np
 
 from tracejit.capture import bytecode
 from tracejit.capture.bytecode import READ
+from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import ObservedNames
 from tracejit.capture.observed import Notes, Observed
-from tracejit.capture.slots import AttributeSlot, CallSlot, ClosureSlot, RegistrySlot
+from tracejit.capture.slots import AttributeSlot, CallSlot, ClosureSlot, DrawsSlot, RegistrySlot
 from tracejit.capture.values import (
     DATA,
     MISSING,
@@ -68,7 +69,9 @@ class ObservedFunction(ObservedNames):
         return UNKNOWN if hasattr(types.FunctionType, name) else MISSING
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
-        return [*self.value.__dict__] if is_dynamic and not self.is_of_library else ()
+        if not is_dynamic or self.is_of_library:
+            return ()
+        return [*self.value.__dict__, "__defaults__", "__kwdefaults__"]
 
     @property
     def is_of_library(self) -> bool:
@@ -83,6 +86,8 @@ class ObservedFunction(ObservedNames):
         function = self.value
         snapshot.when_run(function.__code__, lambda: self._note_run(snapshot))
         snapshot.read(self, AttributeSlot, "__code__")
+        if self.is_of_library:
+            snapshot.generators.note(function, snapshot.where)
         if self.is_of_library and hasattr(function, "__wrapped__"):
             snapshot.read(self, AttributeSlot, "__wrapped__")
         if function.__code__ is _DISPATCHER:
@@ -121,6 +126,11 @@ class ObservedComposite(ObservedCode):
             if is_container(part):
                 snapshot.hold(part)
         snapshot.generators.note(self.value, snapshot.where)
+        if (
+            getattr(self.value, "__name__", "") in LOOKING_AT_STATES
+            and state_of(self.value.__self__) is not None
+        ):
+            snapshot.read(snapshot.observe(self.value.__self__), DrawsSlot, "")
 
     def attribute(self, name: str) -> Any:
         own = getattr(self.value, "__dict__", {})

@@ -3,6 +3,7 @@
 
 import collections
 import dataclasses
+import enum
 import os
 import types
 import weakref
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.capture import library
 from tracejit.capture.observed import Notes, Observed
 from tracejit.capture.slots import (
     AttributeSlot,
@@ -19,6 +21,7 @@ from tracejit.capture.slots import (
     ClassSlot,
     NamesSlot,
     OwnSlot,
+    StateSlot,
 )
 from tracejit.capture.values import (
     DATA,
@@ -43,6 +46,26 @@ _FOUND_BY_CODE = (
 )  # fmt: skip
 
 
+def note_state(observed: Observed, snapshot: Notes, is_asked: bool) -> None:
+    """Note the state of an object of the standard library.
+
+    Args:
+        observed: the object.
+        snapshot: in which it is noted.
+        is_asked: whether a method that can tell of the state is called.
+    """
+    kind = type(observed.value)
+    for name in library.inner_of(kind):
+        if name == library.EVERY:
+            snapshot.read(observed, NamesSlot, "")
+            for own in vars(observed.value):
+                snapshot.read_whole(snapshot.read(observed, AttributeSlot, own))
+        else:
+            snapshot.read_whole(snapshot.read(observed, AttributeSlot, name))
+    if library.has_state(kind, is_asked):
+        snapshot.read(observed, StateSlot, "")
+
+
 class ObservedNames(Observed):
     """An object whose attributes are read by the names that the code which runs has."""
 
@@ -50,6 +73,10 @@ class ObservedNames(Observed):
 
     def note_contents(self, snapshot: Notes) -> None:
         snapshot.read_names(self)
+        note_state(self, snapshot, is_asked=False)
+
+    def note_state(self, snapshot: Notes) -> None:
+        note_state(self, snapshot, is_asked=True)
 
     def note_names(self, snapshot: Notes) -> None:
         """Note which attributes it has itself."""
@@ -113,6 +140,11 @@ class ObservedModule(ObservedNames):
 
     __slots__ = ()
 
+    @property
+    def is_of_library(self) -> bool:
+        """True for a module of Python or NumPy, but not of tracejit, whose names are taken to stay as they are."""
+        return is_library_module(self.value) and self.value.__name__.partition(".")[0] != "tracejit"
+
     def attribute(self, name: str) -> Any:
         if is_library_module(self.value):
             return UNKNOWN
@@ -162,12 +194,19 @@ class ObservedClass(ObservedNames):
             snapshot.read(self, CallSlot, name)
         elif name == "__dict__":
             snapshot.read_names(self)
+        elif name == "__members__":
+            self.note_contents(snapshot)
         elif raw is MISSING:
             raw = static(type(self.value), name)
             if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
                 snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
         else:
             snapshot.read(self, ClassSlot, name)
+
+    def note_contents(self, snapshot: Notes) -> None:
+        super().note_contents(snapshot)
+        if issubclass(self.value, enum.Enum):
+            snapshot.read_whole(snapshot.read(self, AttributeSlot, "_member_map_"))
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
         if not is_dynamic:
@@ -199,8 +238,8 @@ class ObservedInstance(ObservedNames):
         snapshot.watch_class(type(self.value))
         if self.may_share_memory:
             self._note_inner(snapshot)
+        snapshot.generators.note(self.value, snapshot.where)
         if self.is_fixed:
-            snapshot.generators.note(self.value, snapshot.where)
             self.inside = arrays_inside(self.value)
 
     def _note_inner(self, snapshot: Notes) -> None:

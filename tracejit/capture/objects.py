@@ -24,24 +24,30 @@ from tracejit.capture.callables import (
     ObservedFunction,
     ObservedWrapper,
 )
+from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import (
     ObservedClass,
     ObservedInstance,
     ObservedMember,
     ObservedModule,
     ObservedSubarray,
+    note_state,
 )
 from tracejit.capture.observed import Notes, Observed
-from tracejit.capture.slots import HeldSlot
+from tracejit.capture.slots import DrawsSlot, HeldSlot
 from tracejit.capture.values import (
+    MISSING,
+    UNKNOWN,
     arrays_inside,
     data_of,
+    elements,
+    held_by,
     is_atom,
     is_container,
     is_member,
     is_user_class,
-    values_in,
 )
+from tracejit.record import monitor
 from tracejit.record.ended import check_open
 
 TOLD_BY_SHAPE = frozenset(
@@ -51,10 +57,11 @@ _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", 
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 _HOLDERS = frozenset({
-    contextvars.ContextVar, weakref.ref, weakref.KeyedRef, types.MappingProxyType,
+    contextvars.ContextVar, weakref.ref, weakref.KeyedRef, weakref.WeakMethod, types.MappingProxyType, types.CellType,
     type({}.keys()), type({}.values()), type({}.items()),
 })  # fmt: skip
 
+_LIBRARY_CODE = (types.BuiltinFunctionType, np.ufunc, type(np.sum))
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 BY_COMPUTED_NAMES = (
     getattr,
@@ -72,6 +79,21 @@ class ObservedAtom(Observed):
     """A value without attributes that change."""
 
     __slots__ = ()
+
+
+class ObservedLibrary(Observed):
+    """A function or a class of Python or NumPy, whose code stays as it is."""
+
+    is_fixed = True
+
+    __slots__ = ()
+
+    def note(self, snapshot: Notes) -> None:
+        snapshot.generators.note(self.value, snapshot.where)
+        own = getattr(self.value, "__self__", None)
+        if getattr(self.value, "__name__", "") in LOOKING_AT_STATES and state_of(own) is not None:
+            snapshot.add_root(own)
+            snapshot.read(snapshot.observe(own), DrawsSlot, "")
 
 
 class ObservedNamespace(Observed):
@@ -148,9 +170,13 @@ class ObservedContainer(Observed):
 
     __slots__ = ()
 
+    def attribute(self, name: str) -> Any:
+        is_kept = name in ("maxlen", "default_factory")
+        return getattr(self.value, name, MISSING) if is_kept else UNKNOWN
+
     def note_contents(self, snapshot: Notes) -> None:
         self.hold(snapshot)
-        for part in values_in(self.value):
+        for part in elements(self.value):
             snapshot.read_whole(part)
 
 
@@ -160,6 +186,9 @@ class ObservedHolder(Observed):
     is_fixed = True
 
     __slots__ = ()
+
+    def attribute(self, name: str) -> Any:
+        return held_by(self.value) if name == "cell_contents" else UNKNOWN
 
     def note(self, snapshot: Notes) -> None:
         snapshot.read_whole(snapshot.read(self, HeldSlot, ""))
@@ -186,12 +215,29 @@ class ObservedOpaque(Observed):
         super().__init__(value, where)
         self.inside: list[Any] = []
 
+    def note_state(self, snapshot: Notes) -> None:
+        note_state(self, snapshot, is_asked=True)
+
+    def note_contents(self, snapshot: Notes) -> None:
+        note_state(self, snapshot, is_asked=False)
+
     def note(self, snapshot: Notes) -> None:
         if type(self.value) in _GETTERS:
             names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
             snapshot.add_names({part for name in names for part in name.split(".")}, may_lack=True)
         snapshot.generators.note(self.value, snapshot.where)
         self.inside = arrays_inside(self.value)
+
+
+def kind_in_library(value: Any) -> type[Observed]:
+    """Return the class that observes a value which a module of Python or NumPy holds under a name."""
+    if isinstance(value, types.FunctionType):
+        is_code = monitor.is_library(value.__code__.co_filename)
+    elif isinstance(value, type):
+        is_code = not is_user_class(value)
+    else:
+        is_code = isinstance(value, _LIBRARY_CODE)
+    return ObservedLibrary if is_code else kind_of(value)
 
 
 def kind_of(value: Any) -> type[Observed]:

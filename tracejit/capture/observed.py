@@ -134,6 +134,9 @@ class Observed:
     def note_contents(self, snapshot: Notes) -> None:
         """Note that all of the object is read."""
 
+    def note_state(self, snapshot: Notes) -> None:
+        """Note the state of an object of the standard library, of which code that is not watched tells."""
+
     def note_computed(self, snapshot: Notes, name: str) -> None:
         """Note how an attribute is found that is UNKNOWN."""
 

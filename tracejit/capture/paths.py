@@ -4,7 +4,6 @@
 import builtins
 import gc
 import inspect
-import os
 import sys
 import types
 from collections.abc import Iterable, Mapping
@@ -14,10 +13,21 @@ import numpy as np
 
 from tracejit.capture import bytecode
 from tracejit.capture.bytecode import PROBE, READ, TOUCH, WRITE, WRITERS, Use
+from tracejit.capture.generators import LOOKING_AT_STATES, state_of
+from tracejit.capture.library import WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule
 from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed
-from tracejit.capture.slots import SLOTS, AttributeSlot, PresenceSlot, SuperSlot
+from tracejit.capture.slots import (
+    BUILTINS,
+    SLOTS,
+    AttributeSlot,
+    DrawsSlot,
+    LibrarySlot,
+    NamesSlot,
+    PresenceSlot,
+    SuperSlot,
+)
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class, static
 from tracejit.record import monitor
@@ -58,6 +68,9 @@ class PathReader:
         code = frame.f_code
         if code in self._ignored:
             return
+        if code is monitor.IMPORT_MODULE:
+            self._snapshot.names_of_modules.add(frame.f_locals["name"])
+            return
         if not snapshot.has_run(code) and _is_of_collector(frame):
             self._ignored.add(code)
             return
@@ -83,6 +96,8 @@ class PathReader:
                 self._follow_root(use, scope)
         for attribute in reads.supers:
             self._follow_super(code, attribute, frame)
+        for comparison in reads.identities:
+            self._note_identity(code, comparison, frame)
 
     def _follow_variable(self, code: types.CodeType, use: Use, variables: dict[str, Any]) -> None:
         value = variables.get(use.path.name, MISSING)
@@ -110,33 +125,62 @@ class PathReader:
             if type(value) is not types.FunctionType and value is not UNKNOWN and value is not MISSING:
                 self._snapshot.read_whole(value)
 
+    def _note_identity(
+        self, code: types.CodeType, comparison: bytecode.Comparison, frame: types.FrameType
+    ) -> None:
+        """Note that two objects, to which paths lead that were followed, are not the same."""
+        first, second = (
+            self._at(path, frame.f_locals if path.scope == "local" else frame.f_globals)
+            for path in (comparison.first, comparison.second)
+        )
+        if not (first is second or is_closed(first) or is_closed(second)):
+            self._snapshot.apart.append((first, second, (code.co_filename, comparison.line)))
+
+    def _at(self, path: bytecode.AccessPath, namespace: Mapping[str, Any]) -> Any:
+        """Return the value to which a path leads along slots that were read, or MISSING."""
+        value = namespace.get(path.name, MISSING)
+        for kind, name in path.steps:
+            slot = self._snapshot.observe(value).slots.get((SLOTS[kind], name))
+            if slot is None:
+                return MISSING
+            value = slot.value
+        return value
+
     def _follow_root(self, use: Use, scope: dict[str, Any]) -> None:
         path = use.path
         is_global = path.scope == "global"
         namespace: Any = scope if is_global else sys.modules
         self._snapshot.root(namespace, "global" if is_global else "")
         self._follow(use, namespace, ((path.scope, path.name), *path.steps))
+        own = vars(builtins)
+        if is_global and path.name not in scope and own.get(path.name) is not BUILTINS.get(path.name):
+            self._snapshot.root(own, "builtins")
+            self._follow(use, own, (("global", path.name), *path.steps))
 
     def _follow(self, use: Use, value: Any, steps: tuple[tuple[str, Any], ...]) -> None:
         for number, (kind, name) in enumerate(steps, 1):
             observed = self._snapshot.observe(value)
+            slot_kind = SLOTS[kind]
+            if kind == "attr" and isinstance(observed, ObservedModule) and observed.is_of_library:
+                observed = self._snapshot.root(vars(observed.value), observed.value.__name__)
+                slot_kind = LibrarySlot
             is_container = isinstance(observed, ObservedContainer)
             if isinstance(observed, ObservedArray):
                 observed.follow(steps[number - 1 :], self._snapshot.where)
                 return
             if number == len(steps) and use.how == WRITE:
                 if not (kind == "attr" and name in WRITERS and is_container):
-                    self._snapshot.slot(observed, SLOTS[kind], name)
+                    self._snapshot.slot(observed, slot_kind, name)
                 return
-            if number == len(steps) and use.how == PROBE and kind == "attr":
+            if number == len(steps) and use.how == PROBE and slot_kind is AttributeSlot:
                 if self._snapshot.read(observed, PresenceSlot, name) is UNKNOWN:
                     self._snapshot.read(observed, AttributeSlot, name)
                 return
             if kind == "attr" and is_container and name not in WRITERS:
                 self._snapshot.read_whole(observed.value)  # what a method of it returns
-            value = self._snapshot.read(observed, SLOTS[kind], name)
+            owner, value = value, self._snapshot.read(observed, slot_kind, name)
             if value is UNKNOWN or value is MISSING:
-                self._follow_unknown(use, observed, steps[number - 1 :])
+                self._follow_unknown(use, self._snapshot.observe(owner), steps[number - 1 :])
                 return
         if use.how == READ and type(value) is np.ndarray and value.dtype != object:
             array = self._snapshot.observe(value)
@@ -144,10 +188,18 @@ class PathReader:
             self._read_elements(use, array)
         elif use.how == READ:
             self._snapshot.read_whole(value)
+            if use.operator or use.is_tested:
+                self._note_operators(type(value))
         elif use.how == TOUCH and isinstance(value, type):
             observed = self._snapshot.observe(value)
             if isinstance(observed, ObservedClass):
                 self._snapshot.read_names(observed)  # of instances that a call of it makes
+
+    def _note_operators(self, kind: type) -> None:
+        """Note which special methods a class can have: Python looks for them in the class of an operand."""
+        for base in kind.__mro__ if is_user_class(kind) else ():
+            if is_user_class(base):
+                self._snapshot.read(self._snapshot.root_of(base), NamesSlot, "")
 
     def _follow_unknown(self, use: Use, owner: Observed, steps: tuple[tuple[str, Any], ...]) -> None:
         """Note what a path reads from an object whose next step cannot be looked at."""
@@ -161,10 +213,12 @@ class PathReader:
         if isinstance(owner, ObservedModule):
             value = _in_modules(owner.value, steps)
             self._snapshot.generators.note(value, self._snapshot.where)
-            if value is os.getenv or value is os.environ:
-                self._snapshot.add_root(os.environ)
         if kind == "item":
             self._snapshot.read_whole(owner.value)
+        elif name not in WRITING:
+            owner.note_state(self._snapshot)
+        if name in LOOKING_AT_STATES and state_of(owner.value) is not None:
+            self._snapshot.read(owner, DrawsSlot, "")
 
     def _read_elements(self, use: Use, array: ObservedArray) -> None:
         """Note how an ndarray is read."""

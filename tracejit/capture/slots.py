@@ -9,6 +9,8 @@ import builtins
 import types
 from typing import Any
 
+from tracejit.capture import library
+from tracejit.capture.generators import state_of
 from tracejit.capture.observed import Observed, Slot, Source
 from tracejit.capture.values import (
     MISSING,
@@ -18,12 +20,15 @@ from tracejit.capture.values import (
     is_atom,
     item,
     plain,
+    registered,
     same_elements,
     static,
 )
 from tracejit.util.text import shown
 
 DEFAULTS = "defaults"
+BUILTINS = dict(vars(builtins))
+"""The values of Python's own names when tracejit was imported."""
 # Entries of classes that can be accessed without running the user's code.
 _PLAIN = (
     types.FunctionType, property, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType,
@@ -69,8 +74,31 @@ class GlobalSlot(ItemSlot):
         return f"global {self.name}"
 
     def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
-        absence = super().absence(owner, source)
-        return ("Python's own", absence[1]) if absence and hasattr(builtins, self.name) else absence
+        if self.value is not MISSING:
+            return None
+        here, own = self.presence(owner, source), vars(builtins).get(self.name, MISSING)
+        if self.name in BUILTINS:  # where the name is looked up faster than an item
+            return "Python's own", f"{here} or {self.name} is not {source(own)}"
+        if own is MISSING:
+            return "not there", f"{here} or {self.name!r} in {source(vars(builtins))}"
+        return "that of builtins", here
+
+
+class LibrarySlot(GlobalSlot):
+    """A name in the dict of a module of Python or NumPy, whose code is taken to stay as it is, but not the names."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        value = owner.value.get(name, MISSING)
+        return UNKNOWN if value is MISSING and "__getattr__" in owner.value else value
+
+    def path(self, owner: str) -> str:
+        return f"{owner}.{self.name}"
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return ("not there", self.presence(owner, source)) if self.value is MISSING else None
 
 
 class ModuleSlot(ItemSlot):
@@ -201,6 +229,41 @@ class CallSlot(Slot):
         return f"{owner}.{self.name}()"
 
 
+class StateSlot(Slot):
+    """The state of an object of the standard library."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return library.state_of(owner.value)
+
+    def has_changed(self, owner: Observed) -> bool:
+        return not library.has_state_still(owner.value, self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return "as it was", f"not has_state_still({owner}, {source(self.value)})"
+
+    def path(self, owner: str) -> str:
+        return f"the state of {owner}"
+
+
+class DrawsSlot(Slot):
+    """The state of a generator of random numbers, where the function looks at it."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return state_of(owner.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return "as it was", f"state_of({owner}) != {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return f"the state of {owner}"
+
+
 class MroSlot(Slot):
     """The classes that a class derives from, in the order in which attributes are looked for."""
 
@@ -219,6 +282,25 @@ class MroSlot(Slot):
 
     def path(self, owner: str) -> str:
         return f"order of the bases of {owner}"
+
+
+class RegisteredSlot(Slot):
+    """The classes that are registered with an abstract one."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def look(owner: Observed, name: Any) -> Any:
+        return registered(owner.value)
+
+    def has_changed(self, owner: Observed) -> bool:
+        return bool(self.look(owner, self.name) != self.value)
+
+    def absence(self, owner: str, source: Source) -> tuple[str, str] | None:
+        return "as it was", f"registered({owner}) != {source(self.value)}"
+
+    def path(self, owner: str) -> str:
+        return f"what is registered with {owner}"
 
 
 class SuperSlot(Slot):

@@ -5,7 +5,11 @@ Each slot is noted before the function that can read it starts. Its value then i
 and a slot that holds something else at the end was changed by the call itself.
 """
 
+import abc
 import functools
+import logging
+import os
+import sys
 import types
 from collections.abc import Callable, Container, Iterable
 from typing import Any
@@ -14,13 +18,15 @@ from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.generators import Generators
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedNames
-from tracejit.capture.objects import BY_COMPUTED_NAMES, ObservedNamespace, kind_of
+from tracejit.capture.objects import BY_COMPUTED_NAMES, ObservedNamespace, kind_in_library, kind_of
 from tracejit.capture.observed import Observed, Slot
-from tracejit.capture.slots import AttributeSlot, MroSlot
+from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, RegisteredSlot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class
 
 _MOST_OBJECTS = 20_000
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
+_OF_MODULES = frozenset({"import_module", "__import__", "modules"})
+_OF_TEXTS = _OF_MODULES | {"getLogger"}
 _OF_CLASSES = frozenset({"type", "__class__"})
 
 
@@ -34,6 +40,7 @@ class Snapshot:
         where: the file and line that is looked at.
         caches: functions with a cache.
         generators: of random numbers.
+        apart: pairs of objects that ``is`` told from each other, and where.
         inherited: instances, slots of them whose values their classes have, and the classes.
     """
 
@@ -50,6 +57,8 @@ class Snapshot:
         self._probes: set[str] = set()  # those of the names that an object may lack
         self._texts: set[str] = set()
         self._marks: set[str] = set()
+        self.names_of_modules: set[str] = set()  # that were looked for by names
+        self.apart: list[tuple[Any, Any, tuple[str, int]]] = []
         self.inherited: list[tuple[Observed, Slot, Observed]] = []
         self._is_dynamic = False  # whether code that ran reads attributes by computed names
         self._read_by_names: list[ObservedNames] = []
@@ -60,8 +69,10 @@ class Snapshot:
                 self.add_root(argument)
 
     def ended(self) -> None:
-        """Note what cached functions remember since they were called, and why functions did not run."""
+        """Note what is known once the function has returned: what caches remember, which names were looked for."""
         try:
+            self._read_by_texts()
+            self._note_imports()
             if any(bytecode.reads_of(code).catches for code in self._ran):
                 for observed in [*self.objects.values()]:
                     if isinstance(observed, ObservedFunction) and not self.has_run(observed.value.__code__):
@@ -117,12 +128,17 @@ class Snapshot:
 
     def observe(self, value: Any) -> Observed:
         """Return what is observed of a value, which begins with this call if nothing is."""
+        return self._observe(value, kind_of)
+
+    def _observe(self, value: Any, kind: Callable[[Any], type[Observed]]) -> Observed:
         observed = self.objects.get(id(value))
         if observed is not None:
             return observed
-        observed = self.objects[id(value)] = kind_of(value)(value, self.where)
+        observed = self.objects[id(value)] = kind(value)(value, self.where)
         if any(value is function for function in BY_COMPUTED_NAMES):
             self._read_dynamically()
+        if value is os.getenv:
+            self.add_root(os.environ)
         if len(self.objects) > _MOST_OBJECTS:
             self.unseen = self.unseen or ("more objects than can be compared at each call", self.where)
         else:
@@ -154,6 +170,8 @@ class Snapshot:
         """Note what the functions and attributes of some names can tell of a class."""
         if marks & _OF_BASES and len(kind.value.__mro__) > 2:  # others cannot get other bases
             self.read(kind, MroSlot, "")
+        if marks & _OF_BASES and isinstance(kind.value, abc.ABCMeta):
+            self.read(kind, RegisteredSlot, "")
         if marks & _OF_CLASSES:
             self.read_names(kind)
 
@@ -180,8 +198,35 @@ class Snapshot:
             if kind is AttributeSlot and isinstance(owner, ObservedInstance):
                 self._note_inherited(owner, slot)
             if not is_closed(slot.value):
-                self.observe(slot.value)
+                self._observe(slot.value, kind_in_library if kind is LibrarySlot else kind_of)
         return slot.value
+
+    def _read_by_texts(self) -> None:
+        """Read the modules, and the loggers, whose names the code has or reads."""
+        if not (self._marks & _OF_TEXTS or self.names_of_modules):
+            return
+        names = {
+            name for code in self._ran for name in bytecode.reads_of(code).modules
+        } | self.names_of_modules
+        for observed in [*self.objects.values()]:
+            names.update(slot.value for slot in observed.slots.values() if type(slot.value) is str)
+        if self._marks & _OF_MODULES or self.names_of_modules:
+            root = self.root(sys.modules, "")
+            for name in sorted(names):
+                self.read_whole(self.read(root, ModuleSlot, name))
+        if "getLogger" in self._marks:
+            for name in names & logging.root.manager.loggerDict.keys():
+                logger = logging.root.manager.loggerDict[name]
+                self.add_root(logger)
+                self.observe(logger).note_state(self)
+
+    def _note_imports(self) -> None:
+        """Note the modules that the call imported first: importing is no change, but a replay must find them."""
+        modules = self.objects.get(id(sys.modules))
+        for slot in [*modules.slots.values()] if modules else ():
+            if slot.value is MISSING:
+                slot.value = sys.modules.get(slot.name, MISSING)
+                self.observe(slot.value)
 
     def _note_inherited(self, owner: ObservedInstance, slot: Slot) -> None:
         """Note where the attribute of an instance that the call makes is found in a replay."""
@@ -197,7 +242,7 @@ class Snapshot:
 
     def read_whole(self, value: Any) -> None:
         """Note that everything in a value can be read."""
-        if is_closed(value) or self.unseen is not None:
+        if is_closed(value) or self.unseen is not None or value is sys.modules:
             return
         observed = self.observe(value)
         observed.is_loose = True

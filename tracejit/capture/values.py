@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Values looked at without running the user's code: atoms, containers, attributes, and comparisons of them."""
 
+import abc
 import collections
 import contextvars
 import enum
@@ -84,6 +85,10 @@ def differs(value: Any, expected: Any) -> bool:
         return True
     if isinstance(expected, (float, complex, np.inexact)):
         return repr(value) != repr(expected)
+    if type(expected) in (range, slice):
+        return any(
+            differs(getattr(value, name), getattr(expected, name)) for name in ("start", "stop", "step")
+        )
     if isinstance(expected, np.dtype) and value.metadata != expected.metadata:
         return True
     return bool(value != expected)
@@ -167,12 +172,22 @@ def held_by(holder: Any) -> Any:
     """Return the value of a context variable, the object of a weak reference or the dict of a view of one."""
     if isinstance(holder, weakref.ref):
         return holder()
+    if type(holder) is types.CellType:
+        try:
+            return holder.cell_contents
+        except ValueError:
+            return MISSING
     if type(holder) is not contextvars.ContextVar:
         return gc.get_referents(holder)[0]
     try:
         return holder.get()
     except LookupError:
         return MISSING
+
+
+def registered(kind: Any) -> Any:
+    """Return weak references to the classes that are registered with an abstract one."""
+    return abc._get_dump(kind)[0]  # type: ignore[attr-defined]
 
 
 def plain(value: Any, base: Any) -> Any:

@@ -3,7 +3,7 @@
 
 import types
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from operator import is_
 from typing import Any
@@ -14,7 +14,9 @@ from tracejit.array import dlarray
 from tracejit.call import signature
 from tracejit.capture.array_guards import ArrayGuards, memory_of, seen_by_numpy
 from tracejit.capture.callables import ObservedWrapper
+from tracejit.capture.generators import state_of
 from tracejit.capture.guards import GuardList, Site
+from tracejit.capture.library import has_state_still
 from tracejit.capture.named import ObservedMember
 from tracejit.capture.objects import ForeignArray, ObservedArray
 from tracejit.capture.observed import Observed, Slot
@@ -29,6 +31,7 @@ from tracejit.capture.values import (
     held_by,
     is_atom,
     plain,
+    registered,
     same_elements,
     static,
 )
@@ -66,12 +69,21 @@ class GuardWriter:
                 self._snapshot.read(kind, type(slot), slot.name)
                 self._queue.append(kind)
                 self._walk()
+        self._identities()
         self._arrays.fresh(self._reached)
         self._arrays.loose()
 
     def _walk(self) -> None:
         while self._queue:
             self._slots(self._queue.popleft())
+
+    def _identities(self) -> None:
+        """Compare that objects are still apart which ``is`` told from each other."""
+        for first, second, where in self._snapshot.apart:
+            if id(first) in self._reached and id(second) in self._reached:
+                (one, name), (other, of_other) = self._reached[id(first)], self._reached[id(second)]
+                site = Site("", "", name or "the function", where)
+                self._guards.add(site, f"another object than {of_other}", f"{one} is {other}")
 
     def _slots(self, observed: Observed) -> None:
         owner, name = self._reached[id(observed.value)]
@@ -109,14 +121,12 @@ class GuardWriter:
             expected = self._guards.constant(value)
             condition = f"{variable} is not {expected} and differs({variable}, {expected})"
             self._guards.add(site, _shown(value), condition, is_told=True)
-            member = self._snapshot.objects.get(id(value))
-            if isinstance(member, ObservedMember) and id(value) not in self._reached:
-                self._reached[id(value)] = (expected, site.name)
-                self._queue.append(member)
+            self._members_of_enumerations((value,), site.name)
             return
         if type(value) in (tuple, frozenset) and all(is_atom(part) for part in value):
             expected = self._guards.constant(value)
             same = f"type({variable}) is {type(value).__name__} and same({variable}, {expected})"
+            self._members_of_enumerations(value, site.name)
             condition = f"{variable} is not {expected} and not ({same})"
             self._guards.add(site, _shown(value), condition, is_told=not site.name.startswith(DEFAULTS))
             return
@@ -129,7 +139,7 @@ class GuardWriter:
             self._guards.add(site, shown, f"{variable} is not {first}", is_told=is_told)
             return
         self._reached[id(value)] = (variable, site.name)
-        observed = self._snapshot.objects[id(value)]
+        observed = self._snapshot.observe(value)
         if isinstance(observed, ObservedArray):
             self._arrays.array(site, observed)
         elif isinstance(observed, ForeignArray):
@@ -175,14 +185,14 @@ class GuardWriter:
     def _held(self, observed: Observed, held: tuple[Any, ...], site: Site) -> None:
         """Compare what a container holds."""
         value, owner = observed.value, site.variable
-        if type(value) in SETS:
-            condition = f"{owner} != {self._guards.constant(frozenset(value))}"
-            self._guards.add(site, _shown(value), condition, is_told=True)
-            return
         if all(is_atom(part) for part in held):
+            self._members_of_enumerations(held, site.name)
             self._guards.add(
                 site, _shown(value), f"not same({owner}, {self._guards.constant(held)})", is_told=True
             )
+            return
+        if type(value) in SETS:
+            self._members(site, held, owner)
             return
         parts, names = held, [f"{site.name}[{i}]" for i in range(len(held))]
         condition = f"len({owner}) != {len(held)}"
@@ -194,6 +204,8 @@ class GuardWriter:
             keys, parts = held[::2], held[1::2]
             names = [f"{site.name}[{text.shown(key)}]" for key in keys]
             condition = f"[*{owner}] != {self._guards.constant([*keys])}"
+            if any(type(key) is not str for key in keys):
+                self._members(site, keys, owner)
             source = f"{owner}.values()"
         variables = [next(self._variables) for _ in parts]
         self._guards.add(
@@ -201,6 +213,23 @@ class GuardWriter:
         )
         for variable, part, name in zip(variables, parts, names, strict=True):
             self._value(Site(variable, "", name, site.where), part)
+
+    def _members_of_enumerations(self, values: Iterable[Any], name: str) -> None:
+        """Go on to the attributes of members of enumerations, which are atoms."""
+        for value in values:
+            member = self._snapshot.objects.get(id(value))
+            if isinstance(member, ObservedMember) and id(value) not in self._reached:
+                self._reached[id(value)] = (self._guards.constant(value), name)
+                self._queue.append(member)
+
+    def _members(self, site: Site, members: tuple[Any, ...], owner: str) -> None:
+        """Compare the elements of a set, or the keys of a dict: atoms by value, others by identity."""
+        condition = f"not same_members({owner}, {self._guards.constant(members)})"
+        self._guards.add(site._replace(before=""), f"{len(members)} elements", condition)
+        for member in members:
+            if not is_atom(member) and id(member) not in self._reached:
+                self._reached[id(member)] = (self._guards.constant(member), f"an element of {site.name}")
+                self._queue.append(self._snapshot.observe(member))
 
 
 def _shown(value: Any) -> str:
@@ -214,7 +243,11 @@ def _is_traced(value: Any) -> bool:
 
 
 def _same_atoms(value: Any, held: Any) -> bool:
-    return value == held if type(value) is frozenset else same_elements(tuple(held), tuple(elements(value)))
+    return same_elements(tuple(held), tuple(elements(value)))
+
+
+def _same_members(value: Any, members: tuple[Any, ...]) -> bool:
+    return same_elements(members, tuple(value))
 
 
 def _remembers(
@@ -246,9 +279,11 @@ def _is_set(function: Any, number: int) -> bool:
 
 
 NAMES: dict[str, Any] = {
-    "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "view": _view,
+    "dlarray": dlarray, "ndarray": np.ndarray, "differs": differs, "same": _same_atoms, "same_members": _same_members,
+    "view": _view,
     "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
-    "static": static, "held_by": held_by, "plain": plain, "remembers": _remembers,
+    "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
+    "plain": plain, "remembers": _remembers, "registered": registered,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

@@ -9,6 +9,7 @@ belong to the function: it runs in one recording only, and what the function rea
 After the first import, the frames around each function that starts are searched for the import machinery.
 """
 
+import importlib
 import os
 import sys
 import sysconfig
@@ -35,6 +36,8 @@ _LIBRARIES = (
 _STANDARD = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 _is_library: dict[str, bool] = {}
+IMPORT_MODULE = importlib.import_module.__code__
+"""The code of a function of Python's that is reported all the same: no byte code tells which module it returns."""
 _monitoring: Any = getattr(sys, "monitoring", None)
 _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
 _MODULE = "<module>"  # name of the code of a module, and of exec()
@@ -119,7 +122,7 @@ def _profiled() -> Iterator[None]:
             is_of_library = libraries.get(file)
             if is_of_library is None:
                 is_of_library = is_library(file)
-            if not is_of_library:
+            if not is_of_library or frame.f_code is IMPORT_MODULE:
                 _start(frame)
             elif file in _IMPORTS:
                 current.has_imported = True
@@ -161,7 +164,7 @@ class _Monitor:
         if code.co_filename in _IMPORTS:
             current.has_imported = True
             return None
-        if is_library(code.co_filename):
+        if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
         if current.started is not None:
             _start(sys._getframe(1))

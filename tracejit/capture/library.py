@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of objects of the standard library, whose code is not watched or is written in C.
+
+Each class has the attributes that hold its state, or a function that describes its state by a tuple of atoms and of
+objects that count by identity. Classes go by their names, so that nothing is imported.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tracejit.capture.values import same_elements
+
+EVERY = "*"  # attribute of an object
+# Methods that write to an object without telling of its state.
+WRITING = frozenset({
+    "put", "put_nowait", "write", "writelines", "flush", "close", "set", "clear", "acquire", "release", "notify",
+    "notify_all", "add", "append", "update", "start", "setLevel", "addHandler", "debug", "info", "warning", "error",
+    "exception", "critical", "log",
+})  # fmt: skip
+_INNER: dict[str, tuple[str, ...]] = {
+    "collections.UserString": ("data",),
+    "_weakrefset.WeakSet": ("data",),
+    "queue.Queue": ("queue", "maxsize"),
+    "threading.Event": ("_flag",),
+    "threading.Semaphore": ("_value",),
+    "threading.Barrier": ("_parties", "_state", "_count"),
+    "threading.Thread": ("_name", "_daemonic"),
+    "configparser.RawConfigParser": ("_sections", "_defaults", "default_section"),
+    "configparser.SectionProxy": ("_parser", "_name"),
+    "shelve.Shelf": ("dict",),
+    "string.Template": ("template",),
+    "sched.scheduler": ("_queue",),
+    "email.message.Message": ("_headers", "_payload"),
+    "statistics.NormalDist": ("_mu", "_sigma"),
+    "tempfile._TemporaryFileWrapper": ("file",),
+    "tempfile.SpooledTemporaryFile": ("_file",),
+    "argparse.Namespace": (EVERY,),
+    "types.SimpleNamespace": (EVERY,),
+    "_thread._local": (EVERY,),
+}
+
+
+def _of_file(file: Any) -> tuple[Any, ...]:
+    if file.closed:
+        return (True,)
+    contents = file.getvalue() if hasattr(file, "getvalue") else None
+    return (False, file.tell() if file.seekable() else None, contents)
+
+
+def _of_logger(logger: Any) -> tuple[Any, ...]:
+    levels = logger.getEffectiveLevel(), logger.manager.disable, logger.disabled
+    return (*levels, logger.propagate, logger.hasHandlers(), *logger.handlers)
+
+
+def _of_hash(digest: Any) -> tuple[Any, ...]:
+    return (digest.copy().digest() if digest.digest_size else digest.copy().digest(32),)
+
+
+_STATES: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "_io._IOBase": _of_file,
+    "logging.Logger": _of_logger,
+    "_queue.SimpleQueue": lambda queue: (queue.qsize(),),
+    "_thread.lock": lambda lock: (lock.locked(),),
+    "_thread.RLock": lambda lock: (repr(lock),),
+    "mmap.mmap": lambda memory: (True,) if memory.closed else (False, memory.tell(), len(memory)),
+    "weakref.finalize": lambda final: (final.alive,),
+    "decimal.Context": lambda context: (repr(context),),
+    "sqlite3.Connection": lambda connection: (connection.total_changes,),
+    "_csv.reader": lambda reader: (reader.line_num,),
+    "_hashlib.HASH": _of_hash,
+    "_hashlib.HASHXOF": _of_hash,
+    "_blake2.blake2b": _of_hash,
+    "_blake2.blake2s": _of_hash,
+    "numpy.poly1d": lambda polynomial: (polynomial.coeffs.tobytes(),),
+}
+_ON_THE_WAY = frozenset(
+    {"_thread.lock", "_thread.RLock", "logging.Logger"}
+)  # of little effect where they are passed
+
+
+def inner_of(kind: type) -> tuple[str, ...]:
+    """Return the attributes that hold the state of objects of a class; EVERY for all of them."""
+    return next((_INNER[name] for name in _names(kind) if name in _INNER), ())
+
+
+def has_state(kind: type, is_asked: bool) -> bool:
+    """Return whether state_of() describes objects of a class.
+
+    Args:
+        kind: the class.
+        is_asked: whether a method that can tell of the state is called; otherwise the object is read in any way.
+    """
+    return any(name in _STATES and (is_asked or name not in _ON_THE_WAY) for name in _names(kind))
+
+
+def state_of(value: Any) -> tuple[Any, ...]:
+    """Return the state of an object, () if no function describes it."""
+    describe = next((_STATES[name] for name in _names(type(value)) if name in _STATES), None)
+    try:
+        return () if describe is None else describe(value)
+    except Exception as error:  # of a file that is detached, or cannot tell its position
+        return (type(error).__name__,)
+
+
+def has_state_still(value: Any, state: tuple[Any, ...]) -> bool:
+    """Return whether an object has a state that it had before."""
+    return same_elements(state, state_of(value))
+
+
+def _names(kind: type) -> list[str]:
+    return [f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__]
