@@ -10,7 +10,7 @@
     ├── TraceError (RuntimeError)    a value is needed while tracing, or used after its trace closed
     ├── GradientError (RuntimeError) the requested gradient does not exist
     ├── RetraceError (RuntimeError)  a call would be recorded, which the policy forbids
-    ├── CodegenError (RuntimeError)  emitted source could not be compiled: a defect of tracejit
+    ├── CodegenError (RuntimeError)  emitted source could not be compiled, or object code not loaded
     ├── CacheError (RuntimeError)    the cache was set up or used wrongly
     └── ExportError (RuntimeError)   a function cannot be exported, or an exported folder cannot be loaded
 
@@ -63,7 +63,7 @@ class RetraceError(TraceJitError, RuntimeError):
 
 
 class CodegenError(TraceJitError, RuntimeError):
-    """Emitted source could not be compiled; this is a defect of tracejit."""
+    """Emitted source could not be compiled, or object code not loaded; the message says if this is a defect."""
 
 
 class CacheError(TraceJitError, RuntimeError):

@@ -126,6 +126,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",
     "record.number.__index__: ' object cannot be interpreted as an int": "Python's own text",
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
+    "util.locks.check_compiler: nothing can be compiled or loaded in thi": "forks: tests/process/util/test_locks.py",
+    "util.uninterrupted.result: a signal handler forked this process whi": "as above",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
 IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")

@@ -125,6 +125,7 @@ class CallDispatcher:
                 call = call._replace(leaves=untraced(call.leaves))
             recording = record(self._name, self._function, call, recorder)
         except BaseException as error:
+            recorders.unwind(recorder)
             self._log_miss(miss, f" ({type(error).__name__})")
             raise
         record_ns = time.perf_counter_ns() - started

@@ -15,6 +15,7 @@ from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
 from tracejit.record import recorder
+from tracejit.util.uninterrupted import is_of_handler
 
 CONTENTS_OF = "what is in "
 """The beginning of the names of guards that compare the elements of an array."""
@@ -147,7 +148,9 @@ class ArrayGuards:
         variable, name = site.variable, site.name
         try:
             array = seen_by_numpy(value)
-        except Exception:  # whatever that library raises: it cannot have been an operand
+        except Exception as error:  # whatever that library raises: it cannot have been an operand
+            if is_of_handler(error):
+                raise
             self._guards.add(
                 site, f"a {type(value).__name__}", f"{variable} is not {self._guards.constant(value)}"
             )

@@ -22,6 +22,7 @@ from tracejit.capture.objects import BY_COMPUTED_NAMES, ObservedNamespace, kind_
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, RegisteredSlot
 from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class
+from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
@@ -84,6 +85,8 @@ class Snapshot:
 
     def refuse(self, error: Exception) -> None:
         """Note that looking at an object raised an error."""
+        if is_of_handler(error):
+            raise error
         what = f"what cannot be looked at ({type(error).__name__}: {error})"
         self.unseen = self.unseen or (what, self.where)
 

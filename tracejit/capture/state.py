@@ -67,7 +67,7 @@ class CapturedState(State):
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
-        self._watch = monitor.watching(PathReader(self._snapshot).started)
+        self._watch = monitor.Watch(PathReader(self._snapshot).started)
         self._watch.__enter__()
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
@@ -165,10 +165,10 @@ class CapturedState(State):
         )
 
     def _stop(self) -> Snapshot | None:
+        if self._watch is not None:
+            self._watch.__exit__()
+            self._watch = None  # not before: an exception of a signal handler may come in the line above
         snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None:
-            self._watch.__exit__(None, None, None)
-            self._watch = None
         return snapshot
 
     def _forget(self) -> None:

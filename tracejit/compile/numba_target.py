@@ -43,6 +43,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.intrinsics import blas, lanes, pointers, scalar, tiles
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.program import Kernel
+from tracejit.util.uninterrupted import is_of_handler
 
 _KERNEL_ARGUMENTS = (types.CPointer(types.intp),)  # type: ignore[attr-defined]
 _TARGET = "tracejit"
@@ -258,6 +259,8 @@ def lower(kernel: Kernel) -> LlvmFunction:
     try:
         return _lowered(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
     except Exception as error:
+        if is_of_handler(error):
+            raise
         raise CodegenError(
             f"the emitted kernel {kernel.name} could not be compiled. This is a defect of tracejit; please report it "
             f"with this source:\n{kernel.text}"

@@ -3,7 +3,6 @@
 
 import ctypes
 import sys
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -13,9 +12,11 @@ import llvmlite.binding as llvm
 
 from tracejit.compile import elf
 from tracejit.errors import CodegenError
+from tracejit.util.locks import check_compiler, compiling, forks_wait_for
 
+forks_wait_for("numba.core.compiler_lock", "global_compiler_lock", "_lock")
+forks_wait_for("llvmlite.binding.ffi", "lib", "_lock", "_lock")
 _FUNCTION = "function of that name in it"  # ends the sentence "there is no ..."
-_lock = threading.Lock()
 
 
 class Cpu(NamedTuple):
@@ -43,7 +44,8 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
         missing = _missing(symbol, code)
     if missing:
         raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
-    with _lock:
+    check_compiler()
+    with compiling:
         engine = _engine() if engine is None else engine
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -113,7 +115,8 @@ def data_layout() -> str:
 
 def new_engine() -> Any:
     """Return an LLVM engine: memory for object code that is freed with it, and symbols of its own."""
-    with _lock:
+    check_compiler()
+    with compiling:
         host()  # LLVM is set up
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 

@@ -4,9 +4,11 @@
 Note [compiling]
 A kernel goes through two stages. Numba, which is Python, infers types and writes LLVM IR; LLVM optimises that and
 writes object code, without Python's lock. So if several kernels are missing, LLVM works in a thread of its own, one
-kernel behind Numba.
+kernel behind Numba. Both, and the loading of object code, happen in threads in which no signal handler runs
+(util/uninterrupted.py), and in which a fork waits (util/locks.py).
 """
 
+import os
 import sys
 import threading
 import time
@@ -22,9 +24,10 @@ from tracejit.errors import CodegenError
 from tracejit.program import Kernel, Prepared
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
-from tracejit.util import logs
-from tracejit.util.locks import new_lock
+from tracejit.util import frames, logs
+from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused
+from tracejit.util.uninterrupted import Stopping, uninterrupted, warn_of_threads
 
 _SWITCH_S = 2e-4
 
@@ -54,7 +57,9 @@ class _Request(NamedTuple):
 
     def lower(self) -> LlvmFunction:
         """Return it as LLVM IR."""
-        return lower(self.name if self.kernel is None else self.kernel)
+        check_compiler()
+        with compiling:
+            return lower(self.name if self.kernel is None else self.kernel)
 
 
 class KernelRegistry:
@@ -91,23 +96,28 @@ class KernelRegistry:
         with self._lock:
             wanted = [_Request(k.name, k) for k in kernels if k.name not in self._kernels]
             wanted += [_Request(name, None) for name in functions if name not in self._functions]
-            started = time.perf_counter_ns()
-            missing = [request for request in wanted if not self._load(request)]
-            loaded = time.perf_counter_ns()
-            if missing:
-                with collector_paused():
-                    for request, kernel in _compile(missing):
-                        self._add(request, kernel)
-                        self.compiled += 1
-                        _log("compile", request, f"compiled in {kernel.compile_ns / 1e6:.1f} ms")
-                self.compile_ns += time.perf_counter_ns() - loaded
-            names = {request.name for request in missing}
-            return Prepared(
-                tuple(names),
-                tuple([request.name for request in wanted if request.name not in names]),
-                time.perf_counter_ns() - loaded if missing else 0,
-                loaded - started if wanted else 0,
-            )
+            if not wanted:
+                return Prepared((), (), 0, 0)
+            return uninterrupted(lambda stopping: self._prepare(wanted, stopping), _tell, logs.SLOW_S)
+
+    def _prepare(self, wanted: Sequence[_Request], stopping: Stopping) -> Prepared:
+        started = time.perf_counter_ns()
+        missing = [request for request in wanted if not self._load(request)]
+        loaded = time.perf_counter_ns()
+        if missing:
+            with collector_paused():
+                for request, kernel in _compile(missing, stopping):
+                    self._add(request, kernel)
+                    self.compiled += 1
+                    _log("compile", request, f"compiled in {kernel.compile_ns / 1e6:.1f} ms")
+            self.compile_ns += time.perf_counter_ns() - loaded
+        names = {request.name for request in missing}
+        return Prepared(
+            tuple(names),
+            tuple([request.name for request in wanted if request.name not in names]),
+            time.perf_counter_ns() - loaded if missing else 0,
+            loaded - started,
+        )
 
     def _load(self, request: _Request) -> bool:
         """Load from the disk; return whether that was possible."""
@@ -130,6 +140,15 @@ class KernelRegistry:
         table[request.name] = load(kernel.symbol, kernel.code, kernel.needs)
 
 
+def _tell() -> None:
+    """Tell the user that compiling takes long."""
+    cache = store()
+    kept = "As TRACEJIT_CACHE is off, each run compiles them."
+    if cache is not None:
+        kept = f"They are kept in {cache.root}, from where later runs load them."
+    logs.tell_of_slow_build(f"compiling the kernels of a function takes more than {logs.SLOW_S:g} s. {kept}")
+
+
 def _log(event: str, request: _Request, what: str) -> None:
     if logs.enabled(logs.DEBUG):
         logs.write(
@@ -137,36 +156,62 @@ def _log(event: str, request: _Request, what: str) -> None:
         )
 
 
-def _compile(missing: Sequence[_Request]) -> Iterator[tuple[_Request, StoredKernel]]:
-    """Compile, and store on disk (Note [compiling])."""
-    if len(missing) == 1:
+def _compile(missing: Sequence[_Request], stopping: Stopping) -> Iterator[tuple[_Request, StoredKernel]]:
+    """Compile, and store on disk (Note [compiling]), until it is all done or has to stop."""
+    if len(missing) > 1:
+        try:
+            yield from _compile_in_two_threads(missing, stopping)
+            return
+        except _NoThreadError as error:
+            warn_of_threads(error.why)
+    for request in missing:
+        if stopping():
+            return
         started = time.perf_counter_ns()
-        yield missing[0], _finished(missing[0], missing[0].lower(), started)
-        return
+        yield request, _finished(request, request.lower(), started)
+
+
+class _NoThreadError(Exception):
+    """The system starts no new thread; `why` is its error."""
+
+    def __init__(self, why: RuntimeError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+def _compile_in_two_threads(
+    missing: Sequence[_Request], stopping: Stopping
+) -> Iterator[tuple[_Request, StoredKernel]]:
     lowered: SimpleQueue[tuple[_Request, Any, int] | None] = SimpleQueue()
     done: list[tuple[_Request, StoredKernel]] = []
     failures: list[Exception] = []
 
+    caller = frames.user_location()
+
     def finish() -> None:
-        for request, function, started in iter(lowered.get, None):
-            try:
-                done.append((request, _finished(request, function, started)))
-            except Exception as failure:
-                failures.append(failure)
+        with frames.called_from(caller):
+            for request, function, started in iter(lowered.get, None):
+                try:
+                    done.append((request, _finished(request, function, started)))
+                except Exception as failure:
+                    failures.append(failure)
 
     thread = threading.Thread(target=finish, name="tracejit compiler")
-    thread.start()
-    interval = sys.getswitchinterval()
-    # A call of LLVM waits a switch interval for Python's lock: by default 5 ms, as long as a small kernel takes.
-    sys.setswitchinterval(_SWITCH_S)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise _NoThreadError(error) from error
+    _switch.shorten()
     try:
         for request in missing:
+            if stopping():
+                break
             started = time.perf_counter_ns()
             lowered.put((request, request.lower(), started))
     finally:
         lowered.put(None)
         thread.join()
-        sys.setswitchinterval(interval)
+        _switch.restore()
     if failures:
         raise failures[0]
     yield from done
@@ -184,6 +229,31 @@ def _finished(request: _Request, lowered: Any, started: int) -> StoredKernel:
         cache.save(kernel)
     return kernel
 
+
+class _SwitchInterval:
+    """Python's switch interval, short while LLVM compiles.
+
+    A call of LLVM waits a switch interval for Python's lock: by default 5 ms, as long as a small kernel takes.
+    """
+
+    def __init__(self) -> None:
+        self._before: float | None = None
+
+    def shorten(self) -> None:
+        """Set a short interval."""
+        self._before = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+
+    def restore(self) -> None:
+        """Set the former interval; in a child that was forked meanwhile too."""
+        if self._before is not None:
+            sys.setswitchinterval(self._before)
+        self._before = None
+
+
+_switch = _SwitchInterval()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_switch.restore)
 
 registry = KernelRegistry()
 """The kernels of this process."""

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from tracejit.compile import objects
 from tracejit.errors import CodegenError, ExportError
 from tracejit.program import Kernel, Prepared
-from tracejit.util.locks import new_lock
+from tracejit.util.locks import check_compiler, new_lock
+from tracejit.util.uninterrupted import uninterrupted
 
 _AGAIN = "Export the function on the machine that is to run it."
 
@@ -33,12 +34,12 @@ class ExportedCode:
     def prepare(self, kernels: Iterable[Kernel] = (), functions: Iterable[str] = ()) -> Prepared:
         """Load kernels and functions, and return what was done."""
         started = time.perf_counter_ns()
-        before = set(self._addresses)
         names = [*[kernel.name for kernel in kernels], *functions]
-        for name in names:
-            self._address(name)
-        loaded = tuple([name for name in names if name not in before])
-        return Prepared((), loaded, 0, time.perf_counter_ns() - started)
+        missing = [name for name in names if name not in self._addresses]
+        if missing:
+            check_compiler()
+            uninterrupted(lambda stopping: [self._address(name) for name in missing])
+        return Prepared((), tuple(missing), 0, time.perf_counter_ns() - started)
 
     def address(self, kernel: Kernel) -> int:
         """Return the address of a kernel."""

@@ -178,7 +178,7 @@ def _places(key: slice, extent: int) -> dlarray:
     if step > 1:
         length = apply("floordiv", apply("add", length, step - 1), step)
     count = int(recorder.need_value(length, "the size of a slice"))
-    builder = recorder.thread.recorder.builder  # type: ignore[union-attr]
+    builder = recorder.thread.recorder.builder
     offsets = builder.constant(step * np.arange(count))
     # Where the guard does not hold, the places must be some of the array all the same.
     last = max(extent - step * (count - 1) - 1, 0)

@@ -17,6 +17,7 @@ from tracejit.aval import NUMBERS, NUMPY_NUMBERS
 from tracejit.ir import weak_array
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
+from tracejit.util.uninterrupted import is_of_handler
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float64)
 EXACT = 1 << 53  # integers below are exact in float64
@@ -190,7 +191,9 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
         return None
     try:
         array = first.__array_ufunc__(ufunc, "__call__", *operands)
-    except Exception:  # one that arrays have not: NumPy computes it with the numbers
+    except Exception as error:  # one that arrays have not: NumPy computes it with the numbers
+        if is_of_handler(error):
+            raise
         return None
     if not recorder.is_array(array) or array._data.dtype != result.dtype or array._data.ndim:
         return None

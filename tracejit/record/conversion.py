@@ -14,6 +14,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.text import brief
+from tracejit.util.uninterrupted import is_of_handler
 
 _LARGE = 1 << 50  # elements, more than any memory has
 _LISTS = (list, tuple)
@@ -53,6 +54,8 @@ def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray
         tensor = not listed and not isinstance(x, (*_NUMBERS, type)) and hasattr(x, "__dlpack__")
         data: np.ndarray = np.from_dlpack(x) if tensor else np.asarray(x)
     except Exception as error:
+        if is_of_handler(error):
+            raise
         remedy = "give rows of equal length" if listed else "pass a NumPy array"
         raise ArgumentError(
             f"{function}: cannot make an array of {type(x).__name__}: {_reason(error)}; {remedy} as {argument}."

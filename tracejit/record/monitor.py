@@ -78,17 +78,70 @@ def is_library(file: str) -> bool:
     return is_of_library
 
 
-@contextmanager
-def watching(started: Started) -> Iterator[None]:
-    """Call `started` with the frame of each function of the user's code that starts in this thread."""
-    outer = current.started, current.import_around, current.has_imported
-    current.started, current.import_around = started, _import_around(sys._getframe())
-    current.has_imported = False
-    try:
-        with _monitored() if _monitoring is not None else _profiled():
-            yield
-    finally:
-        current.started, current.import_around, current.has_imported = outer
+class Watch:
+    """A block in which `started` is called with the frame of each function of the user's code that this thread starts.
+
+    An exception of a signal handler may come in the middle of its start and of its end. So the start undoes itself, and
+    the end can be repeated.
+    """
+
+    def __init__(self, started: Started) -> None:
+        self._started = started
+        self._outer: tuple[Any, ...] | None = None
+        self._monitored = False
+        self._previous: Any = None  # profile function
+
+    def __enter__(self) -> "Watch":
+        self._outer = current.started, current.import_around, current.has_imported, current.profile
+        try:
+            around = _import_around(sys._getframe())
+            current.import_around, current.has_imported = around, False
+            current.started = self._started
+            if _monitoring is not None and _monitor.claim():
+                self._monitored = True
+                _monitor.watch(self)
+            else:
+                self._profile()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._outer is None:
+            return
+        current.started, current.import_around, current.has_imported, current.profile = self._outer
+        if self._monitored:
+            _monitor.leave(self)
+        else:
+            previous = self._previous
+            if previous is None or callable(previous):
+                sys.setprofile(previous)
+            else:  # a cProfile.Profile, which only its own method sets
+                sys.setprofile(None)
+                previous.enable()
+        self._outer = None
+
+    def _profile(self) -> None:
+        libraries = _is_library
+        self._previous = previous = sys.getprofile()
+        forward: Any = previous if callable(previous) else None
+
+        def profile(frame: types.FrameType, event: str, arg: Any) -> None:
+            if event == "call":
+                file = frame.f_code.co_filename
+                is_of_library = libraries.get(file)
+                if is_of_library is None:
+                    is_of_library = is_library(file)
+                if not is_of_library or frame.f_code is IMPORT_MODULE:
+                    _start(frame)
+                elif file in _IMPORTS:
+                    current.has_imported = True
+            if forward is not None:
+                forward(frame, event, arg)
+
+        current.profile = profile if forward is None else None
+        sys.setprofile(profile)
 
 
 def _import_around(frame: types.FrameType | None) -> types.FrameType | None:
@@ -110,55 +163,25 @@ def _start(frame: types.FrameType) -> None:
             current.started = started
 
 
-@contextmanager
-def _profiled() -> Iterator[None]:
-    libraries = _is_library
-    previous: Any = sys.getprofile()
-    forward: Any = previous if callable(previous) else None
-
-    def profile(frame: types.FrameType, event: str, arg: Any) -> None:
-        if event == "call":
-            file = frame.f_code.co_filename
-            is_of_library = libraries.get(file)
-            if is_of_library is None:
-                is_of_library = is_library(file)
-            if not is_of_library or frame.f_code is IMPORT_MODULE:
-                _start(frame)
-            elif file in _IMPORTS:
-                current.has_imported = True
-        if forward is not None:
-            forward(frame, event, arg)
-
-    outer, current.profile = current.profile, profile if forward is None else None
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        current.profile = outer
-        if previous is None or forward is not None:
-            sys.setprofile(previous)
-        else:  # a cProfile.Profile, which only its own method sets
-            sys.setprofile(None)
-            previous.enable()
-
-
 class _Monitor:
     """The tool of sys.monitoring, on while any thread watches."""
 
     def __init__(self) -> None:
         self.lock = new_lock()
-        self.count = 0
+        self.blocks: set[Watch] = set()
         self.tool: int | None = None
 
     def claim(self) -> bool:
-        if self.tool is None:
-            for tool in (4, 3):
-                if _monitoring.get_tool(tool) is None:
-                    _monitoring.use_tool_id(tool, "tracejit")
-                    _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
-                    self.tool = tool
-                    break
-        return self.tool is not None
+        """Return whether there is a tool; all but two are for others."""
+        with self.lock:
+            if self.tool is None:
+                for tool in (4, 3):
+                    if _monitoring.get_tool(tool) is None:
+                        _monitoring.use_tool_id(tool, "tracejit")
+                        _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
+                        self.tool = tool
+                        break
+            return self.tool is not None
 
     def started(self, code: types.CodeType, offset: int) -> Any:
         if code.co_filename in _IMPORTS:
@@ -170,26 +193,21 @@ class _Monitor:
             _start(sys._getframe(1))
         return None
 
-    def change(self, by: int) -> None:
+    def watch(self, block: Watch) -> None:
+        """Report while a block runs."""
         with self.lock:
-            self.count += by
-            if self.count == max(by, 0):  # the first to come or the last to go
-                _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.count else 0)
+            self.blocks.add(block)
+            self.set_events()
+
+    def leave(self, block: Watch) -> None:
+        """Report no longer for a block."""
+        with self.lock:
+            self.blocks.discard(block)
+            self.set_events()
+
+    def set_events(self) -> None:
+        """Turn the events on or off."""
+        _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.blocks else 0)
 
 
 _monitor = _Monitor()
-
-
-@contextmanager
-def _monitored() -> Iterator[None]:
-    with _monitor.lock:
-        claimed = _monitor.claim()
-    if not claimed:
-        with _profiled():
-            yield
-        return
-    _monitor.change(1)
-    try:
-        yield
-    finally:
-        _monitor.change(-1)

@@ -7,7 +7,6 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 """
 
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,8 @@ from tracejit.aval import Aval, axes_in, merge_formats
 from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
-from tracejit.record import monitor
+from tracejit.record import block, monitor
+from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
@@ -28,13 +28,9 @@ from tracejit.record.state import NOTHING, State
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
-
-class _Current(threading.local):
-    recorder: "Recorder | None" = None
-
-
-thread = _Current()
+thread = block.thread
 """The recorder of this thread, if it records."""
+unwind = block.unwind
 _array_class: Any = None
 _number_class: Any = None
 
@@ -56,7 +52,7 @@ def is_number(x: object) -> bool:
     return type(x) is _number_class
 
 
-class Recorder:
+class Recorder(RecordingBlock):
     """Records the operations of one evaluation of a function as a Graph.
 
     `accelerating` recorders make graphs that are replayed with other values: what an array's value decides in
@@ -64,9 +60,9 @@ class Recorder:
     """
 
     def __init__(self, name: str, accelerating: bool = False, state: State = NOTHING) -> None:
+        super().__init__(state)
         self.name = name
         self.accelerating = accelerating
-        self.state = state  # what the recording reads besides arguments
         self.closed = False
         self.graph = Graph()
         self.builder = Builder(self.graph, compute=True, owner=self)
@@ -86,27 +82,8 @@ class Recorder:
         self.rewritten: set[int] = (
             set()
         )  # ids of the elements of captured arrays that were changed outside the trace
-        self._outer: Recorder | None = None
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
         self.keeps_graph = True  # False: it is of no use when the recording has ended
-        # Entered once for the recording: around each op it would take a microsecond.
-        self._quiet = np.errstate(all="ignore")
-
-    def __enter__(self) -> "Recorder":
-        self._outer = thread.recorder
-        thread.recorder = self
-        self._quiet.__enter__()
-        self.state.open()
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self._quiet.__exit__(*exc)
-        thread.recorder = self._outer
-        self._outer = None  # a kept graph must not keep that of the evaluation around it
-        if exc[0] is not None:
-            self.state.abandon()
-            _note_cause(exc[1])
-        self.close()
 
     def close(self) -> None:
         """End the recording: drop the values of all but constants (Note [arrays that are kept] in ended.py)."""
@@ -209,7 +186,8 @@ class Recorder:
 
 def recorder() -> Recorder | None:
     """Return the recorder of this thread, or None outside any evaluation."""
-    return thread.recorder
+    current: Recorder | None = thread.recorder
+    return current
 
 
 @contextmanager
@@ -239,13 +217,6 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
     if type(x) is _number_class:
         return x._array
     return _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
-
-
-def _note_cause(error: BaseException) -> None:
-    """Add our error as a note to one that NumPy raised from it, whose own text helps nobody."""
-    cause = error.__cause__
-    if isinstance(cause, TraceError) and str(cause) not in getattr(error, "__notes__", ()):
-        error.add_note(str(cause))
 
 
 def steers(array: Any) -> bool:

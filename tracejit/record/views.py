@@ -249,7 +249,7 @@ class LateValue(Value):
         owner = Ended if value is None else value.owner  # records that first
         self.__class__ = Value  # type: ignore[assignment]
         aval = Aval(data.shape, None, data.dtype)
-        current = recorder.thread.recorder
+        current = recorder.recorder()
         if current is None or owner is not current:  # its trace has ended, or is recorded by another thread
             Value.__init__(self, aval, owner, None, data)
         else:

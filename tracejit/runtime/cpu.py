@@ -26,6 +26,7 @@ from tracejit.ops.op import contiguous
 from tracejit.program import ALIGNMENT, Pointer, Program, ScalarArgument, Symbol
 from tracejit.runtime import object_layout
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
+from tracejit.util.uninterrupted import uninterrupted
 
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 
@@ -41,7 +42,7 @@ def _executor(code: Code) -> Callable[..., int]:
 @cache
 def _symbol_address(name: str) -> int:
     """Return the address of a BLAS routine, from SciPy's table of C functions."""
-    capsule = _cython_blas().__pyx_capi__[name]
+    capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

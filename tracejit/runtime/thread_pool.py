@@ -12,6 +12,8 @@ import numpy as np
 from tracejit import config
 from tracejit.compile.registry import Code, registry
 from tracejit.kernels.executor import state
+from tracejit.util.locks import new_lock
+from tracejit.util.uninterrupted import uninterrupted, warn_of_threads
 
 FUNCTIONS = ("run_parts", "work")
 """The int64 functions that a pool needs."""
@@ -33,8 +35,13 @@ class Pool:
             threading.Thread(target=work, args=(self.address,), name=f"tracejit worker {i}", daemon=True)
             for i in range(1, size)
         ]
-        for thread in self._threads:
-            thread.start()
+        for started, thread in enumerate(self._threads):
+            try:
+                thread.start()
+            except RuntimeError as error:
+                warn_of_threads(error)
+                del self._threads[started:]  # those that were started do all parts, with the caller
+                break
 
     @property
     def address(self) -> int:
@@ -72,8 +79,15 @@ def is_wanted() -> bool:
     return state.HAS_THREADS and config.settings.threads > 1
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _pool: Pool | None = None
+
+
+def _started(code: Code) -> Pool:
+    started = Pool(config.settings.threads, code)
+    atexit.register(started.stop)
+    os.register_at_fork(after_in_child=started.forget_workers)
+    return started
 
 
 def pool(code: Code = registry) -> Pool | None:
@@ -81,7 +95,5 @@ def pool(code: Code = registry) -> Pool | None:
     global _pool
     with _lock:
         if _pool is None and is_wanted():
-            _pool = Pool(config.settings.threads, code)
-            atexit.register(_pool.stop)
-            os.register_at_fork(after_in_child=_pool.forget_workers)
+            _pool = uninterrupted(lambda stopping: _started(code))
         return _pool

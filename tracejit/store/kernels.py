@@ -11,7 +11,7 @@ from tracejit.errors import CacheError, CacheWarning
 from tracejit.store.entry import KernelKey, StoredKernel, decode, encode
 from tracejit.store.folder import CacheFile, Folder, RefusedError
 from tracejit.util import logs
-from tracejit.util.frames import user_frame
+from tracejit.util.frames import user_location
 from tracejit.util.locks import new_lock
 
 SUFFIX = ".kernel"
@@ -132,8 +132,7 @@ class KernelStore:
             "Set TRACEJIT_CACHE_DIR to a folder of your own, or TRACEJIT_CACHE=off."
         )
         logs.write(logs.WARNING, "cache", text)
-        frame = user_frame()
-        file, line = ("<unknown>", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        file, line = user_location() or ("<unknown>", 0)
         warnings.warn_explicit(text, CacheWarning, file, line)
 
 

@@ -17,6 +17,7 @@ from tracejit.ir import Node, Value, Where
 from tracejit.record.guards import ValueGuard, same
 from tracejit.traces.trace import Trace
 from tracejit.util.text import shown
+from tracejit.util.uninterrupted import is_of_handler
 
 
 class Difference(NamedTuple):
@@ -212,5 +213,7 @@ def _equal(a: Any, b: Any) -> bool:
         return repr(a) == repr(b)
     try:
         return bool(a == b)
-    except Exception:
+    except Exception as error:
+        if is_of_handler(error):
+            raise
         return False

@@ -3,7 +3,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,8 +22,9 @@ from tracejit.program import Prepared, Program
 from tracejit.record.guards import GuardFailed
 from tracejit.util import logs
 from tracejit.util.annotate import annotated
-from tracejit.util.locks import new_lock
+from tracejit.util.locks import compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
+from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # nobody measures while a function is only run
     from tracejit.describe.profile import Profile
@@ -132,10 +133,15 @@ class Replay:
         compiled = executable(program, self.title, self._layouts)
         prepared = getattr(compiled, "prepared", None)
         if prepared is not None:
+            took_s = (self.build_ns + prepared.compile_ns + prepared.load_ns) / 1e9
+            if took_s > logs.SLOW_S:
+                logs.tell_of_slow_build(
+                    f"{self.title} was built in {took_s:.1f} s. Calls of this kind replay it now."
+                )
             if self.listener is not None:
                 self.listener.on_prepared(program, self._part, prepared)
             if inventory is not None:
-                inventory.keep(self.build_ns, prepared.compile_ns)
+                uninterrupted(lambda stopping: inventory.keep(self.build_ns, prepared.compile_ns))
         return compiled
 
     def _inventory(self) -> Any:
@@ -143,13 +149,13 @@ class Replay:
         stages, self._stages = self._stages, None
         if config.settings.cache == "off" or config.settings.backend == "python":
             return None
-        from tracejit.describe.inventory import Inventory
-
         try:
             if stages is None:
                 stages = self._built()
-            return Inventory(stages, self.title, self.listener)
+            return _compiler().inventory.Inventory(stages, self.title, self.listener)
         except Exception as error:  # a call must not fail because its description does
+            if is_of_handler(error):
+                raise
             what = f"{type(error).__name__}: {error}"
             logs.write(
                 logs.WARNING, "cache", f"{self.title}: no description was written to the cache: {what}"
@@ -196,10 +202,31 @@ def executable(program: Program, title: str, layouts: Sequence[Layout | None] = 
         from tracejit.runtime.python import PythonExecutable
 
         return PythonExecutable(program, title)
-    # Numba is imported at the first compilation, not before.
-    from tracejit.runtime.cpu import CpuExecutable
+    return _compiler().cpu.CpuExecutable(program, layouts)
 
-    return CpuExecutable(program, layouts)
+
+class _Compiler(NamedTuple):
+    """The modules that import LLVM; Numba is imported when something is compiled."""
+
+    cpu: Any
+    inventory: Any
+
+
+_compilers: list[_Compiler] = []
+
+
+def _compiler() -> _Compiler:
+    if not _compilers:
+        uninterrupted(_import_compiler)
+    return _compilers[0]
+
+
+def _import_compiler(stopping: Stopping) -> None:
+    with compiling:
+        from tracejit.describe import inventory
+        from tracejit.runtime import cpu
+
+        _compilers.append(_Compiler(cpu, inventory))
 
 
 def call_op(

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The frame of the user's code that called this package."""
+"""The place in the user's code that called this package."""
 
 import dis
 import itertools
 import os
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -65,3 +68,30 @@ def is_storing() -> bool:
     """Return whether the user's code is at an assignment ``container[key] = value``."""
     frame = user_frame()
     return frame is not None and frame.f_code.co_code[frame.f_lasti] == dis.opmap["STORE_SUBSCR"]
+
+
+class _Caller(threading.local):
+    """The file and line for which this thread works, if it is not the user's thread."""
+
+    place: tuple[str, int] | None = None
+
+
+_caller = _Caller()
+
+
+@contextmanager
+def called_from(place: tuple[str, int] | None) -> Iterator[None]:
+    """Let a file and line count as the user's place in this thread while the block runs."""
+    around, _caller.place = _caller.place, place
+    try:
+        yield
+    finally:
+        _caller.place = around
+
+
+def user_location() -> tuple[str, int] | None:
+    """Return the file and line in the user's code, also in a thread that works for another one."""
+    if _caller.place is not None:
+        return _caller.place
+    frame = user_frame()
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)

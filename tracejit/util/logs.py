@@ -10,6 +10,9 @@ TRACEJIT_LOG=info prints it to standard error; otherwise the program's own confi
 
 Each record has an attribute `event`, one of EVENTS.
 
+One line shows on a terminal although nobody asked for it: that a build takes more than SLOW_S seconds, once in a
+process. logging.getLogger("tracejit").setLevel("WARNING") turns it off.
+
 Note [hits]
 Lines that nobody reads must not slow a replay down, and even asking whether somebody reads them takes a thirtieth of a
 small one. So the code that is generated for a trace never logs. While a line for each call is asked for, no call path
@@ -18,13 +21,16 @@ next audit, or until clear_cache().
 """
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import DEBUG, INFO, WARNING
 
 from tracejit import config
 
-__all__ = ["DEBUG", "EVENTS", "INFO", "WARNING", "each_call", "enabled", "silent", "write"]
+__all__ = [
+    "DEBUG", "EVENTS", "INFO", "SLOW_S", "WARNING", "each_call", "enabled", "silent", "tell_of_slow_build", "write",
+]  # fmt: skip
 
 EVENTS = (
     "miss", "hit", "evict", "warning",  # calls
@@ -32,6 +38,9 @@ EVENTS = (
     "cache",  # on disk
 )  # fmt: skip
 """The kinds of events that lines report."""
+SLOW_S = 2.0
+"""A build that takes longer tells of itself."""
+_told = False
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _logger = logging.getLogger("tracejit")
@@ -60,6 +69,33 @@ def each_call() -> bool:
 def write(level: int, event: str, text: str) -> None:
     """Log a line."""
     _logger.log(level, "%s", text, extra={"event": event})
+
+
+def tell_of_slow_build(text: str) -> None:
+    """Log, at the first call in a process, a line that shows on a terminal even if no log is set up."""
+    global _told
+    if _told or _logger.disabled:
+        return
+    _told = True
+    write(INFO, "build", text)
+    if _logger.level > INFO or _is_shown() or not (sys.stderr is not None and sys.stderr.isatty()):
+        return
+    record = _logger.makeRecord(_logger.name, INFO, "", 0, "%s", (text,), None, extra={"event": "build"})
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    handler.handle(record)
+
+
+def _is_shown() -> bool:
+    """Return whether a handler takes records of level INFO."""
+    logger: logging.Logger | None = _logger
+    while logger is not None and enabled(INFO):
+        if any(
+            handler.level <= INFO for handler in logger.handlers if type(handler) is not logging.NullHandler
+        ):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 @contextmanager

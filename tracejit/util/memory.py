@@ -3,11 +3,14 @@
 
 import ctypes
 import gc
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+_pausing: set[int] = set()  # the threads that turned the collector off
 _LONG = 2000  # the least operations of a recording after which memory is returned
 
 
@@ -18,12 +21,27 @@ def collector_paused() -> Iterator[None]:
     It finds nothing to free there and takes a quarter of the time of a build, a tenth of that of a compilation.
     """
     was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    thread = threading.get_ident()
+    try:  # what follows is undone wherever an exception of a signal handler comes
+        if was_enabled:
+            _pausing.add(thread)
+            gc.disable()
         yield
     finally:
         if was_enabled:
             gc.enable()
+            _pausing.discard(thread)
+
+
+def _in_child() -> None:
+    """Turn on the collector in a forked child, if a thread that does not exist there turned it off."""
+    if _pausing - {threading.get_ident()}:
+        _pausing.clear()
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def give_back(operations: int) -> None:

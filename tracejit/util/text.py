@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from tracejit.util.uninterrupted import is_of_handler
+
 
 def count(number: int, what: str) -> str:
     """Return a number of things in words.
@@ -101,6 +103,8 @@ def shown(value: Any) -> str:
     try:
         return repr(value)
     except Exception as error:  # an integer may have too many digits for one
+        if is_of_handler(error):
+            raise
         return f"<{type(value).__name__} without repr: {type(error).__name__}>"
 
 

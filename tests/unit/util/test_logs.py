@@ -2,9 +2,11 @@
 """The logger "tracejit": whole lines, what they cost, and TRACEJIT_LOG."""
 
 import functools
+import io
 import itertools
 import logging
 import re
+import types
 
 import numpy as np
 import pytest
@@ -39,6 +41,54 @@ def lines(caplog):
         return found
 
     return taken
+
+
+class TestSlowBuilds:
+    """One line on a terminal, whether a log is set up or not, once in a process."""
+
+    @pytest.fixture(autouse=True)
+    def _terminal(self, monkeypatch):
+        self.terminal = io.StringIO()
+        self.terminal.isatty = lambda: True
+        monkeypatch.setattr(logs, "sys", types.SimpleNamespace(stderr=self.terminal))
+        monkeypatch.setattr(logs, "_told", False)
+        # pytest's own handlers would show the line.
+        monkeypatch.setattr(logging.getLogger("tracejit"), "propagate", False)
+
+    def test_once(self):
+        logs.tell_of_slow_build("slow")
+        logs.tell_of_slow_build("slow again")
+        assert self.terminal.getvalue() == "tracejit: slow\n"
+
+    def test_no_terminal(self):
+        self.terminal.isatty = lambda: False
+        logs.tell_of_slow_build("slow")
+        assert self.terminal.getvalue() == ""
+
+    def test_no_standard_error(self, monkeypatch):
+        monkeypatch.setattr(logs.sys, "stderr", None)
+        logs.tell_of_slow_build("slow")
+
+    def test_turned_off(self, monkeypatch):
+        monkeypatch.setattr(logging.getLogger("tracejit"), "level", logging.WARNING)
+        logs.tell_of_slow_build("slow")
+        assert self.terminal.getvalue() == ""
+
+    def test_a_log_shows_it_already(self, monkeypatch):
+        handler = logging.StreamHandler(io.StringIO())
+        logger = logging.getLogger("tracejit")
+        monkeypatch.setattr(logger, "handlers", [handler])
+        monkeypatch.setattr(logger, "level", logging.INFO)
+        logger._cache.clear()
+        logs.tell_of_slow_build("slow")
+        assert (self.terminal.getvalue(), handler.stream.getvalue()) == ("", "slow\n")
+
+    def test_a_log_of_warnings_does_not_show_it(self, monkeypatch):
+        handler = logging.StreamHandler(io.StringIO())
+        handler.setLevel(logging.WARNING)
+        monkeypatch.setattr(logging.getLogger("tracejit"), "handlers", [handler])
+        logs.tell_of_slow_build("slow")
+        assert (self.terminal.getvalue(), handler.stream.getvalue()) == ("tracejit: slow\n", "")
 
 
 class TestCalls:

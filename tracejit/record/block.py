@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The recorder of each thread, and the block in which it records."""
+
+import threading
+from typing import Any, Self
+
+import numpy as np
+
+from tracejit.errors import TraceError
+from tracejit.record.state import State
+
+
+class _Current(threading.local):
+    recorder: Any = None
+
+
+thread = _Current()
+"""The recorder of this thread, if it records."""
+
+
+class RecordingBlock:
+    """A with-statement in which a recorder records; NumPy gives no warnings meanwhile.
+
+    An exception of a signal handler may come in the middle of its start and of its end. So the start undoes itself, and
+    unwind() repeats the end.
+
+    Args:
+        state: what the recording reads besides arguments.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._outer: Any = None
+        self._errors: Any = {}  # NumPy's settings around the block
+
+    def __enter__(self) -> Self:
+        self._outer = thread.recorder
+        self._errors = np.geterr()
+        try:
+            thread.recorder = self
+            np.seterr(all="ignore")  # once for the recording: around each op it would take a microsecond
+            self.state.open()
+        except BaseException as error:
+            self.__exit__(type(error), error)
+            raise
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        try:
+            np.seterr(**self._errors)
+            if exc[0] is not None:
+                self.state.abandon()
+                _note_cause(exc[1])
+            self.close()
+        except BaseException:
+            np.seterr(**self._errors)
+            raise
+        finally:
+            thread.recorder = self._outer
+            self._outer = None  # a kept graph must not keep that of the evaluation around it
+            self.state.abandon()
+
+    def close(self) -> None:
+        """End the recording; may be called twice."""
+        raise NotImplementedError
+
+
+def unwind(outer: Any) -> None:
+    """End the recordings inside that of `outer` which an exception of a signal handler kept from ending."""
+    while thread.recorder is not None and thread.recorder is not outer:
+        thread.recorder.state.abandon()
+        thread.recorder.__exit__(None, None)
+
+
+def _note_cause(error: BaseException) -> None:
+    """Add our error as a note to one that NumPy raised from it, whose own text helps nobody."""
+    cause = error.__cause__
+    if isinstance(cause, TraceError) and str(cause) not in getattr(error, "__notes__", ()):
+        error.add_note(str(cause))
