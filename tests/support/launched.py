@@ -12,6 +12,7 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.loops.launches import NestLaunch, Section, Single
+from tracejit.passes.schedule.memory import Plan
 from tracejit.record.recorder import Recorder
 from tracejit.runtime.python import PythonExecutable
 
@@ -28,16 +29,19 @@ def graph_of(make: Make, *shapes: tuple[int, ...]) -> Graph:
 
 def singles(graph: Graph) -> list[Single]:
     """Return what is launched, of sections the first task."""
-    launches = pipeline.stages(graph).plan.launches
-    return [each for one in launches for each in (one.tasks[0] if isinstance(one, Section) else [one])]
+    return singles_of(pipeline.stages(graph).plan)
 
 
-def names(graph: Graph) -> list[str]:
+def singles_of(plan: Plan) -> list[Single]:
+    return [each for one in plan.launches for each in (one.tasks[0] if isinstance(one, Section) else [one])]
+
+
+def names(plan: Plan) -> list[str]:
     return [
         (" ".join(node.op.name for node in each.nodes) or "copy")
         if isinstance(each, NestLaunch)
         else each.name
-        for each in singles(graph)
+        for each in singles_of(plan)
     ]
 
 
@@ -49,7 +53,7 @@ def agrees(graph: Graph) -> list[str]:
     for found, want in zip(PythonExecutable(stages.program)(arrays), evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
     check_races(stages.plan)
-    return names(graph)
+    return names(stages.plan)
 
 
 def gated_unit(params: dict[str, Any], x: Any, steps: int) -> Any:
