@@ -5,7 +5,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy.testing  # older releases start a process when it is imported  # noqa: F401
@@ -89,6 +89,13 @@ def python_backend(request: pytest.FixtureRequest) -> Iterator[None]:
     check_imports(before)
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Fail if the name of a test has an address, which differs from process to process; so they cannot share tests."""
+    found = [name for name in names if " at 0x" in name]
+    if found:
+        raise pytest.UsageError(f"give the parameters of {found[0].encode('unicode_escape').decode()} ids")
+
+
 def check_imports(before: set[str]) -> None:
     """Fail if tests of this module imported what no unit test needs."""
     added = sorted(imported() - before)
@@ -100,6 +107,7 @@ def check_imports(before: set[str]) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Fail if test modules of this folder import what no unit test needs; those of other folders may."""
+    check_names([item.nodeid for item in items])
     if all("unit" in item.path.parts for item in items):
         if hasattr(config, "workerinput"):  # where an error has no text before the first test runs
             config.stash[IMPORTED_BEFORE] = set()

@@ -16,8 +16,18 @@ def test_a_test_that_starts_a_process_fails(start):
         start()
 
 
-def test_a_test_that_imports_numba_fails(request, monkeypatch):
-    conftest = request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+@pytest.fixture
+def conftest(request):
+    return request.config.pluginmanager.get_plugin(str(Path(__file__).with_name("conftest.py")))
+
+
+def test_a_test_whose_name_has_an_address_fails(conftest):
+    conftest.check_names(["a.py::test_sums[float]", "a.py::test_at[0x10]"])
+    with pytest.raises(pytest.UsageError, match=r"^give the parameters of a.py::test_sums\[.* ids$"):
+        conftest.check_names([f"a.py::test_sums[{test_a_test_that_starts_a_process_fails}]"])
+
+
+def test_a_test_that_imports_numba_fails(conftest, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", types.ModuleType("numba"))
     with pytest.raises(
         pytest.UsageError, match=r"tests in tests/unit imported .*numba.*; move them to tests/compiled"

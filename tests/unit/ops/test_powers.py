@@ -36,7 +36,9 @@ def exact(p: float, x: np.ndarray, order: int) -> np.ndarray:
 
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize(
-    "form", [float, int, np.float64, np.float32, np.array, lambda p: np.full(5, p), tj.dlarray], ids=str
+    "form",
+    [float, int, np.float64, np.float32, np.array, lambda p: np.full(5, p), tj.dlarray],
+    ids=lambda form: form.__name__,
 )
 def test_whole_exponents(p: float, form: Callable[[float], Any]) -> None:
     for order, result in enumerate(derivatives(lambda x: x ** form(p), PLACES), 1):
