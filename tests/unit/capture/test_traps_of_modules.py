@@ -42,6 +42,7 @@ def _modules(monkeypatch):
     for name in ("m_opt", "m_rep"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "argv", ["program"])
+    monkeypatch.setattr(np, "pi", np.pi)  # which a trap sets: it is put back
     for name in ("R_T", "R_T2"):
         monkeypatch.setenv(name, "1")
 
