@@ -25,6 +25,7 @@ from tracejit.util.frames import PACKAGE
 from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
+Called = Callable[[types.FrameType, int, Any, Any], None]
 
 
 _EXAMPLES = PACKAGE + "examples" + os.sep  # a user's code all the same
@@ -45,6 +46,7 @@ _MODULE = "<module>"  # name of the code of a module, and of exec()
 
 class _Watching(threading.local):
     started: Started | None = None
+    called: Called | None = None
     import_around: types.FrameType | None = None  # the import that runs the block itself
     has_imported = False  # whether an import ran, or still runs, in the block
     profile: Any = None  # the profile function, on Python 3.11
@@ -163,12 +165,43 @@ def _start(frame: types.FrameType) -> None:
             current.started = started
 
 
+class CallWatch:
+    """A block in which `called` is called before each call that the user's code makes in this thread (Python 3.12).
+
+    It gets the frame, the place of the instruction, what is called and its first argument.
+    """
+
+    def __init__(self, called: Called) -> None:
+        self._called = called
+        self._outer: tuple[Called | None] | None = None
+
+    def __enter__(self) -> "CallWatch":
+        self._outer = (current.called,)
+        try:
+            if _monitor.claim():
+                _monitor.watch(self)
+                current.called = self._called
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._outer is None:
+            return
+        (current.called,) = self._outer
+        if _monitor.tool is not None:
+            _monitor.leave(self)
+        self._outer = None
+
+
 class _Monitor:
     """The tool of sys.monitoring, on while any thread watches."""
 
     def __init__(self) -> None:
         self.lock = new_lock()
         self.blocks: set[Watch] = set()
+        self.blocks_with_calls: set[CallWatch] = set()
         self.tool: int | None = None
 
     def claim(self) -> bool:
@@ -179,6 +212,7 @@ class _Monitor:
                     if _monitoring.get_tool(tool) is None:
                         _monitoring.use_tool_id(tool, "tracejit")
                         _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
+                        _monitoring.register_callback(tool, _monitoring.events.CALL, self.called)
                         self.tool = tool
                         break
             return self.tool is not None
@@ -193,21 +227,29 @@ class _Monitor:
             _start(sys._getframe(1))
         return None
 
-    def watch(self, block: Watch) -> None:
+    def called(self, code: types.CodeType, offset: int, function: Any, argument: Any) -> Any:
+        if is_library(code.co_filename):
+            return _monitoring.DISABLE
+        if current.called is not None:
+            current.called(sys._getframe(1), offset, function, argument)
+        return None
+
+    def watch(self, block: "Watch | CallWatch") -> None:
         """Report while a block runs."""
         with self.lock:
-            self.blocks.add(block)
+            (self.blocks if isinstance(block, Watch) else self.blocks_with_calls).add(block)  # type: ignore[arg-type]
             self.set_events()
 
-    def leave(self, block: Watch) -> None:
+    def leave(self, block: "Watch | CallWatch") -> None:
         """Report no longer for a block."""
         with self.lock:
-            self.blocks.discard(block)
+            (self.blocks if isinstance(block, Watch) else self.blocks_with_calls).discard(block)
             self.set_events()
 
     def set_events(self) -> None:
         """Turn the events on or off."""
-        _monitoring.set_events(self.tool, _monitoring.events.PY_START if self.blocks else 0)
+        events = _monitoring.events.PY_START if self.blocks else 0
+        _monitoring.set_events(self.tool, events | (_monitoring.events.CALL if self.blocks_with_calls else 0))
 
 
 _monitor = _Monitor()

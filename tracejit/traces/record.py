@@ -18,7 +18,7 @@ from tracejit.capture.state import CapturedState
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Node, Value, Where
-from tracejit.record import guards, views
+from tracejit.record import crossings, guards, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change
 from tracejit.record.number import Number, settle
@@ -62,7 +62,10 @@ def record(
         recorder.memories.place = partial(_place, function, call)
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
-        leaves, treedef = tree.flatten(function(*args, **kwargs))
+        with crossings.watched(recorder):
+            returned = function(*args, **kwargs)
+        leaves, treedef = tree.flatten(returned)
+        del returned
         lost = _lost_change((args, kwargs), inputs, leaves)
         results, values = _results(name, recorder, leaves)
         writes = _writes(recorder, inputs)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls by which a number that varies leaves the user's code: whoever is called gets a true number.
+
+Note [crossings]
+A Number does what Python asks of a number by its methods, and that is all that most code asks. Some code asks for the
+type: type(n), json.dumps(n), Decimal(n), math.ldexp(1.0, n). So while a function with such arguments is recorded, each
+call that its code makes is looked at before it happens. Code of the user gets Numbers, for its own calls are looked at
+too, and so do tracejit, NumPy and those functions of Python that keep to the methods. All others get true numbers: the
+Numbers that can be reached from what they are passed become such first (Note [true numbers]), and are needed.
+
+The arguments of a call lie on the stack of the frame, which is read from its memory. A trace function sees each
+instruction of Python 3.11; later versions report calls (sys.monitoring). Where neither is possible, nothing is looked
+at, and a call that insists on a type raises its TypeError.
+"""
+
+import builtins
+import ctypes
+import dis
+import functools
+import gc
+import itertools
+import math
+import operator
+import os
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from tracejit.record import monitor, recorder
+from tracejit.record.become import is_possible
+from tracejit.util.frames import PACKAGE
+
+_MOST_OBJECTS = 10_000  # that are searched for numbers at a call
+_MADE_BY_A_STATEMENT = 1 << 9  # a flag of classes
+_LIBRARY = sys.stdlib_module_names
+_STRICT = ("type", "compile", "open", "super", "memoryview", "__build_class__", "input", "breakpoint")
+_NAMED = {name: thing for name, thing in vars(builtins).items() if name not in _STRICT}
+# Functions and classes of C that treat numbers by their methods, or only keep them.
+_BY_METHODS: frozenset[int] = frozenset(
+    id(thing)
+    for module in (_NAMED, vars(math), vars(operator), vars(itertools))
+    for name, thing in module.items()
+    if callable(thing) and name != "ldexp" and getattr(thing, "__module__", None) != "_frozen_importlib"
+) | {id(functools.partial), id(functools.reduce), id(defaultdict), id(OrderedDict)}
+_CONTAINERS = (list, tuple, dict, set, frozenset, str, deque, defaultdict, OrderedDict, types.GeneratorType)
+_BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
+_KEEPERS = frozenset(
+    {object, tuple, list, dict, set, frozenset, BaseException, Exception}
+)  # make objects of anything
+_CLOSED = (str, bytes, complex, type, types.ModuleType, types.CodeType, np.ndarray, np.generic)
+_NUMPY = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+
+
+def takes_numbers(function: Any) -> bool:
+    """Return whether a function treats numbers by their methods, or is code whose own calls are looked at."""
+    kind = type(function)
+    if kind is types.FunctionType:
+        file = function.__code__.co_filename
+        return not monitor.is_library(file) or file.startswith(
+            (PACKAGE, _NUMPY, "<__array_function__", "<tracejit")
+        )
+    if kind is types.MethodType:
+        return takes_numbers(function.__func__)
+    if function is type:
+        return False
+    if id(function) in _BY_METHODS or kind is np.ufunc:
+        return True
+    if kind is functools.partial:
+        return takes_numbers(function.func)
+    if isinstance(function, type):
+        return _makes_of_numbers(function)
+    if kind is types.MethodDescriptorType:
+        return function.__objclass__ in _CONTAINERS
+    if kind in _BOUND_IN_C:
+        owner = function.__self__
+        if type(owner) in _CONTAINERS:
+            return True
+        return str(function.__module__).partition(".")[0] == "numpy" and "random" not in str(
+            function.__module__
+        )
+    if kind.__module__.partition(".")[0] in ("numpy", "tracejit"):
+        return "random" not in kind.__module__
+    _, call = _found(kind, "__call__")
+    return type(call) is types.FunctionType and takes_numbers(call)
+
+
+def _makes_of_numbers(kind: type) -> bool:
+    """Return whether a class makes objects of numbers by their methods, or by code whose own calls are looked at."""
+    module = str(kind.__module__)
+    if module.partition(".")[0] in ("numpy", "tracejit"):
+        return "random" not in module
+    makers = [_found(type(kind), "__call__"), _found(kind, "__new__"), _found(kind, "__init__")]
+    if type(kind) is type:
+        makers = makers[1:]
+    for owner, maker in makers:
+        if isinstance(maker, staticmethod):
+            maker = maker.__func__
+        is_kept = owner in _KEEPERS or owner is type or issubclass(owner, BaseException)
+        if not (takes_numbers(maker) if type(maker) is types.FunctionType else is_kept):
+            return False
+    return True
+
+
+def _found(kind: type, name: str) -> tuple[type, Any]:
+    """Return the class that defines an attribute of a class, and the attribute."""
+    return next((base, vars(base)[name]) for base in kind.__mro__ if name in vars(base))
+
+
+def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
+    """Have the Numbers become true ones that a function gets which may ask for the type.
+
+    Args:
+        owner: the recorder.
+        function: what is called.
+        arguments: what it is called with; a tuple or a dict of arguments counts as one.
+    """
+    if takes_numbers(function):
+        is_followed = type(function) in (types.FunctionType, types.MethodType)
+        is_cubed = function is pow and len(arguments) > 2  # only the first argument of three is asked
+        if not is_cubed and (is_followed or all(map(_may_be_passed, arguments))):
+            return
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    for number in _reached(owner, [function, *arguments]):
+        if recorder.is_number(number):  # not yet with another one
+            number.needed(f"{name}()")
+
+
+def _may_be_passed(argument: Any) -> bool:
+    """Return whether what a function of C may call treats numbers by their methods."""
+    if type(argument) in (tuple, dict):
+        parts: Iterable[Any] = argument.values() if type(argument) is dict else argument
+        return all(map(_may_be_passed, parts))
+    return recorder.is_number(argument) or not callable(argument) or takes_numbers(argument)
+
+
+def _reached(owner: Any, roots: list[Any]) -> list[Any]:
+    """Return the Numbers of a recording that can be reached from some objects."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    pending = list(roots)
+    while pending:
+        thing = pending.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if recorder.is_number(thing):
+            found[id(thing)] = thing
+        elif type(thing) is types.FunctionType:
+            pending += [*(thing.__closure__ or ()), thing.__defaults__, thing.__kwdefaults__]
+        elif type(thing) is dict:  # the collector need not see the attributes of an object in its __dict__
+            pending += [*thing, *thing.values()]
+        elif (
+            not isinstance(thing, _CLOSED)
+            and not recorder.is_array(thing)
+            and not _is_of_library(type(thing))
+        ):
+            if len(seen) > _MOST_OBJECTS:
+                return list(owner.varying)
+            pending += gc.get_referents(thing)
+    return list(found.values())
+
+
+def _is_of_library(kind: type) -> bool:
+    """Return whether Python's library made an object, as a logger, whose attributes got true numbers."""
+    is_of_python = bool(kind.__flags__ & _MADE_BY_A_STATEMENT)
+    return is_of_python and str(kind.__module__).partition(".")[0] in _LIBRARY
+
+
+def watched(owner: Any) -> AbstractContextManager[Any]:
+    """Return a block in which the calls that the user's code makes in this thread are looked at, for a recorder."""
+    if not owner.varying or not _can_read_stacks():
+        return nullcontext()
+    if sys.version_info < (3, 12):
+        return _Steps(owner)
+    return monitor.CallWatch(functools.partial(_called, owner))
+
+
+_CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
+_EXTENDED = dis.EXTENDED_ARG
+
+
+class _Steps:
+    """A block in which each instruction of the user's code is seen, in Python 3.11."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+        self._outer: tuple[Any] | None = None
+
+    def __enter__(self) -> "_Steps":
+        self._outer = (sys.gettrace(),)
+        try:
+            sys.settrace(self.called)
+        except BaseException:  # of a signal handler
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._outer is not None and sys.gettrace() in (
+            None,
+            self.called,
+        ):  # the user's code may start a debugger
+            sys.settrace(self._outer[0])
+        self._outer = None
+
+    def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
+        """Begin with a frame."""
+        if not self.owner.varying or _is_not_of_user(frame):
+            return None
+        frame.f_trace_lines = False
+        frame.f_trace_opcodes = True
+        return self.step
+
+    def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
+        """Look at the next instruction of a frame."""
+        if event == "opcode" and _code_of(frame.f_code)[frame.f_lasti] in _CALLS:
+            if not self.owner.varying:
+                frame.f_trace_opcodes = False
+                return None
+            words = _words(frame, _taken(frame.f_code, frame.f_lasti))
+            function, *arguments = [_object(word) for word in words if word]
+            cross(self.owner, function, arguments)
+        return self.step
+
+
+def _is_not_of_user(frame: types.FrameType) -> bool:
+    """Return whether a frame runs a library's code, or what namedtuple() and dataclass() have made for one."""
+    name = str(frame.f_globals.get("__name__"))
+    return monitor.is_library(frame.f_code.co_filename) or name.startswith(("namedtuple_", "tracejit."))
+
+
+@functools.lru_cache(maxsize=1024)
+def _code_of(code: types.CodeType) -> bytes:
+    return code.co_code  # made anew at each access
+
+
+def _taken(code: types.CodeType, at: int) -> int:
+    """Return how many words of the stack a call takes."""
+    instructions = _code_of(code)
+    number, shift, before = instructions[at + 1], 8, at - 2
+    while before >= 0 and instructions[before] == _EXTENDED:
+        number |= instructions[before + 1] << shift
+        shift, before = shift + 8, before - 2
+    name = _CALLS[instructions[at]]
+    if name == "CALL_FUNCTION_EX":
+        return 3 + (number & 1)
+    return 2 + number + (name == "CALL_KW")
+
+
+# The memory of a frame, in Python 3.11 to 3.13.
+_FRAME, _TOP, _VALUES, _WORD_BYTES = 24, 64, 72, 8
+_Word = ctypes.c_ssize_t
+
+
+@functools.cache
+def _can_read_stacks() -> bool:
+    return is_possible() and (3, 11) <= sys.version_info < (3, 14) and _is_first_value(object())
+
+
+def _is_first_value(thing: object) -> bool:
+    values = _Word.from_address(id(sys._getframe()) + _FRAME).value + _VALUES
+    return _Word.from_address(values).value == id(thing)
+
+
+def _words(frame: types.FrameType, count: int) -> list[int]:
+    """Return the top words of a frame's stack, which Python 3.11 notes for a trace function."""
+    start = _Word.from_address(id(frame) + _FRAME).value
+    top = ctypes.c_int.from_address(start + _TOP).value
+    first = start + _VALUES + _WORD_BYTES * (top - count)
+    return [_Word.from_address(first + _WORD_BYTES * i).value for i in range(count)]
+
+
+def _called(owner: Any, frame: types.FrameType, at: int, function: Any, first: Any) -> None:
+    """Look at a call that Python 3.12 or later reports: of a function, with a first argument."""
+    code = frame.f_code
+    if not owner.varying or _code_of(code)[at] not in _CALLS or _is_not_of_user(frame):
+        return
+    count = _taken(code, at) - 1  # besides the function
+    cells = {*code.co_cellvars} - {*code.co_varnames}
+    start = _Word.from_address(id(frame) + _FRAME).value + _VALUES
+    start += _WORD_BYTES * (len(code.co_varnames) + len(cells) + len(code.co_freevars))
+    words = [_Word.from_address(start + _WORD_BYTES * i).value for i in range(code.co_stacksize)]
+    # Nobody says how far the stack reaches; above it lie words that no longer mean anything. So the lowest place is
+    # taken where the function lies before the argument, and other words are only compared.
+    numbers = {id(x): x for x in owner.varying}
+    arguments: list[Any] = [first]
+    places = [i for i, word in enumerate(words) if word == id(function)]
+    found = [words[i + 1 : i + 1 + count] for i in places]
+    if _CALLS[_code_of(code)[at]] != "CALL_FUNCTION_EX":  # there it is an item of a tuple
+        found = [taken for taken in found if next(filter(None, taken), 0) == id(first)]
+    if found and sys.version_info >= (3, 13):
+        arguments = [_object(word) for word in found[0] if word and word != id(first)] + arguments
+    seen = {id(argument) for argument in arguments}
+    arguments += [numbers[word] for taken in found for word in {*taken} - seen if word in numbers]
+    cross(owner, function, arguments)
+
+
+def _object(word: int) -> Any:
+    return ctypes.cast(word, ctypes.py_object).value
