@@ -6,6 +6,7 @@ import itertools
 import os
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,16 +44,25 @@ def scipy_call() -> tuple[str, tuple[str, int]] | None:
     name = package = ""
     frame = user_frame()
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith("scipy."):
-        parts = frame.f_globals["__name__"].split(".")
-        module = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), parts))
-        function = frame.f_code.co_qualname.partition(".")[0]
-        if hasattr(sys.modules.get(module), function):  # no function of SciPy's own
-            name = f"{module}.{function}"
-        package = ".".join(module.split(".")[:2])
+        # A decorator of SciPy's holds the function that it decorates.
+        held = [value for value in frame.f_locals.values() if isinstance(value, types.FunctionType)]
+        places = [(f.__module__, f.__qualname__) for f in held]
+        for module, function in (*places, (frame.f_globals["__name__"], frame.f_code.co_qualname)):
+            public, function = _public(str(module)), function.partition(".")[0]
+            if not public.startswith("scipy."):
+                continue
+            package = public
+            if hasattr(sys.modules.get(public), function):
+                name = f"{public}.{function}"
         frame = _outside(frame.f_back)
     if not package or frame is None:
         return None
     return name or f"a function of {package}", (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _public(module: str) -> str:
+    """Return the public part of the name of a module: ``scipy.linalg`` of ``scipy.linalg._basic``."""
+    return ".".join(itertools.takewhile(lambda part: not part.startswith("_"), module.split(".")))
 
 
 def user_place() -> Any:

@@ -3,6 +3,7 @@
 
 import importlib
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,11 @@ def test_an_expression_gives_what_the_call_gives(row: str) -> None:
     if row in COMPOSITIONS and not available(call):
         pytest.skip(f"this release has no {row}")
     names = names_of(row, call)
-    expected = computed(call, names)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # a release tells users of np.fix to write np.trunc, too
+        expected = computed(call, names)
     for result in (computed(text, wrapped(names)), recorded(row, text, names)):
         if isinstance(expected, bytes):
             assert result == expected
@@ -146,7 +151,7 @@ ANSWERED_BY_OTHERS: set[str] = set()
 def test_attributes_of_an_ndarray_exist_or_say_what_works() -> None:
     x = dlarray([1.0, 2.0])
     for name in dir(np.ndarray):
-        if name.startswith("__") or hasattr(x, name):
+        if name.startswith("_") or hasattr(x, name):
             continue
         with pytest.raises(
             AttributeError, match=rf"^'dlarray' object has no attribute '{name}': .+\.$"
