@@ -122,6 +122,8 @@ def wanted_dtype(where: str, dtype: object) -> np.dtype:
         DTypeError: if arrays cannot have it.
     """
     try:
+        if hasattr(type(dtype), "__dlpack__"):
+            raise TypeError("an array is no dtype")
         wanted: np.dtype = np.dtype(dtype)  # type: ignore[call-overload]
     except Exception:
         raise ArgumentError(

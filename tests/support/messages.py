@@ -1579,6 +1579,27 @@ ROWS: tuple[Row, ...] = (
         "at <place>); scipy.special.logsumexp(x) is tj.logsumexp(x).",
     ),
     Row(
+        lambda: tj.einsum("ij->i", M, optimize="much"),
+        ArgumentError,
+        "einsum: optimize must be True, False, 'greedy', 'optimal' or a path of numpy.einsum_path, not 'much'.",
+    ),
+    Row(
+        lambda: tj.arange(None),
+        ArgumentError,
+        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that is not 0 and leads there "
+        "soon.",
+    ),
+    Row(
+        lambda: tj.zeros(3, tj.dlarray(1.0)),
+        ArgumentError,
+        "zeros: dtype must be a NumPy dtype such as np.float32, not scalar dlarray float64 1.0.",
+    ),
+    Row(
+        lambda: tj.zeros({1, 2}),
+        DimsError,
+        "zeros: shape must be an integer or a tuple of integers, not {1, 2}.",
+    ),
+    Row(
         lambda: X << 2,
         ArgumentError,
         "<<: not supported on dlarrays; x << k is x * 2**k.",

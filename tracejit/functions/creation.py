@@ -199,6 +199,8 @@ def arange(
         if recorder.is_array(number) and number._value is not None:
             recorder.need_value(number, f"arange, whose length {name} decides,")
     try:
+        if stop is None:
+            raise TypeError("None is no number")
         data: np.ndarray = np.arange(start, stop, step, dtype=wanted)
     except Exception as error:
         raise ArgumentError(

@@ -15,7 +15,7 @@ from tracejit.functions.axes import drop_axes, normalize_axis
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
 from tracejit.record import views
-from tracejit.util.arguments import as_index, check_room, check_sizes, integer
+from tracejit.util.arguments import as_index, check_room, check_sizes, integer, is_option
 from tracejit.util.text import brief
 
 
@@ -305,6 +305,11 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = True) -> dlarray:
         raise ArgumentError(
             "einsum: subscripts come first, as a string such as 'ij,jk->ik', not "
             f"{type(subscripts).__name__}; write lists of axis numbers as letters."
+        )
+    if not isinstance(optimize, (bool, list, tuple)) and not is_option(optimize, ("greedy", "optimal")):
+        raise ArgumentError(
+            "einsum: optimize must be True, False, 'greedy', 'optimal' or a path of numpy.einsum_path, not "
+            f"{brief(optimize)}."
         )
     arrays = [as_array(operand, "einsum", f"operands[{number}]") for number, operand in enumerate(operands)]
     terms, result = _parse(subscripts, arrays)

@@ -5,7 +5,7 @@ An axis may be named by number or, in a formatted array, by label.
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from itertools import islice, pairwise
 from math import prod
 from typing import Any
@@ -42,7 +42,7 @@ def reshaped(array: dlarray, shape: tuple[int, ...], format: str | None) -> dlar
 
 def permuted(array: dlarray, axes: tuple[int, ...]) -> dlarray:
     """Return `array` with its axes in another order; no op is recorded where the order is the same."""
-    return array if axes == tuple(range(len(axes))) else apply("transpose", array, axes=axes)
+    return array if axes == tuple(range(array._data.ndim)) else apply("transpose", array, axes=axes)
 
 
 def expanded(array: dlarray, shape: tuple[int, ...]) -> dlarray:
@@ -175,7 +175,7 @@ def transpose(x: Any, axes: Any = None) -> dlarray:
     if isinstance(axes, str):
         format = array._format or ""
         order = axes_in(format, axes.upper())
-        if sorted(axes.upper()) != sorted(format):
+        if array._format is None or sorted(axes.upper()) != sorted(format):
             raise DimsError(
                 f"transpose: axes={brief(axes)} is not an order of the labels of x "
                 f"({describe_shape(array._data.shape, array._format)}); name each of its labels once."
@@ -349,7 +349,7 @@ def _listed(function: str, arrays: Any) -> list[dlarray]:
     parts = arrays
     if not isinstance(arrays, (list, tuple)):
         try:
-            parts = list(islice(arrays, _MOST_PARTS + 1))
+            parts = [] if isinstance(arrays, (Mapping, Set)) else list(islice(arrays, _MOST_PARTS + 1))
         except TraceError:
             raise
         except Exception:

@@ -6,7 +6,7 @@ which names the function and the argument.
 """
 
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Set
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,7 @@ from tracejit.util.text import brief
 MOST_AXES = 64
 """The largest number of axes of an array of NumPy."""
 _MOST_BYTES = 2**63 - 1
+_NO_SIZES = (bool, str, bytes, bytearray, memoryview, Mapping, Set)
 _WORD = 2**63
 _LARGEST = 2**1023
 
@@ -70,8 +71,10 @@ def sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
     Raises:
         DimsError: if it holds no sizes, or those of an array that no memory could hold.
     """
-    number = None if type(value) is tuple else as_index(value)
+    number = None if type(value) is tuple or isinstance(value, _NO_SIZES) else as_index(value)
     try:
+        if isinstance(value, _NO_SIZES):
+            raise TypeError("the order of sizes matters")
         result = tuple(map(as_index, islice(value, MOST_AXES + 1))) if number is None else (number,)
     except TraceError:
         raise
@@ -133,7 +136,8 @@ def flag(function: str, argument: str, value: Any) -> bool:
     if value is True or value is False:
         return value
     try:
-        if isinstance(value, np.bool_) or getattr(type(value), "__dlpack__", None) is not None:
+        dtype = getattr(value, "dtype", None)
+        if dtype is not None and dtype.kind == "b":  # an array of one element
             return bool(value)
         return operator.index(value) != 0
     except Exception:

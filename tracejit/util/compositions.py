@@ -265,6 +265,7 @@ ADVICE: dict[str, str] = {
     "setflags": "set them on an ndarray and make a dlarray of it, tj.dlarray(data)",
     "sort": f"x[...] = {_SORTED} sorts x",
     "to_device": "it is always on the CPU",
+    "tostring": "tj.extractdata(x).tobytes() are its bytes",
     "tofile": "np.save(file, x) writes an untraced array",
 }
 """Remedies for attributes in whose place no expression stands."""

@@ -109,12 +109,12 @@ def shown(value: Any) -> str:
 
 
 def brief(value: Any) -> str:
-    """Return the repr of a value of any class in at most 80 characters, for messages.
+    """Return the repr of a value of any class in a line of at most 80 characters, for messages.
 
     >>> brief([1, "a"]), len(brief(list(range(1000))))
     ("[1, 'a']", 80)
     """
-    text = shown(value)
+    text = " ".join(shown(value).split("\n"))
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

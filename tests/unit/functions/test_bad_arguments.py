@@ -7,6 +7,7 @@ Generated: tests/support/public_calls.py has calls that work, tests/support/bad_
 import inspect
 import resource
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy_calls import INTEGERS, wrap
 from public_calls import CALLS, METHODS, Call, X
 
 import tracejit as tj
-from tracejit import TraceJitError, dlarray
+from tracejit import ArgumentError, DimsError, TraceJitError, dlarray
 from tracejit.functions import numpy_api
 
 LIMIT_S = 5.0  # hundred times what the slowest takes
@@ -187,3 +188,83 @@ def test_questions_of_numpy() -> None:
     for function in (np.allclose, np.array_equal):
         assert sweep(f"np.{function.__name__}", function, [Call((X, X), {"equal_nan": False})], first=1)
     assert sweep("np.size", np.size, [Call((X, 1), {})], first=1)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CALLS if hasattr(np, name) and name not in ("load", "save")]
+)
+def test_results_are_those_of_numpy(name: str) -> None:
+    """Where NumPy's function of the name takes the argument too, both give the same numbers."""
+    compared = 0
+    for call in CALLS[name]:
+        for place in places(call):
+            for kind, make in KINDS.items() if place != "like" else ():
+                ours, theirs = put(call, place, make()), put(call, place, make())
+                try:
+                    result = getattr(tj, name)(*ours.args, **ours.options)
+                except TraceJitError:
+                    continue
+                expected = of_numpy(getattr(np, name), theirs)
+                if not isinstance(expected, Exception):
+                    check_equal(result, expected, f"{name}, argument {place}, {kind}")
+                    compared += 1
+    assert compared or len(CALLS[name][0].args) > 1 or CALLS[name][0].options
+
+
+def of_numpy(function: Callable[..., Any], call: Call) -> Any:
+    """Return what NumPy makes of a call, with ndarrays in place of dlarrays, or the error that it raises."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return function(*map(plain, call.args), **{key: plain(x) for key, x in call.options.items()})
+    except Exception as error:
+        return error
+
+
+def plain(x: Any) -> Any:
+    """Return an argument with an ndarray in place of a dlarray."""
+    return np.array(x._data) if isinstance(x, dlarray) else x
+
+
+def check_equal(result: Any, expected: Any, place: str) -> None:
+    """Check results of one function, which may be several; NumPy rounds some to half precision."""
+    listed = isinstance(expected, (tuple, list))
+    for part, wanted in zip(result if listed else [result], expected if listed else [expected], strict=True):
+        wanted = np.asarray(wanted)
+        rough = wanted.dtype == np.float16
+        if rough and not np.isfinite(wanted).all():
+            continue
+        np.testing.assert_allclose(
+            np.asarray(part).astype(float),
+            wanted.astype(float),
+            2e-3 if rough else 1e-6,
+            1e-12,
+            err_msg=place,
+        )
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: tj.zeros({1, 2}), DimsError),
+        (lambda: tj.zeros({2: 3}), DimsError),
+        (lambda: tj.zeros(b"ab"), DimsError),
+        (lambda: tj.zeros(True), DimsError),
+        (lambda: tj.zeros(2, X), ArgumentError),
+        (lambda: tj.arange(None), ArgumentError),
+        (lambda: tj.transpose(X, 0), DimsError),
+        (lambda: tj.transpose(X, ()), DimsError),
+        (lambda: tj.transpose(X, ""), DimsError),
+        (lambda: tj.concatenate({1.0, 2.0}), ArgumentError),
+        (lambda: tj.stack({"a": X}), ArgumentError),
+        (lambda: tj.sum(X, 0, "no"), ArgumentError),
+        (lambda: tj.sum(X, 0, np.array(["2024-01-01"], "M8[D]")), ArgumentError),
+        (lambda: tj.einsum("ij->i", X, optimize=1.5), ArgumentError),
+        (lambda: tj.mean(X, 0, None), ArgumentError),
+        (lambda: tj.crossentropy(X, X, from_logits="yes", data_format="BC"), ArgumentError),
+        (lambda: tj.zeros(1 for _ in range(10**9)), DimsError),
+    ],
+)
+def test_what_could_mean_anything_is_refused(call: Callable[[], Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call()
