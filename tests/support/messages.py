@@ -1586,8 +1586,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.arange(None),
         ArgumentError,
-        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that is not 0 and leads there "
-        "soon.",
+        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that is not 0 and leads "
+        "there soon.",
     ),
     Row(
         lambda: tj.zeros(3, tj.dlarray(1.0)),

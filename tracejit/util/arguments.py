@@ -71,15 +71,15 @@ def sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
     Raises:
         DimsError: if it holds no sizes, or those of an array that no memory could hold.
     """
-    number = None if type(value) is tuple or isinstance(value, _NO_SIZES) else as_index(value)
-    try:
-        if isinstance(value, _NO_SIZES):
-            raise TypeError("the order of sizes matters")
-        result = tuple(map(as_index, islice(value, MOST_AXES + 1))) if number is None else (number,)
-    except TraceError:
-        raise
-    except Exception:
-        result = (None,)
+    result: tuple[int | None, ...] = (None,)
+    if not isinstance(value, _NO_SIZES):
+        number = None if type(value) is tuple else as_index(value)
+        try:
+            result = tuple(map(as_index, islice(value, MOST_AXES + 1))) if number is None else (number,)
+        except TraceError:
+            raise
+        except Exception:
+            result = (None,)
     if None in result:
         raise DimsError(
             f"{function}: {argument} must be an integer or a tuple of integers, not {brief(value)}."
