@@ -297,6 +297,14 @@ DAMAGES: tuple[Damage, ...] = (
         wrong_program("the number of the guard is 17"),
     ),
     Damage(
+        program("written", to=[17]),
+        wrong_program("the number of a written input is 17"),
+    ),
+    Damage(
+        program("commits", to=1000),
+        wrong_program("the number of commits is 1000"),
+    ),
+    Damage(
         program("checked", to=[3]),
         wrong_program("a checked operation is 3"),
     ),

@@ -43,6 +43,7 @@ from tracejit.errors import (
     RetraceError,
     TraceError,
     TraceJitWarning,
+    WriteError,
 )
 from tracejit.exports.machine import system
 from tracejit.store.kernels import KernelStore
@@ -94,6 +95,20 @@ def draws(generator: tj.Generator) -> tj.AcceleratedFunction:
 def plus(array: np.ndarray) -> tj.AcceleratedFunction:
     """Return a function that captures an array."""
     return tj.dlaccelerate(lambda x: x + array)
+
+
+def add_to(array: Any, x: Any) -> None:
+    array += x
+
+
+def adds_to(data: Any) -> tj.AcceleratedFunction:
+    """Return a function that writes into an array that it captures."""
+    array = tj.dlarray(np.array(data))
+
+    def function(x: Any) -> None:
+        array[...] = array + x
+
+    return tj.dlaccelerate(function)
 
 
 def exported(folder: Path) -> tj.LoadedFunction:
@@ -374,6 +389,18 @@ ROWS: tuple[FolderRow, ...] = (
         'as arguments, or export their current contents as constants: export(..., captured="constants").',
     ),
     FolderRow(
+        lambda folder: tj.export(adds_to(V), folder / "f", args=(V,), captured="constants"),
+        ExportError,
+        "export: adds_to.<locals>.function, for x: 3 float64: it writes closure array, an array that it captures, "
+        "which a loaded function does not have. Pass it as an argument.",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(add_to), folder / "f", args=(V, V)),
+        ExportError,
+        "export: add_to, for array: 3 float64, x: 3 float64: it writes array, whose memory is that of another "
+        "argument, or overlaps itself. Export it with arguments that share no memory.",
+    ),
+    FolderRow(
         lambda folder: tj.export(tj.dlaccelerate(lambda x, y: x), folder / "f", args=(V, abs)),
         ExportError,
         "export: <lambda>.<locals>.<lambda>, for x: 3 float64, y: <built-in function abs>: y is a "
@@ -604,6 +631,15 @@ ROWS: tuple[FolderRow, ...] = (
         "trace has; the exported traces hold where bool() at <place> is True. A loaded function records "
         "nothing, and this one has 1 exported trace (.signature). Call the original function with these "
         "arguments, and export it again.",
+    ),
+    FolderRow(
+        lambda folder: (
+            tj.export(tj.dlaccelerate(add_to), folder / "f", args=(V, 2 * V)),
+            tj.load(folder / "f")(V, V),
+        ),
+        WriteError,
+        "add_to: it writes array; one of them is read-only, or shares memory with another argument, which no exported "
+        "trace can follow. Pass a copy.",
     ),
     FolderRow(
         lambda folder: tj.load(after(folder, "manifest.json", damaged_exports.link)),

@@ -3,16 +3,20 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.copies import copied, given
+from tracejit.call.explain import leaf_names
 from tracejit.call.signature import Call
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.functions.evaluate import dlfeval
 from tracejit.record import recorder
-from tracejit.traces.compare import first_difference
+from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.trace import Trace
 from tracejit.util.text import name_of
 
@@ -48,11 +52,52 @@ def untraced(leaves: list[Any]) -> list[Any]:
     ]
 
 
+class Before(NamedTuple):
+    """What a call may write, as it was before: copies of the arguments, and of captured arrays."""
+
+    leaves: list[Any]
+    captured: list[tuple[np.ndarray, np.ndarray]]
+
+
+def before(call: Call, trace: Trace) -> Before:
+    """Return copies of what a replay of a trace may write."""
+    arguments = len(call.arrays)
+    targets = [number - arguments for number in trace.effects.targets if number >= arguments]
+    read = (trace.state.fetch_checked() or ()) if targets else ()
+    captured = [(read[number], read[number].copy()) for number in targets if read]
+    return Before(copied(given(call)), captured)
+
+
 def difference_from_function(
-    function: Callable[..., Any], call: Call, trace: Trace, result: Any, tolerance: float
+    function: Callable[..., Any], call: Call, trace: Trace, result: Any, tolerance: float, were: Before
 ) -> str | None:
-    """Run a function and return how the result of a replay differs from its own, or None."""
-    args, kwargs = tree.unflatten(call.treedef, untraced(call.leaves))
-    with recorder.suspended(), rng.apart(trace.state.drawn()):
-        expected = dlfeval(function, *args, **kwargs)
-    return first_difference(result, expected, tolerance)
+    """Run a function on copies of the arguments; return how a replay differs from it, or None.
+
+    Args:
+        function: the function.
+        call: its arguments, after the replay.
+        trace: the trace that was replayed.
+        result: of the replay.
+        tolerance: largest accepted difference of two numbers.
+        were: what the call may write, before the replay.
+    """
+    args, kwargs = tree.unflatten(call.treedef, were.leaves)
+    written = [array.copy() for array, _ in were.captured]
+    for array, content in were.captured:
+        np.copyto(array, content)
+    try:
+        with recorder.suspended(), rng.apart(trace.state.drawn()):
+            expected = dlfeval(function, *args, **kwargs)
+        captured = [array.copy() for array, _ in were.captured]
+    finally:
+        for (array, _), content in zip(were.captured, written, strict=True):
+            np.copyto(array, content)
+    names = [f"argument {name}" for name in leaf_names(function, call.treedef.structure)]
+    compared = [
+        (name, leaf, copy)
+        for name, leaf, copy in zip(names, untraced(given(call)), were.leaves, strict=True)
+        if type(leaf) is dlarray or isinstance(leaf, np.ndarray)
+    ]
+    compared += [("a captured array", have, want) for have, want in zip(written, captured, strict=True)]
+    differences = [difference_of_leaves(*leaves, tolerance) for leaves in compared]
+    return next(filter(None, [first_difference(result, expected, tolerance), *differences]), None)

@@ -8,9 +8,10 @@ from typing import Any
 from tracejit import tree
 from tracejit.accelerate import messages, policy
 from tracejit.accelerate.cache import TraceCache
-from tracejit.accelerate.checks import difference_from_function, untraced
+from tracejit.accelerate.checks import Before, before, difference_from_function, untraced
 from tracejit.accelerate.options import Options
 from tracejit.accelerate.reporter import Reporter, running_uncompiled
+from tracejit.call.copies import given
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call
@@ -90,6 +91,7 @@ class CallDispatcher:
             self._options.check_mode == "sample" and variants.calls % self._options.check_every == 0
         )
         for trace in variants.replayable(self._options.confirm):
+            were = before(call, trace) if is_checked else None
             result = trace.run(call) if recorder is None else trace.run_within(call)
             if result is MISS:
                 failed.append(trace)
@@ -101,8 +103,8 @@ class CallDispatcher:
                 # Call paths check nothing, so there are none while each replay is checked.
                 if recorder is None and self._options.check_mode != "tolerance":
                     cache.remember(trace, variants)
-            if is_checked:
-                self._check(call, trace, result)
+            if were is not None:
+                self._check(call, trace, result, were)
             return result
         return self._record(call, recorder, failed)
 
@@ -184,7 +186,7 @@ class CallDispatcher:
             raise RetraceError(f"{self.explain(miss)} {messages.POLICY}")
         if logs.each_call():
             self._log_miss(miss, level=logs.DEBUG)
-        args, kwargs = tree.unflatten(call.treedef, call.leaves)
+        args, kwargs = tree.unflatten(call.treedef, given(call))
         with running_uncompiled(refusal.where):
             return dlfeval(self._function, *args, **kwargs)
 
@@ -198,10 +200,10 @@ class CallDispatcher:
         miss.outcome = "raised"
         self.reporter.warn(messages.retrace(explained, miss.key))
 
-    def _check(self, call: Call, trace: Trace, result: Any) -> None:
+    def _check(self, call: Call, trace: Trace, result: Any, were: Before) -> None:
         """Warn if the underlying function gives other outputs than a replay of `trace` gave."""
         difference = difference_from_function(
-            self._function, call, trace, result, self._options.check_tolerance
+            self._function, call, trace, result, self._options.check_tolerance, were
         )
         if difference is not None:
             self.reporter.warn_each_time(messages.outputs_differ(self._name, difference))

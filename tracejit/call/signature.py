@@ -21,6 +21,7 @@ from tracejit.aval import NUMPY_NUMBERS, describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
+from tracejit.record.memory import is_same_memory
 from tracejit.util.text import shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
@@ -157,11 +158,23 @@ def key_call(function: str, args: Any, path_of: Callable[[int, tree.TreeDef], st
                 originals.setdefault(i, data)
                 leaf = leaves[i] = dlarray._wrap(_packed(data), leaf._format, leaf._value)
                 data = leaf._data
+        if i in originals:
+            leaf = leaves[i] = _as_before(i, leaves, originals)
+            data = leaf._data
         parts.append(ArrayPart(data.shape, leaf._format, data.dtype, strides))
         arrays.append(leaf)
     return Call(
         Key(treedef.structure, tuple(parts), tuple(treedef.orders)), leaves, arrays, treedef, originals
     )
+
+
+def _as_before(number: int, leaves: list[Any], originals: dict[int, np.ndarray]) -> dlarray:
+    """Return a leaf that is a copy; two copies of the same memory are one, which is written once."""
+    leaf: dlarray = leaves[number]
+    for other, original in originals.items():
+        if other != number and is_same_memory(original, originals[number]):
+            return dlarray._wrap(leaves[other]._data, leaf._format, leaf._value)
+    return leaf
 
 
 def _array(

@@ -14,7 +14,15 @@ from tracejit.call.explain import dict_names, leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, Key, NumberPart, bind_arguments, key_call, key_fits
 from tracejit.codegen.emit import module_source
-from tracejit.errors import ArgumentError, CodegenError, ExportError, RetraceError, TraceError, TraceJitError
+from tracejit.errors import (
+    ArgumentError,
+    CodegenError,
+    ExportError,
+    RetraceError,
+    TraceError,
+    TraceJitError,
+    WriteError,
+)
 from tracejit.exports import files, values
 from tracejit.exports.mismatch import mismatch
 from tracejit.exports.traces import LoadedTrace, Signature, choose_target, read_traces
@@ -120,6 +128,12 @@ class LoadedFunction:
         if not candidates:
             difference = mismatch(call.key, list(self._by_key), self._names, self._dicts)
             raise ArgumentError(f"{self._name}: {difference} {self._remedy()}")
+        for trace, arrays in candidates:
+            if not trace.effects.fit(call._replace(key=trace.key, arrays=arrays).memory):
+                raise WriteError(
+                    f"{self._name}: it writes {', '.join(trace.signature.writes)}; one of them is read-only, or shares "
+                    "memory with another argument, which no exported trace can follow. Pass a copy."
+                )
         guards = dict.fromkeys(guard for trace, _ in reversed(candidates) for guard in trace.signature.guards)
         raise RetraceError(
             f"{self._name}: the values of the arguments lead to a branch that no exported trace has; the exported "

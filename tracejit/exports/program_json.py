@@ -42,6 +42,8 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
         "arena_bytes": program.arena_bytes,
         "checked": list(program.checked),
         "guard": program.guard,
+        "written": list(program.written),
+        "commits": program.commits,
         "kernels": [{"name": kernel.name, "text": kernel.text} for kernel in kernels],
         "rows": [
             {
@@ -186,7 +188,14 @@ class _Reader:
             follows = (row.part, row.parts, row.length) == ((i - first) // length, parts, length)
             _check(follows, f"row {i} is part {row.part} of {row.parts}")
         _check(end == len(rows), "the last launch lacks parts")
-        return Program(rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard)
+        last = len(self.inputs) - 1
+        written = [whole(number, 0, last, "the number of a written input") for number in self.data["written"]]
+        commits = whole(self.data["commits"], 0, len(rows), "the number of commits")
+        _check(commits == 0 or rows[-commits].part == 0, f"row {len(rows) - commits} begins no launch")
+        return Program(
+            rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard,
+            tuple(written), commits,
+        )  # fmt: skip
 
     def kernel(self, data: Any) -> Kernel:
         name, text = _text(data["name"], "the name of a kernel"), _text(data["text"], "the text of a kernel")

@@ -18,6 +18,7 @@ from tracejit.functions import rng
 from tracejit.program import Program
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
+from tracejit.traces.effects import Effects
 from tracejit.traces.trace import Replayable
 
 ClassOf = Callable[[str, tuple[str, ...]], type]
@@ -33,6 +34,7 @@ class Signature:
     guards      conditions on the values of the arguments
     constants   state that the function captured when it was exported: names and values
     draws       whether it draws random numbers
+    writes      the arguments that it writes
     """
 
     inputs: str
@@ -40,10 +42,12 @@ class Signature:
     guards: tuple[str, ...]
     constants: tuple[tuple[str, str], ...]
     draws: bool
+    writes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         result = ", ".join(self.outputs) or "nothing computed"
-        return f"({self.inputs}) -> {result}{''.join(f', if {guard}' for guard in self.guards)}"
+        written = f"; writes {', '.join(self.writes)}" if self.writes else ""
+        return f"({self.inputs}) -> {result}{written}{''.join(f', if {guard}' for guard in self.guards)}"
 
 
 class _Blocks(NamedTuple):
@@ -90,9 +94,10 @@ class LoadedTrace(Replayable):
     """A trace of an exported folder."""
 
     def __init__(
-        self, result: ResultLayout, key: Key, state: State, replay: LoadedReplay, signature: Signature
-    ) -> None:
-        super().__init__(result, key, state, replay.program.guard)
+        self, result: ResultLayout, key: Key, state: State, replay: LoadedReplay, signature: Signature,
+        effects: Effects,
+    ) -> None:  # fmt: skip
+        super().__init__(result, key, state, replay.program.guard, effects)
         self.replay = replay
         self.signature = signature
 
@@ -212,9 +217,11 @@ def _read_trace(
         tuple([text(guard) for guard in record["guards"]]),
         tuple([(text(name), text(value)) for name, value in record["constants"].items()]),
         draws,
+        tuple([text(name) for name in record["writes"]]),
     )
+    effects = Effects(program.written, numbers=record["meets_numbers"] is not False)
     replay = LoadedReplay(program, key, draws, code, text(record["title"]))
-    return LoadedTrace(result, key, state, replay, signature)
+    return LoadedTrace(result, key, state, replay, signature, effects)
 
 
 def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool) -> None:
@@ -227,7 +234,9 @@ def _check_fits(program: Program, key: Key, results: Sequence[Any], draws: bool)
             expected.append((part.shape, part.dtype))
     if draws:
         expected.append(((2,), np.dtype(np.int64)))
-    if [(aval.shape, aval.dtype) for aval in program.inputs] != expected:
+    arguments = len(expected) - draws
+    is_written = all(number < arguments for number in program.written)
+    if not is_written or [(aval.shape, aval.dtype) for aval in program.inputs] != expected:
         raise ValueError("the inputs of a program are not the arrays of its arguments")
     computed = [leaf for leaf in results if is_output(leaf)]
     guarded = program.guard is not None

@@ -20,7 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit import tree
 from tracejit.accelerate.function import AcceleratedFunction
+from tracejit.call.copies import copied
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.result import is_output
 from tracejit.call.signature import ArrayPart, NumberPart, key_fits
@@ -82,8 +84,8 @@ def export(
     Args:
         accfun: the accelerated function.
         path: of the folder, which must not exist yet.
-        args, kwargs: arguments of a call. The function is called with them until the call is a replay, and only the
-            traces for these arguments are exported. Without them, all its traces are.
+        args, kwargs: arguments of a call. The function is called with copies of them until the call is a replay, and
+            only the traces for these arguments are exported. Without them, all its traces are.
         cpus: the targets of the object code: "host", the CPU of this machine; or one or more of "x86-64-v4" (AVX-512),
             "x86-64-v3" (AVX2), "x86-64-v2" and "x86-64", each for all CPUs of that level and above.
         captured: "refuse" raises an error if the function captures arrays; "constants" exports their current contents.
@@ -165,9 +167,11 @@ def _call_until_replayed(
     Returns:
         The variants of its key, after those of keys in which its numbers vary.
     """
+    leaves, treedef = tree.flatten((tuple(args), dict(kwargs)))
     for _ in range(accfun.confirm + _MORE_CALLS):
         before = accfun.stats.hits
-        accfun(*args, **kwargs)
+        own_args, own_kwargs = tree.unflatten(treedef, copied(leaves))  # which the function may write
+        accfun(*own_args, **own_kwargs)
         variants = accfun.variants_of(args, kwargs)
         if accfun.stats.hits > before or (variants is not None and variants.refusal is not None):
             break
@@ -297,6 +301,8 @@ class _Writer:
             "guards": [str(guard) for guard in trace.guards],
             "constants": fixed,
             "draws": sum(count for _, count in blocks) if blocks else None,
+            "writes": self._written(trace, names),
+            "meets_numbers": trace.effects.numbers,
         }
         first = sum(isinstance(part, ArrayPart | NumberPart) for part in trace.key.parts)
         self._selected.append(_Selected(trace, record, captured, first))
@@ -312,6 +318,29 @@ class _Writer:
                     f"it draws random numbers from {generator!r}, which a loaded function does not have. Draw from the "
                     "default generator, which rng() seeds, or pass random numbers as an argument.",
                 )
+
+    def _written(self, trace: Trace, names: Sequence[str]) -> list[str]:
+        """Return the names of the arguments that a trace writes."""
+        targets = trace.effects.targets
+        arrays = [
+            name
+            for name, part in zip(names, trace.key.parts, strict=True)
+            if isinstance(part, ArrayPart | NumberPart)
+        ]
+        captured = [trace.state.names[number - len(arrays)] for number in targets if number >= len(arrays)]
+        if captured:
+            raise self._refusal(
+                trace,
+                f"it writes {captured[0]}, an array that it captures, which a loaded function does not have. Pass it "
+                "as an argument.",
+            )
+        if targets and not trace.writes_inputs:
+            raise self._refusal(
+                trace,
+                f"it writes {arrays[targets[0]]}, whose memory is that of another argument, or overlaps itself. Export "
+                "it with arguments that share no memory.",
+            )
+        return [arrays[number] for number in targets]
 
     def _captured_arrays(
         self, trace: Trace, reads: State, fixed: Mapping[str, str]

@@ -13,7 +13,7 @@ from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
-from tracejit.record.memory import is_private, root_of
+from tracejit.record.memory import check_same, is_private, root_of
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
 
@@ -66,7 +66,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return result
     with recorders.Recorder(name_of(fun)) as recorder:
         recorder.keeps_graph = False
-        inputs = [recorder.input(_as_input(leaf)) if _is_array(leaf) else leaf for leaf in leaves]
+        inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
         results, result_treedef = tree.flatten(fun(*args, **kwargs))
@@ -78,6 +78,11 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             )
             if array._value is not value
         ]
+        if any(_is_foreign(leaf) for leaf in leaves):  # whose copies share no memory
+            arrays = [_memory(leaf) for leaf in _arrays(leaves)]
+            for memory, _ in writes:
+                for number, other in enumerate(arrays):
+                    check_same(memory, other, recorder.memories.place(number), recorder.name)
         writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
     for memory, content in writes:
         np.copyto(memory, content)
@@ -93,6 +98,23 @@ def _places(fun: Callable[..., Any], leaves: list[Any], treedef: tree.TreeDef) -
     paths = tree.paths(treedef, "")
     names = {"[0]": "args", "[1]": "kwargs"}
     return [names[path[:3]] + path[3:] for path, leaf in zip(paths, leaves, strict=True) if _is_array(leaf)]
+
+
+def _as_inputs(leaves: list[Any]) -> list[Any]:
+    """Return leaves with dlarrays as arrays; an array in foreign byte order that is there twice is one copy."""
+    inputs = []
+    copies: dict[Any, dlarray] = {}
+    for leaf in leaves:
+        array = _as_input(leaf) if _is_array(leaf) else leaf
+        if _is_foreign(leaf):
+            place = leaf.__array_interface__["data"][0], leaf.shape, leaf.strides, leaf.dtype
+            array = copies.setdefault(place, array)
+        inputs.append(array)
+    return inputs
+
+
+def _is_foreign(leaf: Any) -> bool:
+    return isinstance(leaf, np.ndarray) and not leaf.dtype.isnative and _is_array(leaf)
 
 
 def _memory(leaf: Any) -> np.ndarray:

@@ -94,7 +94,7 @@ class Memories:
         """
         for root, memory in self.changed:
             if np.may_share_memory(memory, data):
-                _check_same(memory, data, f"an array that {name} reads besides its arguments", name)
+                check_same(memory, data, f"an array that {name} reads besides its arguments", name)
                 return root
         self.read[id(data)] = data
         return None
@@ -107,9 +107,9 @@ class Memories:
         """
         data = root._data
         for number, (_, other) in enumerate(self.sources):
-            _check_same(data, other, self.place(number), name)
+            check_same(data, other, self.place(number), name)
         for other in self.read.values():
-            _check_same(data, other, f"an array that {name} reads besides its arguments", name)
+            check_same(data, other, f"an array that {name} reads besides its arguments", name)
         self.changed.append((root, data))
 
     def restore(self, alias: Callable[[Any], Any] = lambda array: None) -> list["Change"]:
@@ -172,7 +172,18 @@ def _location(array: np.ndarray) -> Any:
     return (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype)
 
 
-def _check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> None:
+def check_same(written: np.ndarray, other: np.ndarray, what: str, name: str) -> None:
+    """Check that an array shares no memory with one that is written, or shows the same elements in the same way.
+
+    Args:
+        written: the array that is written.
+        other: the other array.
+        what: it is, for the error message.
+        name: of the function that writes.
+
+    Raises:
+        WriteError: if it shares memory and shows it in another way.
+    """
     if np.may_share_memory(written, other) and not is_same_memory(written, other):
         raise WriteError(
             f"write: {what} shares memory with an array that {name} writes, and shows it in another way, which a trace "

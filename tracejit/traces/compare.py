@@ -24,14 +24,14 @@ def first_difference(actual: Any, expected: Any, tolerance: float) -> str | None
     if difference is not None:
         return difference
     for name, leaf, wanted in zip(tree.paths(treedef, "output"), leaves, expected_leaves, strict=True):
-        difference = _difference(name, leaf, wanted, tolerance)
+        difference = difference_of_leaves(name, leaf, wanted, tolerance)
         if difference is not None:
             return difference
     return None
 
 
-def _difference(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
-    """Return how two leaves of an output differ by more than `tolerance`, or None."""
+def difference_of_leaves(name: str, mine: Any, theirs: Any, tolerance: float) -> str | None:
+    """Return how two leaves of an output, or two arrays that were written, differ by more than `tolerance`, or None."""
     if type(mine) is dlarray and type(theirs) is dlarray:
         if mine.shape != theirs.shape or mine.format != theirs.format or mine.dtype != theirs.dtype:
             return f"{name} is {recorder.describe(mine)}, expected {recorder.describe(theirs)}"

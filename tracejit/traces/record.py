@@ -20,7 +20,7 @@ from tracejit.functions import rng
 from tracejit.ir import Graph, Node, Value, Where
 from tracejit.record import crossings, guards, views
 from tracejit.record import recorder as recorders
-from tracejit.record.memory import Change
+from tracejit.record.memory import Change, check_same
 from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.state import State
@@ -68,7 +68,7 @@ def record(
         del returned
         lost = _lost_change((args, kwargs), inputs, leaves)
         results, values = _results(name, recorder, leaves)
-        writes = _writes(recorder, inputs)
+        writes = _writes(recorder, inputs, call)
         written = [(recorder.value(write.result), write.result) for write in writes]
         length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         everything = [*values, *written]
@@ -131,8 +131,12 @@ class _Write(NamedTuple):
     change: Change | None
 
 
-def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
-    """Return the writes of a function that has ended."""
+def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list[_Write]:
+    """Return the writes of a function that has ended.
+
+    Raises:
+        WriteError: if an argument shares memory with one that is written, and shows it in another way.
+    """
     writes = []
     values = iter(recorder.graph.inputs)
     number = 0
@@ -142,6 +146,11 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any]) -> list[_Write]:
             if type(leaf) is dlarray and leaf._value is not value:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
+    if call.originals:  # the function saw copies, which do not share memory as these do
+        memory = call.memory
+        for write in writes:
+            for number, other in enumerate(memory):
+                check_same(memory[write.number], other, recorder.memories.place(number), recorder.name)
     changes = recorder.restored()
     if any(packed(change.data) is not change.data for change in changes):
         recorder.refuse(*refusals.copied_at_each_call(recorders.user_location()))
