@@ -56,6 +56,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "test_export.py",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",
+    "runtime.cpu.__call__: an input that a program writes shares me": "a defect of tracejit",
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
     "does not know: tests/compiled/call",
     "runtime.object_layout.slots: the CPU back end cannot run here: this b": "as above",

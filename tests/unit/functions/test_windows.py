@@ -158,7 +158,7 @@ class TestWrite:
             x[i] = 7
             return x.sum()
 
-        assert follow(fun, ROWS, A).stats.hits == 8
+        assert follow(fun, ROWS, A).stats.hits == 6  # the calls that raise are none
 
     def test_windows(self):
         def fun(x, i):
