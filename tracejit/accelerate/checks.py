@@ -53,7 +53,7 @@ def untraced(leaves: list[Any]) -> list[Any]:
 
 
 class Before(NamedTuple):
-    """What a call may write, as it was before: copies of the arguments, and of captured arrays."""
+    """The state before a call: copies of the arguments, and of captured arrays with the arrays themselves."""
 
     leaves: list[Any]
     captured: list[tuple[np.ndarray, np.ndarray]]
