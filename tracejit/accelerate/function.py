@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
 
-from tracejit.accelerate import display, messages, policy
+from tracejit.accelerate import display, messages, pickles, policy
 from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
@@ -290,16 +290,16 @@ class AcceleratedFunction(OptionProperties):
             instance, name = self._function.__self__, self._method_name.rpartition(".")[2]
             if getattr(instance, name, None) is self:
                 return (getattr, (instance, name), self._as_options())
-        name = getattr(self, "__qualname__", "")
-        named: Any = sys.modules.get(getattr(self, "__module__", ""))
-        for step in name.split("."):
-            named = getattr(named, step, None)
-        if named is self:
-            return name  # as functions are pickled
-        return (functools.partial(AcceleratedFunction, **self._as_options()), (self._function,))
+        public = pickles.name_to_import(self, sys._getframe(1))
+        if public is not None:
+            return public  # as functions are pickled
+        return (_without_function, (), {"function": self._function, **self._as_options()})
 
-    def __setstate__(self, options: dict[str, Any]) -> None:
-        self._set(options)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "function" in state:
+            AcceleratedFunction.__init__(self, **state)
+        else:
+            self._set(state)
 
     def _bound(self, args: Any, kwargs: Any) -> Any:
         """Return arguments as the signature orders them, so that f(x, y) and f(x, y=y) share a trace."""
@@ -309,6 +309,11 @@ class AcceleratedFunction(OptionProperties):
             except (TypeError, ValueError):
                 return args, kwargs
         return bind_arguments(self._name, self._signature, args, kwargs)
+
+
+def _without_function() -> AcceleratedFunction:
+    """Return an object that __setstate__ makes an accelerated function (Note [pickles by value])."""
+    return AcceleratedFunction.__new__(AcceleratedFunction)
 
 
 @overload
