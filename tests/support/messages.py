@@ -369,6 +369,12 @@ ROWS: tuple[Row, ...] = (
         "index: an integer scalar is needed, not 2(B) x 3(C) float64; cast it, for example with int(x).",
     ),
     Row(
+        lambda: X.sum().__setitem__(..., 1),
+        ArgumentError,
+        "setitem: x of scalar float64 is a number that an operation gave, and a number is not written, as NumPy's scalars "
+        "are not; assign a new one (x = 0.0).",
+    ),
+    Row(
         lambda: traced(pickle.dumps),
         TraceError,
         "pickle: 2x3 float64 is traced, and a trace cannot be pickled; use extractdata(x) for its value.",

@@ -78,7 +78,10 @@ class Argument(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A program: statements, what it returns, and its arguments by name; text stands for an array passed again."""
+    """A program: statements, what it returns, and its arguments by name; text stands for an array passed again.
+
+    What is named g is no argument but a global name of the program.
+    """
 
     seed: int
     parameters: dict[str, Any]
@@ -94,7 +97,8 @@ class Program(NamedTuple):
     def text(self) -> str:
         """The source of the function and of those that it calls."""
         body = [line for statement in self.statements for line in statement.splitlines()]
-        lines = [f"def program({', '.join(self.parameters)}):", *(f"    {line}" for line in body)]
+        names = ", ".join(name for name in self.parameters if name != "g")
+        lines = [f"def program({names}):", *(f"    {line}" for line in body)]
         return "\n".join([MODULE, "", *lines, f"    return {self.result}", ""])
 
 

@@ -199,7 +199,7 @@ class Writer:
                  f"np.expand_dims({x}, 0)", f"{x}.squeeze()", f"np.squeeze({x})", f"{x}[None]",
             f"{x}[..., None]",
                  f"np.atleast_1d({x})", f"np.broadcast_to({x}, {(2, *shape)})", f"{x}[...]", f"np.array({x})",
-                 f"{x}[()]", f"{x}.astype(np.float64)", f"np.asarray({x})" if not array.ndim else f"{x}[:]",
+                 f"{x}[()]", f"{x}.astype(np.float64)", f"{x}[...]",
                  f"np.atleast_2d({x})"]  # fmt: skip
         if array.ndim:
             forms += [
@@ -233,9 +233,9 @@ class Writer:
             return f"{name} = [{x}, {self.view()}, {self.view()}]"
         if form == 1:
             return f"{name} = {{'u': {x}, 'w': {self.view()}}}"
-        if form == 2:
-            return f"{name} = Box()\n{name}.u = {x}\n{name}.w = {self.view()}"
-        if form == 3:
+        if form == 2 and not x.startswith(name):
+            return f"{name} = Box()\n{name}.u = {x}\n{name}.w = {x}[...]"
+        if form in (2, 3):
             return f"{name} = ({self.view()}, [{x}])"
         return f"{name} = {self.new()} = {x}"
 
@@ -501,6 +501,8 @@ def parameters_of(rng: random.Random) -> dict[str, Any]:
         parameters["c"] = [argument(), argument()]
     elif kind < 0.65:
         parameters["c"] = 0.5
+    if rng.random() < 0.12:
+        parameters["g"] = argument()
     return parameters
 
 

@@ -179,8 +179,14 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
 
     Raises:
         BoundsError, ArgumentError, DimsError: as setitem.
+        ArgumentError: also for a number, which NumPy calls a scalar.
         WriteError: if the array is read-only.
     """
+    if views.is_scalar(array):
+        raise ArgumentError(
+            f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not written, "
+            "as NumPy's scalars are not; assign a new one (x = 0.0)."
+        )
     if not views.is_in_memory(array) or (recorder.is_array(value) and value._value is not None):
         if not _is_own_part(array, key, value):
             views.store(array, setitem(array, key, value))

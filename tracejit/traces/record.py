@@ -210,7 +210,10 @@ def _results(
     for leaf in leaves:
         if type(leaf) is dlarray:
             recorders.check_open(leaf)
-            values.append((recorder.value(leaf), leaf))
+            value = recorder.value(leaf)
+            if id(leaf) in recorder.memories.written:  # a captured array, which gets its own elements back
+                leaf = dlarray._wrap(leaf._data, leaf._format, value)
+            values.append((value, leaf))
             results.append(ArrayLeaf(leaf._format))
         elif type(leaf) is Number:
             recorders.check_open(leaf._array)

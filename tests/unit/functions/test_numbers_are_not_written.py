@@ -68,3 +68,26 @@ def test_a_number_and_an_array_without_axes_have_traces_of_their_own():
         assert fun(array, np.ones(2)).item() == array == number.item()
     assert [each.item() for each in history] == [5.0, 7.0, 9.0, 11.0]
     assert fun.stats.traces == 2 and fun.stats.hits == 6
+
+
+def test_an_index_assignment_to_a_number_is_refused():
+    for evaluate in (lambda fun, x: fun(x), tj.dlfeval):
+        with pytest.raises(TypeError, match="a number is not written"):
+            evaluate(lambda x: x.sum().__setitem__(..., 1.0), tj.dlarray([1.0, 2.0]))
+
+
+def test_a_captured_array_that_is_written_and_returned():
+    kept = tj.dlarray(np.arange(3.0))
+
+    def fun(x):
+        kept[1:] *= x
+        return kept, kept[::-1]
+
+    accelerated = dlaccelerate(fun)
+    expected = np.arange(3.0)
+    for factor in (2.0, 3.0, 0.5, 4.0):
+        expected[1:] *= factor
+        found = accelerated(np.array([factor]))
+        assert [each.tolist() for each in (kept, *found)] == [expected.tolist()] * 2 + [
+            expected[::-1].tolist()
+        ]
