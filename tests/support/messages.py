@@ -371,8 +371,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: X.sum().__setitem__(..., 1),
         ArgumentError,
-        "setitem: x of scalar float64 is a number that an operation gave, and a number is not written, as NumPy's scalars "
-        "are not; assign a new one (x = 0.0).",
+        "setitem: x of scalar float64 is a number that an operation gave, and a number is not written, as NumPy's "
+        "scalars are not; assign a new one (x = 0.0).",
     ),
     Row(
         lambda: traced(pickle.dumps),

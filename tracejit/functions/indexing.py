@@ -108,7 +108,9 @@ def getitem(x: Any, key: Any) -> dlarray:
     if parsed.order is not None:
         region = apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
     result = reshaped(region, parsed.result, parsed.result_format)
-    return views.element(result) if parsed.selects_element else result
+    if parsed.selects_element:
+        return views.element(result)  # type: ignore[no-any-return]
+    return views.without_axes(result) if views.is_scalar(result) else result
 
 
 def setitem(x: Any, key: Any, value: Any) -> dlarray:
@@ -184,8 +186,8 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     """
     if views.is_scalar(array):
         raise ArgumentError(
-            f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not written, "
-            "as NumPy's scalars are not; assign a new one (x = 0.0)."
+            f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not "
+            "written, as NumPy's scalars are not; assign a new one (x = 0.0)."
         )
     if not views.is_in_memory(array) or (recorder.is_array(value) and value._value is not None):
         if not _is_own_part(array, key, value):

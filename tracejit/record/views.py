@@ -38,7 +38,9 @@ def is_scalar(array: Any) -> bool:
     """
     if array._data.ndim or array._view is not None:
         return False
-    return array._value is not None or array._data.base is None
+    if array._value is None:
+        return array._data.base is None
+    return id(array) not in array._value.owner.memories.written
 
 
 def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
@@ -60,6 +62,13 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
+
+
+def without_axes(number: Any) -> Any:
+    """Return an array without axes that holds a number, as NumPy's scalar[...] does."""
+    if number._value is None:
+        return recorder.wrap(number._data.copy()[...])
+    return alias(recorder.wrap(number._data, None, number._value), None)
 
 
 def element(view: Any) -> Any:
@@ -223,7 +232,7 @@ def _begin(root: Any, current: Any) -> None:
     if not root._data.flags.writeable:
         check_writeable(root)
     if value is None:
-        entered = current.value(root)
+        root._value = entered = current.value(root)
         memories.written[id(root)] = Change(root, root._data, None, entered)
     memories.change(root, current.name)
     for other, data in memories.sources:

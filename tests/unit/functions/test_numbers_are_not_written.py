@@ -18,7 +18,7 @@ np.take(v, 1) | np.clip(v[0], 0, 1) | np.round(v[0], 1) | np.sign(z) | z[()] | v
 """  # noqa: E501
 ARRAYS = """
 z | z[...] | z.T | z.reshape(()) | v[0, ...] | x[0, 0, ...] | x[0, 0:1].reshape(()) | x[:1, :1].squeeze() | np.squeeze(x[:1, :1]) | z.copy() | z[None][0, ...]
-np.squeeze(z) | z.transpose() | z.reshape(1).reshape(()) | np.reshape(v[:1], ()) | z[...].copy()
+z.sum()[...] | v[0][...] | np.squeeze(z) | z.transpose() | z.reshape(1).reshape(()) | np.reshape(v[:1], ()) | z[...].copy()
 """  # noqa: E501
 CASES = [case.strip() for case in (NUMBERS + ARRAYS).replace("\n", "|").split("|") if case.strip()]
 
