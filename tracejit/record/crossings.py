@@ -189,11 +189,12 @@ class _Steps:
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
-        self._outer: tuple[Any] | None = None
+        self._outer: tuple[Any, Any] | None = None
 
     def __enter__(self) -> "_Steps":
-        self._outer = (sys.gettrace(),)
+        self._outer = sys.gettrace(), monitor.current.trace
         try:
+            monitor.current.trace = self.called
             sys.settrace(self.called)
         except BaseException:  # of a signal handler
             self.__exit__()
@@ -210,6 +211,8 @@ class _Steps:
 
     def called(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Begin with a frame."""
+        if monitor.is_library(frame.f_code.co_filename):
+            return None
         if not self.owner.varying or _is_not_of_user(frame):
             return None
         frame.f_trace_lines = False

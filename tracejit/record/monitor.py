@@ -50,6 +50,7 @@ class _Watching(threading.local):
     import_around: types.FrameType | None = None  # the import that runs the block itself
     has_imported = False  # whether an import ran, or still runs, in the block
     profile: Any = None  # the profile function, on Python 3.11
+    trace: Any = None  # the trace function (crossings.py), on Python 3.11
 
 
 current = _Watching()
@@ -62,10 +63,15 @@ def paused() -> Iterator[None]:
     if profile is None:
         yield
         return
+    trace = None if current.trace is None else sys.gettrace()
     sys.setprofile(None)
+    if trace is not None:
+        sys.settrace(None)
     try:
         yield
     finally:
+        if trace is not None:
+            sys.settrace(trace)
         sys.setprofile(profile)
 
 

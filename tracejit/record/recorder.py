@@ -256,10 +256,15 @@ def apply(name: str, *operands: Any, **params: Any) -> Any:
     if profile is None:
         return _apply(OPS[name], operands, params)
     # As monitor.paused() does: the profile function would be called about forty times for each operation.
+    trace = None if monitor.current.trace is None else sys.gettrace()
     sys.setprofile(None)
+    if trace is not None:
+        sys.settrace(None)
     try:
         return _apply(OPS[name], operands, params)
     finally:
+        if trace is not None:
+            sys.settrace(trace)
         sys.setprofile(profile)
 
 

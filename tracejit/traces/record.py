@@ -63,6 +63,7 @@ def record(
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         with crossings.watched(recorder):
+            crossings.cross(recorder, function, [args, kwargs])
             returned = function(*args, **kwargs)
         leaves, treedef = tree.flatten(returned)
         del returned

@@ -702,3 +702,39 @@ class TestGenerated:
             assert "Number" not in repr([mine, my_memo])
             if keeps and not fast.stats.hits:
                 assert repr((mine, my_memo)) == repr((theirs, their_memo))
+
+
+class TestTheFunctionItself:
+    """It may be no code of the user's."""
+
+    @pytest.mark.parametrize(
+        "fun", [json.dumps, functools.lru_cache(lambda k: k * 2), functools.partial(max, 1), Scaler]
+    )
+    def test_gets_true_numbers(self, fun):
+        accelerated = dlaccelerate(fun)
+        for k in FLOATS[:6]:
+            found, expected = accelerated(k), fun(k)
+            assert repr(vars(found) if fun is Scaler else found) == repr(
+                vars(expected) if fun is Scaler else expected
+            )
+
+    def test_a_debugger_that_it_starts_goes_on(self):
+        seen = []
+
+        def stepped(frame, event, arg):
+            seen.append(frame.f_code.co_name)
+            return stepped
+
+        def fun(x, k):
+            sys.settrace(stepped)
+            return later(lambda: x * k + 1)
+
+        accelerated = dlaccelerate(fun)
+        try:
+            for k in FLOATS[:3]:
+                accelerated(X, k)
+                assert sys.gettrace() is stepped and "later" in seen
+                sys.settrace(None)
+                seen.clear()
+        finally:
+            sys.settrace(None)
