@@ -29,7 +29,7 @@ from tracejit.errors import (
     TraceJitWarning,
     WriteError,
 )
-from tracejit.functions import methods
+from tracejit.functions import buffers, methods
 from tracejit.functions.activations import (
     gelu,
     leakyrelu,
@@ -207,6 +207,7 @@ from tracejit.functions.rng import Generator, RngState
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 
 methods.install()
+buffers.install()
 
 __all__ = [
     "AcceleratedFunction",

@@ -22,6 +22,12 @@ from tracejit.util.compositions import advice
 from tracejit.util.frames import is_storing, scipy_call
 from tracejit.util.text import brief
 
+BUFFERS = (
+    "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array made in the "
+    "function (called by these names, not by ones that were imported from numpy), or tj.dlarray(y).copy() of an "
+    "ndarray y; or join the values with np.stack."
+)
+"""The advice where traced values are to go into an ndarray."""
 _new = object.__new__
 apply: Callable[..., "dlarray"] = recorder.apply
 """The door, recorder.apply, for ops of one result."""
@@ -87,8 +93,7 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
     raise TraceError(
         f"conversion of a traced {recorder.describe(array)} to {target} at "
         f"{recorder.describe_location(recorder.user_location())} would silently drop its derivative. "
-        "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, or, "
-        "if its value is meant to be a constant, extractdata."
+        f"{BUFFERS} If the value is meant to be a constant, use extractdata."
     )
 
 
@@ -390,7 +395,7 @@ class dlarray:
         def __pow__(self, other: Any) -> "dlarray": ...
         def __matmul__(self, other: Any) -> "dlarray": ...
         def __rmatmul__(self, other: Any) -> "dlarray": ...
-        def __getitem__(self, key: Any) -> "dlarray": ...
+        def __getitem__(self, key: Any) -> Any: ...
         def __setitem__(self, key: Any, value: Any) -> None: ...
         def astype(self, dtype: Any) -> "dlarray": ...
         def clip(self, min: Any = None, max: Any = None) -> "dlarray": ...

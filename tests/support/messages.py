@@ -123,7 +123,7 @@ def private(array: Any) -> Any:
 
 def rewritten(x: Any) -> Any:
     """Take the gradient by an array whose elements NumPy has changed."""
-    elements = np.ones(3)
+    elements = 1.0 - np.arange(3.0)
     w = tj.dlarray(elements)
     y = (w * x).sum()
     elements[0] = 2.0
@@ -360,8 +360,9 @@ ROWS: tuple[Row, ...] = (
         lambda: traced(np.asarray),
         TraceError,
         "conversion of a traced 2x3 float64 to an ndarray at <place> would silently drop its derivative. "
-        "Use stack or concatenate instead of filling an ndarray, NumPy's functions on the dlarray itself, "
-        "or, if its value is meant to be a constant, extractdata.",
+        "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array made in the "
+        "function (called by these names, not by ones that were imported from numpy), or tj.dlarray(y).copy() of an "
+        "ndarray y; or join the values with np.stack. If the value is meant to be a constant, use extractdata.",
     ),
     Row(
         lambda: operator.index(X),
@@ -1134,7 +1135,7 @@ ROWS: tuple[Row, ...] = (
         "tj.dlarray(0.5), or leave it out.",
     ),
     Row(
-        lambda: traced(lambda x: tj.dlgradient(x.sum(), [np.ones(3)])),
+        lambda: traced(lambda x: tj.dlgradient(x.sum(), [V])),
         ArgumentError,
         "dlgradient: x[0] is an untraced array, ndarray; what NumPy computes with it is not recorded. Make it a "
         "dlarray where it is made (self.w = tj.dlarray(w)), or pass it as an argument.",
@@ -1616,6 +1617,11 @@ ROWS: tuple[Row, ...] = (
         ">>: not supported on dlarrays; x >> k is x // 2**k.",
     ),
     Row(
+        lambda: setattr(X, "flat", 1.0),
+        AttributeError,
+        "attribute 'flat' of a dlarray cannot be set; write x[...] = values.",
+    ),
+    Row(
         lambda: X.flat,
         AttributeError,
         "'dlarray' object has no attribute 'flat': np.array(A.flat) is A.ravel().",
@@ -1626,10 +1632,62 @@ ROWS: tuple[Row, ...] = (
         "where: one of x and y is missing; pass both, or neither for the places where the condition holds.",
     ),
     Row(
-        lambda: np.add(X, X, out=M),
+        lambda: tj.dlfeval(lambda x: np.add(x, x, out=V), V),
         ArgumentError,
-        "np.add: out= is not supported, as dlarrays are never written; assign the result instead (y = y + "
-        "x for an ndarray y, not y += x).",
+        "np.add: out is an ndarray, and the result is traced. Fill an array that holds traced values: one that "
+        "np.zeros, np.ones, np.empty, np.full or np.array made in the function (called by these names, not by ones "
+        "that were "
+        "imported from numpy), or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+    ),
+    # functions/writes
+    Row(
+        lambda: np.sum(X, out=3),
+        ArgumentError,
+        "np.sum: out must be an array, not int.",
+    ),
+    Row(
+        lambda: tj.dlfeval(lambda x: np.copyto(V, x), V),
+        ArgumentError,
+        "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: one that "
+        "np.zeros, np.ones, np.empty, np.full or np.array made in the function (called by these names, not by ones "
+        "that were imported from numpy), or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+    ),
+    Row(
+        lambda: np.put_along_axis(3, tj.dlarray([0]), 1.0, 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.put_along_axis: arr must be an array, not int.",
+    ),
+    Row(
+        lambda: np.copyto(tj.dlarray([1.0]), V[:1], casting="no"),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.copyto: casting must be 'same_kind' or 'unsafe' for dlarrays, not 'no'.",
+    ),
+    Row(
+        lambda: np.fill_diagonal(tj.dlarray([1.0]), 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.fill_diagonal: a has size (1,), expected a matrix, or more axes of one size; use a[i, i] = val.",
+    ),
+    Row(
+        lambda: np.put_along_axis(X.copy(), np.array([0]), 1.0, 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.put_along_axis: indices have 1 axes, but arr has 2; give one index for each element, with as many axes as "
+        "arr.",
+    ),
+    Row(
+        lambda: np.put(X.copy(), [0], 1.0, mode="no"),  # type: ignore[call-overload]
+        ArgumentError,
+        "np.put: mode must be 'raise', 'wrap' or 'clip', not 'no'.",
+    ),
+    Row(
+        lambda: np.place(X.copy(), X > 0, []),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.place: vals is empty; pass at least one value.",
+    ),
+    Row(
+        lambda: np.multiply.at(X.copy(), 0, 1.0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.multiply.at: not supported on dlarrays; np.add.at and np.subtract.at are. Where no place occurs twice, "
+        "write x[places] = ufunc(x[places], y).",
     ),
     Row(
         lambda: np.add(X, X, where=M > 0),

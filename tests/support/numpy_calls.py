@@ -64,6 +64,7 @@ CALLS: dict[Any, Any] = {
     np.zeros_like: [((ONE,), {}), ((ONE, np.float32), {})],
     np.ones_like: [((ONE,), {"shape": (2,)})],
     np.full_like: [((ONE, 3), {})],
+    np.empty_like: [],
 }
 
 

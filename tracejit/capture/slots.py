@@ -24,6 +24,7 @@ from tracejit.capture.values import (
     same_elements,
     static,
 )
+from tracejit.record import patches
 from tracejit.util.text import shown
 
 DEFAULTS = "defaults"
@@ -91,8 +92,13 @@ class LibrarySlot(GlobalSlot):
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        value = owner.value.get(name, MISSING)
+        value = patches.original(owner.value.get(name, MISSING))
         return UNKNOWN if value is MISSING and "__getattr__" in owner.value else value
+
+    def expression(self, owner: str, source: Source) -> str:
+        found = super().expression(owner, source)
+        # A thread that records replaces the name while this one replays.
+        return f"original({found})" if patches.is_patched(self.value) else found
 
     def path(self, owner: str) -> str:
         return f"{owner}.{self.name}"

@@ -35,7 +35,7 @@ from tracejit.capture.values import (
     same_elements,
     static,
 )
-from tracejit.record import recorder
+from tracejit.record import patches, recorder
 from tracejit.util import text
 
 _NO_MEMORY = frozenset({types.CodeType, types.BuiltinFunctionType, type, np.ufunc})
@@ -284,6 +284,6 @@ NAMES: dict[str, Any] = {
     "part_of": signature.array_part, "packed": signature.packed, "is_set": _is_set, "seen": seen_by_numpy,
     "check_open": recorder.check_open, "is_open": recorder.is_open, "memory": memory_of,
     "static": static, "held_by": held_by, "state_of": state_of, "has_state_still": has_state_still,
-    "plain": plain, "remembers": _remembers, "registered": registered,
+    "plain": plain, "remembers": _remembers, "registered": registered, "original": patches.original,
 }  # fmt: skip
 """The names that the tests of guards refer to, besides constants."""

@@ -290,4 +290,8 @@ def with_format(where: str, data: np.ndarray, format: str | None, like: Any, val
         format = check_format(where, format, data.ndim)
     elif recorder.is_array(like) and like._data.shape == data.shape:
         format = like._format
-    return wrap(data, format, value)
+    array = wrap(data if value is not None or data.flags.writeable else data.copy(), format, value)
+    current = recorder.recorder()
+    if value is None and current is not None:
+        current.memories.private(array)
+    return array

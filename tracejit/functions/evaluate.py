@@ -13,7 +13,7 @@ from tracejit.errors import ArgumentError, GradientError
 from tracejit.ir import Value
 from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
-from tracejit.record.memory import check_same, is_private, root_of
+from tracejit.record.memory import check_same, is_ndarray, is_private, root_of
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
 
@@ -149,12 +149,24 @@ def _inner_input(leaf: Any) -> Any:
         return leaf
     array = _as_input(leaf)
     if array.dtype.kind == "f":
+        if is_private(array):
+            array = dlarray._wrap(array._data, array._format, _value_of(array))
         return apply("cast", array, dtype=array.dtype)
     return dlarray._wrap(array._data, array._format, array._value)  # index assignment to it stays inside
 
 
+def _value_of(array: dlarray) -> Value:
+    """Return the Value of an array in the recording of this thread."""
+    current = recorders.recorder()
+    assert current is not None
+    value: Value = current.value(array)
+    return value
+
+
 def _untraced(leaf: Any) -> Any:
     """Return a result of an evaluation, with elements of its own."""
+    if type(leaf) is dlarray and is_ndarray(leaf):
+        return leaf._data.copy()
     if type(leaf) is dlarray and recorders.is_open(leaf):
         data, value = leaf._data, leaf._value
         own = data.base is None and value is not None and value.node is not None
@@ -235,6 +247,8 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
             "tj.dlarray(x) for an argument x that is a number."
         )
     recorders.check_open(y)
+    if is_private(y):  # a constant, as np.zeros(3).sum() is
+        y = dlarray._wrap(y._data, y._format, _value_of(y))
     if y.size != 1:
         raise GradientError(
             f"dlgradient: y is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum(y)."
@@ -255,7 +269,8 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
             f"dlgradient: y was recorded in {value.owner.name}, not in {recorder.name}; take the gradient "
             "in the function that computes y."
         )
-    return value
+    checked: Value = value
+    return checked
 
 
 def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: recorders.Recorder) -> Value:

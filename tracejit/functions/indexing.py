@@ -113,7 +113,7 @@ def getitem(x: Any, key: Any) -> dlarray:
     return views.without_axes(result) if views.is_scalar(result) else result
 
 
-def setitem(x: Any, key: Any, value: Any) -> dlarray:
+def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:
     """Return a copy of `x` in which ``x[key]`` is `value`; `x` itself does not change.
 
     Args:
@@ -122,6 +122,7 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
             number of places, and the mask may be traced.
         value: dlarray, ndarray, number or list that broadcasts to ``x[key]``; it is cast to the dtype of `x`.
             Its labels, if it and `x` have any, must be those of ``x[key]``.
+        add: adds the value to what is there, to a place that occurs twice twice, instead of replacing it.
 
     Returns:
         dlarray of the sizes, format and dtype of `x`.
@@ -152,7 +153,10 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
         if given._data.ndim <= len(rest):
             _check_mask("setitem", array._data.shape, array._format, mask, 0)
             mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
-            chosen = apply("where", mask, _fitted(array, given, rest, None), relabel(array, None))
+            given = _fitted(array, given, rest, None)
+            if add:
+                given = apply("add", relabel(array, None), given)
+            chosen = apply("where", mask, given, relabel(array, None))
             return relabel(chosen, array._format)
     parsed = _parsed("setitem", array, key)
     given = _fitted(array, given, parsed.result, parsed.result_format)
@@ -162,13 +166,17 @@ def setitem(x: Any, key: Any, value: Any) -> dlarray:
         if given._data.ndim:
             given = reshaped(given, parsed.taken_shape, None)
         region = _merged(slice_of(array, **steps), parsed)
-        region = apply("put", region, parsed.index, given, axis=parsed.front)
+        if add:
+            given = expanded(given, parsed.taken_shape)
+        region = apply("scatter_add" if add else "put", region, parsed.index, given, axis=parsed.front)
         region = reshaped(region, tuple(parsed.sliced_shape[axis] for axis in parsed.order), None)
         given = permuted(region, tuple(parsed.order.index(axis) for axis in range(len(parsed.order))))
         if parsed.sliced_shape == array._data.shape and all(step == 1 for step in parsed.steps):
             return relabel(given, array._format)
     if given._data.ndim:
         given = reshaped(given, whole, None)
+    if add and parsed.order is None:
+        given = apply("add", relabel(slice_of(array, **steps), None), given)
     return apply("setslice", array, given, **steps)
 
 
@@ -189,7 +197,7 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
             f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not "
             "written, as NumPy's scalars are not; assign a new one (x = 0.0)."
         )
-    if not views.is_in_memory(array) or (recorder.is_array(value) and value._value is not None):
+    if not views.is_in_memory(array) or not views.is_constant(value):
         if not _is_own_part(array, key, value):
             views.store(array, setitem(array, key, value))
         return

@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
+from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
 from tracejit.util.text import brief
@@ -48,8 +49,10 @@ def reflected_matmul(self: dlarray, other: Any) -> dlarray:
     return linear.matmul(other, self)
 
 
-def getitem(self: dlarray, key: Any) -> dlarray:
-    return indexing.getitem(self, key)
+def getitem(self: dlarray, key: Any) -> Any:
+    result = indexing.getitem(self, key)
+    # An element of a constant is the number that NumPy gives.
+    return result if result._data.ndim or not is_ndarray(result) else result._data[()]
 
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:
@@ -222,6 +225,8 @@ def reflected_right_shift(self: dlarray, other: Any) -> dlarray:
 class Absent:
     """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
 
+    An array that NumPy made in a recorded function has it as long as it holds nothing traced.
+
     A __getattr__ would be shorter, but with one CPython looks up every attribute in a slower way.
     """
 
@@ -229,9 +234,18 @@ class Absent:
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None and is_ndarray(instance):
+            return getattr(instance._data, self._name)
         raise AttributeError(
             f"'dlarray' object has no attribute {self._name!r}: {advice_about_attribute(self._name)}."
         )
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if self._name != "flat" or not is_ndarray(instance) or isinstance(value, dlarray):
+            raise AttributeError(
+                f"attribute {self._name!r} of a dlarray cannot be set; write x[...] = values."
+            )
+        instance._data.flat = value
 
 
 METHODS: dict[str, Callable[..., Any]] = {

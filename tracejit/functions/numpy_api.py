@@ -13,10 +13,11 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval, broadcast_shapes, supported
 from tracejit.errors import ArgumentError, TraceError
-from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions, writes
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
+from tracejit.record.memory import is_private
 from tracejit.util.arguments import flag, real
 from tracejit.util.compositions import advice
 from tracejit.util.frames import scipy_call
@@ -229,6 +230,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.zeros_like: creation.zeros_like,
     np.ones_like: creation.ones_like,
     np.full_like: creation.full_like,
+    np.empty_like: creation.zeros_like,
     # questions about arrays
     np.allclose: _allclose,
     np.array_equal: _array_equal,
@@ -250,6 +252,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
     """
     name = _name_of_ufunc(ufunc)
+    if method == "at":
+        return writes.at(ufunc, name, *inputs)
+    out = options.pop("out", None)
+    if out is not None:
+        chosen = options.pop("where", True)
+        result = as_array(call_ufunc(ufunc, method, inputs, options))
+        if chosen is not True:
+            result = elementwise.where(chosen, result, *out)
+        return writes.into(out, result, name)
     if method == "reduce" and ufunc in REDUCTIONS:
         axis = options.pop("axis", 0)
         keepdims = options.pop("keepdims", False)
@@ -260,8 +271,28 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     _refuse_options(name, options)
     function = UFUNCS.get(ufunc)
     if function is None:
+        if _are_constants(inputs):
+            return ufunc(*_constants(inputs))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     return function(*inputs)
+
+
+def _are_constants(x: Any) -> bool:
+    """Return whether the dlarrays in arguments are private to a recording, and hold nothing traced."""
+    if isinstance(x, (list, tuple)):
+        return all(map(_are_constants, x))
+    if isinstance(x, dict):
+        return all(map(_are_constants, x.values()))
+    return not isinstance(x, dlarray) or (x._value is None and is_private(x))
+
+
+def _constants(x: Any) -> Any:
+    """Return arguments with the ndarrays of the dlarrays in them."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_constants, x))
+    if isinstance(x, dict):
+        return {key: _constants(value) for key, value in x.items()}
+    return x._data if isinstance(x, dlarray) else x
 
 
 def _name_of_ufunc(ufunc: np.ufunc) -> str:
@@ -275,11 +306,6 @@ def _name_of_ufunc(ufunc: np.ufunc) -> str:
 
 def _refuse_options(name: str, options: dict[str, Any]) -> None:
     for option, value in options.items():
-        if option == "out" and value is not None:
-            raise ArgumentError(
-                f"{name}: out= is not supported, as dlarrays are never written; assign the result instead "
-                "(y = y + x for an ndarray y, not y += x)."
-            )
         if value is not None:
             raise ArgumentError(
                 f"{name}: {option}= is not supported on dlarrays; use where(condition, x, y) to select, and "
@@ -298,9 +324,16 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         name = _name(function)
         arrays = {key: _untraced(x, name) for key, x in options.items()}
         return function(*[_untraced(x, name) for x in args], **arrays)
+    if function in writes.WRITERS:
+        return writes.WRITERS[function](*args, **options)
     if ours is None:
+        if _are_constants((args, options)):
+            return function(*_constants(args), **_constants(options))
         name, _ = scipy_call() or (_name(function), None)
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+    out = options.pop("out", None)
+    if out is not None:
+        return writes.into(out, as_array(call_function(function, args, options)), _name(function))
     names, numpy_signature = _translation(function, ours)
     if numpy_signature is None:
         for option in options:
@@ -308,6 +341,9 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
                 raise _unsupported(function, option, ours)
         return ours(*args, **options)
     given = numpy_signature.bind(*args, **options).arguments
+    out = given.pop("out", None)
+    if out is not None:
+        return writes.into(out, as_array(call_function(function, (), given)), _name(function))
     translated = {}
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]
@@ -386,9 +422,21 @@ def _any_number(*arrays_and_dtypes: Any) -> None: ...
 
 
 # Functions of NumPy that are written in C tell their signature from NumPy 2.4 on only.
+def _empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> None: ...
+
+
 _WRITTEN_IN_C: dict[Callable[..., Any], Callable[..., None]] = {
     np.concatenate: _concatenate, np.dot: _dot, np.inner: _pair, np.vdot: _pair, np.where: _where,
-    np.result_type: _any_number,
+    np.result_type: _any_number, np.empty_like: _empty_like,
 }  # fmt: skip
 
 

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The recorder of each thread, and the block in which it records."""
+"""The block in which a recorder records."""
 
-import threading
 from typing import Any, Self
 
 import numpy as np
 
 from tracejit.errors import TraceError
+from tracejit.record import patches
+from tracejit.record.current import thread
 from tracejit.record.state import State
-
-
-class _Current(threading.local):
-    recorder: Any = None
-
-
-thread = _Current()
-"""The recorder of this thread, if it records."""
 
 
 class RecordingBlock:
@@ -38,6 +31,7 @@ class RecordingBlock:
         self._errors = np.geterr()
         try:
             thread.recorder = self
+            patches.begin(self)
             np.seterr(all="ignore")  # once for the recording: around each op it would take a microsecond
             self.state.open()
         except BaseException as error:
@@ -56,6 +50,7 @@ class RecordingBlock:
             np.seterr(**self._errors)
             raise
         finally:
+            patches.end(self)
             thread.recorder = self._outer
             self._outer = None  # a kept graph must not keep that of the evaluation around it
             self.state.abandon()

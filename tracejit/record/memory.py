@@ -47,6 +47,15 @@ class Change(NamedTuple):
     result: Any = None
 
 
+class Private:
+    """The mark of private arrays of a recording."""
+
+    __slots__ = ("memories",)
+
+    def __init__(self, memories: "Memories") -> None:
+        self.memories = memories
+
+
 _place: Callable[[int], str] = "argument {}".format
 
 
@@ -61,10 +70,22 @@ class Memories:
         read: the elements of other arrays from outside, by id.
         place: names an input, by its number among the sources, for error messages.
         has_private: whether there are private arrays.
+        of_numpy, of_tracejit: mark private arrays.
         met_numbers: whether an in-place operator met an input that is a number.
     """
 
-    __slots__ = ("changed", "has_private", "met_numbers", "place", "read", "sources", "views", "written")
+    __slots__ = (
+        "changed",
+        "has_private",
+        "met_numbers",
+        "of_numpy",
+        "of_tracejit",
+        "place",
+        "read",
+        "sources",
+        "views",
+        "written",
+    )
 
     def __init__(self) -> None:
         self.views: list[Any] = []
@@ -72,12 +93,13 @@ class Memories:
         self.written: dict[int, Change] = {}
         self.place = _place
         self.has_private = self.met_numbers = False
+        self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
 
-    def private(self, root: Any) -> None:
-        """Make an untraced array private to the recording."""
-        root._view = self
+    def private(self, root: Any, is_ndarray: bool = False) -> None:
+        """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""
+        root._view = self.of_numpy if is_ndarray else self.of_tracejit
         self.has_private = True
         self.views.append(root)
 
@@ -201,3 +223,12 @@ def root_of(array: Any) -> Any:
 def is_private(array: Any) -> bool:
     """Return whether an array is private to its recording."""
     return root_of(array)._view is not None
+
+
+def is_ndarray(array: Any) -> bool:
+    """Return whether NumPy's own code would have an ndarray: an array that NumPy made, or a part of one."""
+    while type(array._view) is tuple:
+        array, op, _ = array._view
+        if op is None:  # dlarray(x)
+            return False
+    return array._view is not None and array._view is array._view.memories.of_numpy

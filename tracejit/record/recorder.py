@@ -18,18 +18,18 @@ from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, monitor
+from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
-from tracejit.record.memory import Change, Memories, is_private
+from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
-thread = block.thread
-"""The recorder of this thread, if it records."""
+thread = current_recorder.thread
 unwind = block.unwind
 _array_class: Any = None
 _number_class: Any = None
@@ -159,6 +159,7 @@ class Recorder(RecordingBlock):
             )
         data = array._data
         if is_private(array):
+            self.state.number(data)  # whose elements may come from anywhere
             return self.builder.constant(data.copy())
         written = self.memories.entered(data, self.name)
         if written is not None:
@@ -235,7 +236,7 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
     check_open(array)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
-    elif array._value is None and thread.recorder is not None:
+    elif array._value is None and thread.recorder is not None and not is_private(array):
         thread.recorder.state.taken(array._data)
     data: np.ndarray = array._data
     return data
@@ -364,7 +365,7 @@ def _private(op: Op, arrays: Sequence[Any], params: dict[str, Any], current: Rec
         if op.view is not None and np.may_share_memory(result._data, arrays[0]._data):
             current.memories.link(result, arrays[0], op, params)
         else:
-            current.memories.private(result)
+            current.memories.private(result, all(is_ndarray(a) for a in arrays if a._value is None))
     return results
 
 

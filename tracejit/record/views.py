@@ -12,7 +12,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import recorder
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import HELD, Change, is_private, is_same_memory, root_of
+from tracejit.record.memory import HELD, Change, is_ndarray, is_private, is_same_memory, root_of
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -52,7 +52,7 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
             data = array._data.copy(order)
             result = recorder.wrap(data if is_scalar(array) else data[...], array._format, None)
             if current is not None:
-                current.memories.private(result)
+                current.memories.private(result, is_ndarray(array))
             return result
         value = current.value(array)
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
@@ -106,6 +106,12 @@ def assign(array: Any, result: Any, what: str) -> Any:
         if value is not None and value.node is None:
             value.owner.memories.met_numbers = True
         return result
+    store(array, fitted(array, result, what))
+    return array
+
+
+def fitted(array: Any, result: Any, what: str) -> Any:
+    """Return a result in the dtype of the array that it is written into; the errors are those of assign()."""
     if result._data.shape != array._data.shape:
         raise DimsError(
             f"{what}: the result has size {describe_shape(result._data.shape, result._format)}, but the array that is "
@@ -121,8 +127,7 @@ def assign(array: Any, result: Any, what: str) -> Any:
                 "new name (y = x / z)."
             )
         result = recorder.apply("cast", result, dtype=dtype)
-    store(array, result)
-    return array
+    return result
 
 
 def is_in_memory(array: Any) -> bool:
@@ -132,7 +137,15 @@ def is_in_memory(array: Any) -> bool:
     current = recorder.thread.recorder
     if current is None:
         return True
-    return root_of(array)._view is current.memories
+    mark = root_of(array)._view
+    return mark is not None and mark.memories is current.memories
+
+
+def is_constant(value: Any) -> bool:
+    """Return whether a value to write is no array that a replay could find changed."""
+    if isinstance(value, np.ndarray):
+        return recorder.thread.recorder is None
+    return not recorder.is_array(value) or is_in_memory(value)
 
 
 def check_writeable(array: Any) -> None:
@@ -227,7 +240,7 @@ def _begin(root: Any, current: Any) -> None:
         return  # made by the recording; a copy of an input has its Value, too
     if value is not None and value.node is not None:
         return
-    if root._view is current.memories:
+    if root._view is not None:  # private
         return
     if not root._data.flags.writeable:
         check_writeable(root)
@@ -264,7 +277,7 @@ class LateValue(Value):
         else:
             if type(op) is Op:
                 node = Node(op, (value,), params, recorder.user_location())
-                current.graph.nodes.append(node)
+                recorder.thread.recorder.graph.nodes.append(node)
             else:  # a part that numbers which vary name
                 node = op.of(base)._value.node
             Value.__init__(self, aval, owner, node, data)

@@ -20,7 +20,7 @@ from tracejit.functions import rng
 from tracejit.ir import Graph, Node, Value, Where
 from tracejit.record import crossings, guards, views
 from tracejit.record import recorder as recorders
-from tracejit.record.memory import Change, check_same
+from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.state import State
@@ -209,7 +209,9 @@ def _results(
     results: list[Any] = []
     values: list[tuple[Value, dlarray]] = []
     for leaf in leaves:
-        if type(leaf) is dlarray:
+        if type(leaf) is dlarray and is_ndarray(leaf):
+            results.append(leaf._data.copy())
+        elif type(leaf) is dlarray:
             recorders.check_open(leaf)
             value = recorder.value(leaf)
             if id(leaf) in recorder.memories.written:  # a captured array, which gets its own elements back

@@ -275,7 +275,7 @@ class TestNumbersOfNumPy:
         [
             int, float, str, repr, hash, round, lambda k: f"{k}", lambda k: k + 300, lambda k: k & 1, lambda k: 1 << k,
             lambda k: k < 10**30, lambda k: k == 10**30, lambda k: k < np.uint64(3), lambda k: k * np.uint64(3),
-            lambda k: k * np.ones(2), lambda k: np.where(k > 1, k, 0), lambda k: k.astype(np.float32),
+            lambda k: np.where(k > 1, k, 0), lambda k: k.astype(np.float32),
             lambda k: [0] * k,
             lambda k: np.power(k, 2), lambda k: k * np.bool_(True), lambda k: np.power(k, -1), lambda k: k.nothing,
             math.sqrt, lambda k: math.ldexp(1.0, int(k)), lambda k: k.tolist(), lambda k: np.asarray(k).dtype,

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Arrays that NumPy makes in a recorded function, and NumPy's functions that write into arrays; NumPy is the oracle."""
+
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit.record import patches
+
+X = np.array([0.25, 1.5, 3.0])
+zeros_by_another_name = np.zeros
+
+
+def element_by_element(x):
+    out = np.zeros(3)
+    out[1] = x[0] * 2
+    out[0] = 3.0
+    return out
+
+
+def like_the_argument(x):
+    out = np.empty_like(x)
+    out[:] = x
+    out += 1
+    return out
+
+
+def of_an_ndarray(x):
+    known = np.arange(3.0)
+    out = np.zeros_like(known)
+    out[1:] = x[:2]
+    other = np.full_like(known, 2.0)
+    other *= x
+    return out, other
+
+
+def rotation(x):
+    c, s = np.cos(x[0]), np.sin(x[0])
+    return np.array([[c, -s], [s, c]]) @ x[:2], np.array([x[1], -x[0]]), np.array([x, [1, 2, 3]], np.float32)
+
+
+def kalman(x):
+    step = np.array([[1.0, 0.1, 0], [0, 1.0, 0], [0, 0, 1]])
+    covariance = np.eye(3)
+    for _ in range(3):
+        covariance = step @ covariance @ step.T + np.diag(x)
+    return covariance
+
+
+def list_of_buffers(x):
+    stages = [np.zeros(3) for _ in range(4)]
+    for i, stage in enumerate(stages):
+        stage[:] = x * (i + 1)
+        if i:
+            stage += stages[i - 1]
+    return stages
+
+
+def view_of_a_buffer(x):
+    table = np.zeros((2, 3))
+    row = table[0]
+    row[:] = 5
+    row[1] = x[0]
+    table[1] = table[0] * 2
+    column = table.T[2]
+    column -= x[:2]
+    return table, row, column
+
+
+def handed_to_a_helper(x):
+    def fill(target, value):
+        target[1:] = value
+        return target[0]
+
+    out = np.ones(4)
+    first = fill(out, x)
+    return out, first
+
+
+def steers_python(x):
+    counts = np.zeros(3, int)
+    counts[1] += 2
+    for i in range(counts[1]):
+        x = x + counts[i]
+    mask = np.zeros(3, bool)
+    mask[:2] = True
+    weights = np.array([0.5, 2.0])
+    if weights[1] > 1:
+        x = x * weights[0]
+    return x[mask]
+
+
+def mixed_lists(x):
+    return np.stack([1.0, x[0]]), np.concatenate([[1.0], x, [2]]), np.vstack([x, [1, 2, 3]])
+
+
+def out_arguments(x):
+    out = np.ones(3)
+    np.add(x, 1, out=out)
+    np.multiply(out, 2, out=out, where=x > 0.5)
+    total = np.zeros(())
+    np.sum(x, out=total)
+    both = np.empty((2, 3))
+    np.clip(x, 0.5, 2.0, both[0])
+    np.concatenate([x[:1], x[1:]], out=both[1])
+    return out, total, both
+
+
+def added_at(x):
+    out = np.zeros(4)
+    np.add.at(out, [0, 1, 1], x)
+    np.subtract.at(out, np.array([3, 3]), x[:2])
+    np.add.at(out, slice(1, 3), x[0])
+    table = np.zeros((2, 3))
+    np.add.at(table, ([0, 0, 1], [1, 1, 2]), x)
+    np.add.at(table, table > 1, 1.0)
+    return out, table
+
+
+def copied(x):
+    out = np.zeros((2, 3))
+    np.copyto(out, x)
+    np.copyto(out[1], 7.0, where=x > 1)
+    return out
+
+
+def diagonals(x):
+    square, tall, cube = np.zeros((3, 3)), np.zeros((7, 3)), np.zeros((2, 2, 2))
+    np.fill_diagonal(square, x)
+    np.fill_diagonal(tall, x[0], wrap=True)
+    np.fill_diagonal(cube, x[1])
+    np.fill_diagonal(square[:2, :2], 4)
+    return square, tall, cube
+
+
+def put_at_places(x):
+    table = np.ones((2, 3))
+    np.put_along_axis(table, np.array([[1], [2]]), x[:2, None], 1)
+    np.put(table, [0, -1], x)
+    np.put(table, [7, -9], x, mode="wrap")
+    np.put(table, [99], x, mode="clip")
+    np.putmask(table, table > 1, x)
+    np.place(table, table < 1, x[1:])
+    return table
+
+
+PROGRAMS = [
+    element_by_element, like_the_argument, of_an_ndarray, rotation, kalman, list_of_buffers, view_of_a_buffer,
+    handed_to_a_helper, steers_python, mixed_lists, out_arguments, added_at, copied, diagonals, put_at_places,
+]  # fmt: skip
+
+
+def flat(result):
+    return [np.array(part) for part in (result if isinstance(result, (tuple, list)) else [result])]
+
+
+def assert_same(result, expected):
+    for have, want in zip(flat(result), flat(expected), strict=True):
+        assert (have.dtype, have.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(have, want, rtol=1e-14)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_a_program_does_what_it_does_in_numpy(program):
+    accelerated = dlaccelerate(program)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(dlfeval(program, X), program(X))
+        for n in range(4):
+            assert_same(accelerated(X + n / 8), program(X + n / 8))
+    assert accelerated.stats.hits == 2
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_gradients_are_those_of_numpy_by_differences(program):
+    def loss(x):
+        return sum(
+            (np.sin(part) * np.arange(1.0, part.size + 1).reshape(part.shape)).sum() for part in flatten(x)
+        )
+
+    def flatten(x):
+        result = program(x)
+        return result if isinstance(result, (tuple, list)) else [result]
+
+    (gradient,) = dlfeval(lambda x: (dlgradient(loss(x) + 0 * x.sum(), x),), X)
+    step = 1e-6
+    differences = [(loss(X + step * row) - loss(X - step * row)) / (2 * step) for row in np.eye(3)]
+    if program is rotation:  # part of it is float32
+        np.testing.assert_allclose(gradient.tolist(), differences, atol=0.5)
+    else:
+        np.testing.assert_allclose(gradient.tolist(), differences, rtol=1e-6, atol=1e-8)
+
+
+def test_numbers_that_vary_fill_a_matrix():
+    def program(x, dt):
+        return np.array([[1.0, dt], [0.0, 1.0]]) @ x, dt * np.ones(2)
+
+    accelerated = dlaccelerate(program)
+    for n in range(8):
+        assert_same(accelerated(X[:2], n / 4), program(X[:2], n / 4))
+    assert accelerated.stats.hits >= 2
+
+
+def test_results_that_hold_nothing_traced_are_ndarrays():
+    def program(x):
+        table = np.zeros(2)
+        table[1] = 3.0
+        return table, x
+
+    for result in (dlfeval(program, X), *[dlaccelerate(program)(X) for _ in range(3)]):
+        assert type(result[0]) is np.ndarray and result[0].tolist() == [0.0, 3.0]
+
+
+def test_what_is_kept_between_calls_stays_an_ndarray():
+    @functools.lru_cache
+    def table(n):
+        return np.ones(n)
+
+    accelerated = dlaccelerate(lambda x: x * table(3)[::2].sum())
+    assert [accelerated(X).tolist() for _ in range(4)] == [(X * 2).tolist()] * 4
+    assert type(table(3)) is np.ndarray and accelerated.stats.hits == 2
+
+
+def test_code_in_c_gets_arrays_of_numpy():
+    # PCG64 calls np.asarray and takes the ndarray apart.
+    assert isinstance(dlfeval(lambda x: np.random.default_rng(3).normal(), X), float)
+    assert dlfeval(lambda x: np.asarray(list(map(np.ones, (2, 3)))[1]).tolist(), X) == [1.0] * 3
+
+
+@pytest.mark.parametrize("make", [lambda: zeros_by_another_name(3), lambda: np.linspace(0.0, 1.0, 3)])
+def test_an_ndarray_that_cannot_hold_traced_values_says_which_can(make):
+    def program(x):
+        out = make()
+        out[:] = x
+
+    def in_place(x):
+        out = make()
+        out += x
+
+    for function in (program, in_place):
+        with pytest.raises((tj.TraceError, tj.ArgumentError)) as caught:
+            dlfeval(function, X)
+        assert "Fill an array that holds traced values: one that np.zeros" in str(caught.value)
+
+
+def test_other_dtypes_are_left_to_numpy():
+    def program(x):
+        return np.zeros(2, complex), np.array(["a", "b"]), np.empty(2, object), np.array(3)
+
+    assert [type(part) for part in dlfeval(program, X)] == [np.ndarray] * 4
+
+
+def test_functions_of_numpy_that_are_unknown_take_constants():
+    def program(x):
+        table = np.eye(3)
+        table[0] = [1.0, 2.0, 3.0]
+        return x @ np.linalg.inv(table), np.logaddexp(table, 1.0)
+
+    assert_same(dlfeval(program, X), program(X))
+
+
+class TestPatches:
+    def test_numpy_is_itself_outside(self):
+        before = {name: getattr(np, name) for name in patches._patched}
+        dlfeval(lambda x: dlfeval(lambda y: y + np.zeros(3), x), X)
+        with pytest.raises(ZeroDivisionError):
+            dlfeval(lambda x: 1 // 0, X)
+        assert before == {name: getattr(np, name) for name in patches._patched}
+        assert not any(isinstance(function, patches.Patched) for function in before.values())
+
+    def test_a_patched_function_passes_for_the_original(self):
+        seen = dlfeval(lambda x: [np.zeros], X)[0]
+        assert seen == np.zeros and hash(seen) == hash(np.zeros) and repr(seen) == repr(np.zeros)
+        assert {np.zeros: 1}[seen] == 1 and patches.original(seen) is np.zeros and seen.__name__ == "zeros"
+        assert pickle.loads(pickle.dumps(seen)) is np.zeros and seen(2).tolist() == [0.0, 0.0]
+
+    def test_what_somebody_else_puts_there_stays(self, monkeypatch):
+        own = lambda *args: dlarray([7.0])
+        monkeypatch.setattr(np, "zeros", own)
+        assert dlfeval(lambda x: np.zeros(3).tolist(), X) == [7.0]
+        assert np.zeros is own

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy's functions that make arrays, in code that is recorded: the arrays can be filled with traced values.
+
+np.zeros(3) and its kin give arrays that are private to the recording (record/memory.py): as long as nothing traced is
+written into them they are NumPy's own memory, written in place, and a constant of the trace. np.array([x, -y]) of
+traced numbers is a stack.
+
+What is returned or kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may
+be there already, and would then be an array from outside.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions.creation import full
+from tracejit.functions.movement import stack
+from tracejit.record import patches, recorder, views
+
+_Function = Callable[..., Any]
+
+
+def _as_private(made: Any) -> Any:
+    """Return an array that NumPy has just made as a private one, if it is of a dtype that dlarrays have."""
+    current = recorder.recorder()
+    if current is None or type(made) is not np.ndarray or made.dtype not in SUPPORTED_DTYPES:
+        return made
+    array = recorder.wrap(made)
+    current.memories.private(array, is_ndarray=True)
+    return array
+
+
+def _made(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    made = original(*args, **kwargs)
+    return made if is_kept else _as_private(made)
+
+
+def _empty(original: _Function, is_kept: bool, *args: Any, **kwargs: Any) -> Any:
+    made = original(*args, **kwargs)
+    if type(made) is np.ndarray and made.dtype in SUPPORTED_DTYPES:
+        made[...] = 0  # what memory happens to hold would differ from one recording to the next
+    return made if is_kept else _as_private(made)
+
+
+def _full(
+    original: _Function,
+    is_kept: bool,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    if not isinstance(fill_value, dlarray):
+        return _made(original, is_kept, shape, fill_value, dtype, *args, **kwargs)
+    return views.copy(full(shape, fill_value, dtype))
+
+
+def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    """Answer np.array: a copy."""
+    if isinstance(data, dlarray):
+        return views.copy(data if dtype is None else _cast(data, dtype))
+    if isinstance(data, (list, tuple)):
+        if _holds_traced(data):
+            return _stacked(data, dtype)
+        made = original(data, dtype, **kwargs)
+        return _as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
+    return original(data, dtype, **kwargs)
+
+
+def _seen_as(
+    original: _Function, is_kept: bool, data: Any, dtype: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    """Answer np.asarray and its kin: the array itself where it is one."""
+    if isinstance(data, dlarray):
+        return data if dtype is None else _cast(data, dtype)
+    if isinstance(data, (list, tuple)) and _holds_traced(data):
+        return _stacked(data, dtype)
+    return original(data, dtype, *args, **kwargs)
+
+
+def _cast(array: dlarray, dtype: Any) -> Any:
+    wanted = np.dtype(dtype)
+    return array if array._data.dtype == wanted else apply("cast", array, dtype=wanted)
+
+
+def _is_traced(x: Any) -> bool:
+    return isinstance(x, dlarray) or recorder.is_number(x)
+
+
+def _holds_traced(x: Any) -> bool:
+    """Return whether a nested list holds something traced, and nothing but numbers and arrays beside it."""
+    parts = list(_parts(x))
+    return any(map(_is_traced, parts)) and all(
+        isinstance(part, (dlarray, np.ndarray, np.generic, int, float)) or _is_traced(part) for part in parts
+    )
+
+
+def _parts(x: Any) -> Iterator[Any]:
+    for part in x:
+        if isinstance(part, (list, tuple)):
+            yield from _parts(part)
+        else:
+            yield part
+
+
+def _stacked(data: Any, dtype: Any) -> Any:
+    """Return a nested list of numbers and arrays as one array; Python's numbers have the dtype that np.array gives."""
+    arrays: list[dlarray] = []
+
+    def collect(part: Any) -> Any:
+        if isinstance(part, (list, tuple)):
+            return [collect(inner) for inner in part]
+        arrays.append(
+            _constant(part) if isinstance(part, (int, float, np.generic)) else as_array(part, "np.array")
+        )
+        return len(arrays) - 1
+
+    places = collect(data)
+    wanted = np.result_type(*[array._data.dtype for array in arrays]) if dtype is None else np.dtype(dtype)
+
+    def joined(part: Any) -> dlarray:
+        return (
+            _cast(arrays[part], wanted) if isinstance(part, int) else stack([joined(inner) for inner in part])
+        )
+
+    return joined(places)
+
+
+def _constant(number: Any) -> Any:
+    """Return a number as an array that is a constant of the trace; one that stands for a number that varies is none."""
+    return as_array(number) if recorder.is_number(number) else _as_private(np.asarray(number))
+
+
+def install() -> None:
+    """Have NumPy's functions replaced while something is recorded."""
+    for name in ("zeros", "ones", "eye", "identity", "zeros_like", "ones_like", "full_like"):
+        patches.replace(name, _made)
+    for name in ("empty", "empty_like"):
+        patches.replace(name, _empty)
+    for name in ("asarray", "asanyarray", "ascontiguousarray"):
+        patches.replace(name, _seen_as)
+    patches.replace("full", _full)
+    patches.replace("array", _array)

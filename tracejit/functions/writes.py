@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy's functions that write into arrays: out=, ufunc.at, copyto, put, place, putmask and their kin."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import BUFFERS, as_array, dlarray
+from tracejit.errors import ArgumentError
+from tracejit.functions import elementwise, indexing, movement, reductions
+from tracejit.functions.axes import normalize_axis
+from tracejit.record import recorder, views
+
+_INT64 = np.dtype(np.int64)
+
+
+def into(out: Any, result: Any, what: str) -> Any:
+    """Write a result into the array, or the tuple of one array, that was given as out=, and return the array.
+
+    Raises:
+        DimsError, DTypeError, WriteError: if it does not fit, or the array is read-only.
+        ArgumentError: if a traced result is to go into an ndarray.
+    """
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    if isinstance(out, dlarray):
+        return views.assign(out, _broadcast(result, out), what)
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"{what}: out must be an array, not {type(out).__name__}.")
+    if result._value is not None:
+        raise ArgumentError(f"{what}: out is an ndarray, and the result is traced. {BUFFERS}")
+    target = recorder.wrap(out)
+    np.copyto(out, views.fitted(target, _broadcast(result, target), what)._data)
+    return out
+
+
+def _broadcast(result: dlarray, out: dlarray) -> dlarray:
+    """Return a result in the size of the array that it goes into; NumPy broadcasts it where it has fewer axes."""
+    shape, wanted = result._data.shape, out._data.shape
+    if shape == wanted or len(shape) > len(wanted):
+        return result
+    fits = all(have in (1, want) for have, want in zip(shape[::-1], wanted[::-1], strict=False))
+    return movement.expanded(movement.relabel(result, None), wanted) if fits else result
+
+
+def _destination(what: str, name: str, array: Any, values: tuple[Any, ...]) -> dlarray:
+    """Return the array that a function writes into; an untraced ndarray can only take untraced values."""
+    if isinstance(array, dlarray):
+        return array
+    if isinstance(array, np.ndarray) and not any(
+        isinstance(value, dlarray) and value._value is not None for value in values
+    ):
+        return as_array(array, what)
+    if isinstance(array, np.ndarray):
+        raise ArgumentError(f"{what}: {name} is an ndarray, and what is written is traced. {BUFFERS}")
+    raise ArgumentError(f"{what}: {name} must be an array, not {type(array).__name__}.")
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write `src`, broadcast, into `dst`; where a mask is false `dst` keeps its elements."""
+    target = _destination("np.copyto", "dst", dst, (src, where))
+    given = as_array(src, "np.copyto")
+    if casting not in ("same_kind", "unsafe"):
+        raise ArgumentError(
+            f"np.copyto: casting must be 'same_kind' or 'unsafe' for dlarrays, not {casting!r}."
+        )
+    if casting == "unsafe":
+        given = elementwise.cast(given, target.dtype)
+    elif isinstance(src, (int, float)) and not isinstance(src, bool):
+        given = as_array(np.asarray(src, np.result_type(target.dtype, src)))
+    if where is not True:
+        given = elementwise.where(where, given, target)
+    views.assign(target, _broadcast(given, target), "np.copyto")
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write `val`, repeated where it is shorter, into the elements of `a` whose indices are equal."""
+    target = _destination("np.fill_diagonal", "a", a, (val,))
+    shape = target.shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) != 1):
+        raise ArgumentError(
+            f"np.fill_diagonal: a has size {shape}, expected a matrix, or more axes of one size; use a[i, i] = val."
+        )
+    step = shape[1] + 1 if len(shape) == 2 else 1 + sum(np.cumprod(shape[:0:-1]).tolist())
+    end = shape[1] * shape[1] if len(shape) == 2 and not wrap else target.size
+    places = np.arange(target.size)[:end:step]
+    target[np.unravel_index(places, shape)] = _cycled(val, places.size)
+
+
+def _cycled(values: Any, count: int) -> Any:
+    """Return `count` of the elements of `values`, from the start again where it has fewer."""
+    array = as_array(values)
+    if array._data.ndim == 0:
+        return values
+    flat = movement.ravel(array)
+    return flat if flat.size == count else flat[np.arange(count) % max(flat.size, 1)]
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Write `values` at places that are given for each element, along an axis."""
+    target = _destination("np.put_along_axis", "arr", arr, (indices, values))
+    index = as_array(indices, "np.put_along_axis")
+    if axis is None:
+        put(target, index, values)
+        return
+    number = normalize_axis("np.put_along_axis", target, axis)
+    if index._data.ndim != target._data.ndim:
+        raise ArgumentError(
+            f"np.put_along_axis: indices have {index._data.ndim} axes, but arr has {target._data.ndim}; give one index "
+            "for each element, with as many axes as arr."
+        )
+    grid: list[Any] = [
+        np.arange(extent).reshape((-1,) + (1,) * (target._data.ndim - i - 1))
+        for i, extent in enumerate(target._data.shape)
+    ]
+    grid[number] = index
+    target[tuple(grid)] = values
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write `v`, repeated where it is shorter, at places among the elements of `a` in C order."""
+    target = _destination("np.put", "a", a, (ind, v))
+    places: Any = movement.ravel(as_array(ind, "np.put"))
+    size = target.size
+    if mode == "wrap":
+        places = places % size
+    elif mode == "clip":
+        places = elementwise.clip(places, 0, size - 1)
+    elif mode != "raise":
+        raise ArgumentError(f"np.put: mode must be 'raise', 'wrap' or 'clip', not {mode!r}.")
+    flat = movement.ravel(target.copy())
+    flat[places] = _cycled(v, places.size)
+    views.assign(target, movement.reshape(flat, target.shape), "np.put")
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write into the elements of `a` where a mask is true those of `values` at the same places, repeated."""
+    target = _destination("np.putmask", "a", a, (mask, values))
+    given = movement.reshape(as_array(_cycled(values, target.size)), -1)
+    given = movement.expanded(given, (target.size,))
+    _select(target, mask, movement.reshape(given, target.shape), "np.putmask")
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write into the elements of `arr` where a mask is true those of `vals` in turn, repeated."""
+    target = _destination("np.place", "arr", arr, (mask, vals))
+    given = movement.ravel(as_array(vals, "np.place"))
+    if not given.size:
+        raise ArgumentError("np.place: vals is empty; pass at least one value.")
+    chosen = movement.ravel(as_array(mask, "np.place")) != 0
+    turn = reductions.cumsum(elementwise.cast(chosen, _INT64)) - 1
+    taken = given[elementwise.maximum(turn, 0) % given.size]
+    _select(target, mask, movement.reshape(taken, target.shape), "np.place")
+
+
+def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
+    given = elementwise.cast(values, target.dtype)
+    chosen = movement.reshape(as_array(mask, what), target.shape) != 0
+    views.assign(target, elementwise.where(chosen, given, movement.relabel(target, None)), what)
+
+
+def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> None:
+    """Answer ufunc.at: apply the ufunc at places of an array, repeated ones as often as they occur."""
+    target = _destination(f"{name}.at", "a", array, (key, value))
+    if ufunc is np.subtract:
+        value = elementwise.negative(as_array(value, f"{name}.at"))
+    elif ufunc is not np.add:
+        raise ArgumentError(
+            f"{name}.at: not supported on dlarrays; np.add.at and np.subtract.at are. Where no place occurs twice, "
+            "write x[places] = ufunc(x[places], y)."
+        )
+    views.store(target, indexing.setitem(target, key, value, add=True))
+
+
+WRITERS: dict[Callable[..., Any], Callable[..., None]] = {
+    np.copyto: copyto,
+    np.fill_diagonal: fill_diagonal,
+    np.put_along_axis: put_along_axis,
+    np.put: put,
+    np.putmask: putmask,
+    np.place: place,
+}

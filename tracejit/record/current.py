@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The recorder of each thread."""
+
+import threading
+from typing import Any
+
+
+class _Current(threading.local):
+    recorder: Any = None
+
+
+thread = _Current()
+"""The recorder of this thread, if it records."""
