@@ -177,6 +177,7 @@ from tracejit.functions.movement import (
     transpose,
     vstack,
 )
+from tracejit.functions.numpy_function import NumpyFunction, numpy_function
 from tracejit.functions.random import (
     dropout,
     rand,
@@ -226,6 +227,7 @@ __all__ = [
     "LoadedFunction",
     "LostChangeWarning",
     "NotAcceleratedWarning",
+    "NumpyFunction",
     "OutputsDifferWarning",
     "RetraceError",
     "RetraceWarning",
@@ -338,6 +340,7 @@ __all__ = [
     "nonzero",
     "norm",
     "not_equal",
+    "numpy_function",
     "onehotdecode",
     "onehotencode",
     "ones",

@@ -1542,6 +1542,42 @@ ROWS: tuple[Row, ...] = (
         DimsError,
         "pad: axis 0 of x (0x2) is empty, so mode='edge' has no value to repeat; use mode=\"constant\".",
     ),
+    # functions/numpy_function
+    Row(
+        lambda: tj.numpy_function(M),
+        ArgumentError,
+        "numpy_function: expected a function, not ndarray; pass the function itself, f, not f(x).",
+    ),
+    Row(
+        lambda: tj.numpy_function(abs, like={"n": np.arange(2)}),
+        ArgumentError,
+        "numpy_function: like['n'] is 2 int64, expected floating point; keep out of like what is not to vary.",
+    ),
+    Row(
+        tj.numpy_function(abs, like=V),
+        ArgumentError,
+        "abs: the vector that stands for like is missing; pass it as the first argument.",
+    ),
+    Row(
+        lambda: tj.numpy_function(abs, like={"w": V}).flatten([V]),
+        ArgumentError,
+        "flatten: parameters are TreeDef(['*']), expected TreeDef({'w': '*'}), as in like.",
+    ),
+    Row(
+        lambda: tj.numpy_function(abs, like={"w": V}).flatten({"w": M}),
+        DimsError,
+        "flatten: parameters['w'] has shape (2, 3), expected (3,), as in like.",
+    ),
+    Row(
+        lambda: tj.numpy_function(abs, like={"w": V}).unflatten(M),
+        DimsError,
+        "unflatten: x has shape (2, 3), expected (3,), the numbers of like.",
+    ),
+    Row(
+        lambda: tj.numpy_function(abs).unflatten(V),
+        ArgumentError,
+        "numpy_function: without like there are no parameters to flatten; pass numpy_function(f, like=params).",
+    ),
     # functions/numpy_api
     Row(
         lambda: tj.dlfeval(lambda x: np.save("never.npy", x), X),

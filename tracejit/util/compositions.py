@@ -284,6 +284,13 @@ ANY = (
 """The remedy for any other function."""
 
 
+OF_SOLVERS = (
+    "SciPy computes with ndarrays there. Where nothing is recorded, pass it tj.numpy_function(f) in place of a "
+    "function f"
+)
+"""The remedy for a function of SciPy that calls functions of the user."""
+
+
 def advice(name: str) -> str:
     """Return what works in place of a function, as a clause.
 
@@ -291,7 +298,8 @@ def advice(name: str) -> str:
     'np.diff(x) is x[1:] - x[:-1]'
     """
     row = COMPOSITIONS.get(name)
-    return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, ANY)
+    other = OF_SOLVERS if name.startswith(("scipy.optimize.", "scipy.integrate.")) else ANY
+    return f"{row[0]} is {row[1]}" if row else INSTEAD.get(name, other)
 
 
 def advice_about_attribute(name: str) -> str:
