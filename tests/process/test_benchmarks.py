@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import bench_captured, bench_products, bench_random, internals, report
+from benchmarks import bench_captured, bench_products, bench_random, bench_writes, internals, report
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.nested import leaves, mapped
@@ -102,6 +102,12 @@ def test_random_numbers_are_timed() -> None:
     found = bench_random.rows(8, 1)
     assert [row[0] for row in found] == ["rand", "randn", "dropout"] * 2 + ["randi", "randperm"]
     assert all(cost > 0 for row in found for cost in row[2:])
+
+
+def test_steps_that_write_are_timed() -> None:
+    found = bench_writes.rows(1, 0.0)
+    assert [name for name, *_ in found] == list(bench_writes.CASES)
+    assert all(cost > 0 for row in found for cost in row[1:])
 
 
 def test_captured_state_is_timed(capsys) -> None:

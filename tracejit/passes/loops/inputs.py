@@ -5,12 +5,13 @@ Note [written inputs]
 A function that writes into an argument (`p -= rate * g`) computes new contents for it. A loop over elements stores them
 in the memory of the argument itself, if no old element is needed once it is overwritten: whoever reads old contents has
 run before, or is the loop itself, which reads the element that it overwrites. Then nothing is allocated and nothing is
-copied. All other contents have memory in the arena, and are copied into the argument when everything else has run.
+copied. What is also a result is stored twice, by the same loop. All other contents have memory in the arena, and are
+copied into the argument when everything else has run.
 
-The launches that write inputs, and those that depend on them, come last. So all others, which may read old contents,
-have run. In a program with a guard, or with indices that are checked, these launches are its commits: they run only if
-the results count. Without a condition they are scheduled together with the others: from here on, memory of an input is
-one root, and its launches keep their order as those of any root do.
+Where old contents are read later than that, the launches that write inputs come last, with all that depend on them. In
+a program with a guard, or with indices that are checked, they always do: they are its commits, which run only if the
+results count. Without a condition they are scheduled together with the others. From here on, memory of an input is one
+root, and its launches keep their order as those of any root do.
 
 Kernels take memory that they write as disjoint from memory that they read (Note [aliasing] in
 kernels/intrinsics/pointers.py). So a loop that reads and writes elements of an input does both through one pointer
@@ -25,7 +26,17 @@ from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.launches import NestLaunch, Single
-from tracejit.passes.loops.nest import Access, Accumulate, Line, Load, Nest, Store, read_in_place
+from tracejit.passes.loops.nest import (
+    MOST_WRITES,
+    Access,
+    Accumulate,
+    Line,
+    Load,
+    Nest,
+    Store,
+    read_in_place,
+    storing_also,
+)
 from tracejit.passes.loops.products import Matrices, Product
 
 
@@ -66,69 +77,127 @@ def write_inputs(
         contents: the new contents, which some of them compute.
         conditions: roots whose values say whether the results count.
     """
-    in_order = _Order(builder.launches, contents, conditions)
-    targets = {each.root: each.target for each in contents if in_order.is_in_place(each)}
-    moved = {id(launch): _moved(launch, targets) for launch in builder.launches} if targets else {}
+    order = _order_of(builder.launches, contents, conditions)
+    moved = (
+        {id(launch): _moved(launch, order.in_place) for launch in builder.launches} if order.in_place else {}
+    )
     first, last = (
-        [moved.get(id(launch), launch) for launch in some if not _is_idle(launch, targets)]
-        for some in (in_order.first, in_order.last)
+        [moved.get(id(launch), launch) for launch in some if not _is_idle(launch, order.in_place)]
+        for some in (order.first, order.last)
     )
     if not conditions:
         first, last = first + last, []
     copies = LaunchBuilder(builder.fused)
     for root, target, layout in contents:
-        if root not in targets:
+        if root not in order.in_place:
             copies.copy((root, contiguous(layout.shape)), (target, layout))
     return first, last + copies.launches
 
 
-class _Order:
-    """The order of launches: first those that do not depend on one that may write an input, then the others."""
+class _Order(NamedTuple):
+    """An order of launches.
 
-    def __init__(
-        self, launches: Sequence[Single], contents: Sequence[Contents], conditions: Sequence[Value]
-    ) -> None:
-        candidates = {each.root for each in contents if each.layout == contiguous(each.layout.shape)}
-        late = _depending(launches, candidates)
-        self.is_late = late.isdisjoint(_writing(launches, conditions))
-        if not self.is_late:  # the condition depends on new contents
-            late = set()
-        self.first = [launch for i, launch in enumerate(launches) if i not in late]
-        self.last = [launch for i, launch in enumerate(launches) if i in late]
-        self.candidates = candidates
-        self.reading: dict[Value, list[Single]] = {}
-        self.writing: dict[Value, list[Single]] = {}
-        targets = {each.target for each in contents}
-        # Old contents are read, new ones are written; what comes first reads before anything is written.
-        for launch in self.last:
-            for root in targets.intersection(launch.reads):
-                self.reading.setdefault(root, []).append(launch)
-            for root in candidates.intersection(launch.writes):
-                self.writing.setdefault(root, []).append(launch)
-        self.places = {id(launch): number for number, launch in enumerate(self.last)}
+    first       those that come first
+    last        those that come last
+    in_place    the contents that may be computed in the memory of their inputs, with these
+    """
 
-    def is_in_place(self, contents: Contents) -> bool:
-        """Return whether all that compute new contents may do so in the memory of the input."""
-        root, target, _ = contents
-        if not self.is_late or root not in self.candidates or root.dtype != target.dtype:
-            return False
-        writers = [
-            launch
-            for launch in self.writing.get(root, ())
-            if not _copies(launch, root, target)  # dropped
-        ]
-        if not all(isinstance(launch, NestLaunch) and _is_alone(launch.nest, root) for launch in writers):
-            return False
-        begin = min([self.places[id(launch)] for launch in writers], default=len(self.last))
-        for launch in self.reading.get(target, ()):
-            place = self.places[id(launch)]
-            if place > begin:  # other writers may have written the same elements
-                return False
-            if place == begin and not (
-                isinstance(launch, NestLaunch) and _reads_before(launch.nest, root, target)
-            ):
-                return False
+    first: Sequence[Single]
+    last: Sequence[Single]
+    in_place: dict[Value, Value]
+
+
+def _order_of(
+    launches: Sequence[Single], contents: Sequence[Contents], conditions: Sequence[Value]
+) -> _Order:
+    """Return an order in which contents can be computed in place."""
+    dense = [
+        each
+        for each in contents
+        if each.layout == contiguous(each.layout.shape) and each.root.dtype == each.target.dtype
+    ]
+    if conditions:
+        deciding = _writing(launches, conditions)
+        if not deciding.isdisjoint(_depending(launches, {each.root for each in dense})):
+            # What a condition depends on is no content yet.
+            dense = [each for each in dense if deciding.isdisjoint(_depending(launches, {each.root}))]
+        return _ordered(launches, dense, {each.root for each in dense})
+    # A loop that follows what it reads finds that in the caches: launches are moved only where that helps.
+    order = _ordered(launches, dense, set())
+    waiting = {each.root for each in dense if each.root not in order.in_place}
+    if waiting:
+        other = _ordered(launches, dense, waiting)
+        if len(other.in_place) > len(order.in_place):
+            return other
+    return order
+
+
+def _ordered(launches: Sequence[Single], contents: Sequence[Contents], late_roots: set[Value]) -> _Order:
+    """Return the order in which launches come last that write one of these roots, or depend on one that does."""
+    late = _depending(launches, late_roots)
+    first = [launch for i, launch in enumerate(launches) if i not in late]
+    last = [launch for i, launch in enumerate(launches) if i in late]
+    reading: dict[Value, list[tuple[int, Single]]] = {each.target: [] for each in contents}
+    writing: dict[Value, list[tuple[int, Single]]] = {each.root: [] for each in contents}
+    for place, launch in enumerate((*first, *last)):
+        for root in reading.keys() & launch.reads:
+            reading[root].append((place, launch))
+        for root in writing.keys() & launch.writes:
+            writing[root].append((place, launch))
+    in_place = {
+        root: target
+        for root, target, _ in contents
+        if _is_in_place(root, target, reading[target], writing[root])
+    }
+    return _Order(first, last, in_place)
+
+
+def _is_in_place(
+    root: Value, target: Value, reading: list[tuple[int, Single]], writing: list[tuple[int, Single]]
+) -> bool:
+    """Return whether new contents may be computed in the memory of an input.
+
+    Args:
+        root: the new contents.
+        target: the input.
+        reading: the launches that read the old contents, by their places in the order.
+        writing: those that write the new ones.
+    """
+    writers = [(place, launch) for place, launch in writing if not _copies(launch, root, target)]
+    if not all(isinstance(launch, NestLaunch) and _is_alone(launch.nest, root) for _, launch in writers):
+        return False
+    begin = min([place for place, _ in writers], default=None)
+    if begin is None:
         return True
+    return all(
+        # Later writers may overwrite what an earlier one has written.
+        place < begin
+        or (place == begin and isinstance(launch, NestLaunch) and _reads_before(launch.nest, root, target))
+        for place, launch in reading
+    )
+
+
+def store_twice(builder: LaunchBuilder, root: Value, copy: Value) -> bool:
+    """Have the loops that store `root` store a copy of it too; return whether they do."""
+    writers = [number for number, launch in enumerate(builder.launches) if root in launch.writes]
+    doubled = []
+    for number in writers:
+        launch = builder.launches[number]
+        if not isinstance(launch, NestLaunch) or not _is_alone(launch.nest, root):
+            return False
+        nest = launch.nest
+        writes = list(nest.writes)
+        further = {}
+        for k, access in enumerate(nest.writes):
+            if access.root is root:
+                further[k] = [len(writes)]
+                writes.append(access._replace(root=copy))
+        if len(writes) > MOST_WRITES:
+            return False
+        doubled.append(NestLaunch(storing_also(nest._replace(writes=writes), further)))
+    for number, launch in zip(writers, doubled, strict=True):
+        builder.launches[number] = launch
+    return bool(writers)
 
 
 def _depending(launches: Sequence[Single], roots: Iterable[Value]) -> set[int]:

@@ -2,7 +2,7 @@
 """The loop IR: a Nest of loops, the lines in it, and its accesses to memory."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ class Literal(NamedTuple):
     dtype: np.dtype
 
 
+MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/intrinsics/pointers.py)
 IN_PLACE = -1  # the start of an accumulation that adds to the contents of the memory
 Operand = Any  # a Value, the number of a read (an int), or a Literal
 
@@ -137,6 +138,20 @@ class Nest(NamedTuple):
         """Return the nest with a function applied to each line."""
         row, full = ([list(map(function, lines)) for lines in groups] for groups in (self.row, self.full))
         return self._replace(row=row, full=full)
+
+
+def storing_also(nest: Nest, further: Mapping[int, Sequence[int]]) -> Nest:
+    """Return a nest that stores values by further writes too, whose numbers are given by that of a write."""
+
+    def stored(lines: list[Line]) -> list[Line]:
+        result: list[Line] = []
+        for line in lines:
+            result.append(line)
+            if isinstance(line, Store):
+                result += [Store(number, line.value) for number in further.get(line.write, ())]
+        return result
+
+    return nest._replace(row=list(map(stored, nest.row)), full=list(map(stored, nest.full)))
 
 
 def read_in_place(nest: Nest) -> dict[int, int]:

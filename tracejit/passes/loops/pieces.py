@@ -23,7 +23,7 @@ Times in us of two pieces of 1000 rows, float32, AVX-512, with copies and withou
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,11 +32,10 @@ from tracejit.ops.op import Layout, Piece, Pieces, contiguous
 from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops import bands, parts, products, tiles
-from tracejit.passes.loops.nest import Access, Line, Nest, Store
+from tracejit.passes.loops.nest import MOST_WRITES, Access, Nest, storing_also
 from tracejit.passes.loops.products import Matrices, Product
 
 _STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
-MOST_WRITES = 128  # that a kernel can tell apart (Note [aliasing] in kernels/intrinsics/pointers.py)
 
 
 class Destination(NamedTuple):
@@ -175,8 +174,7 @@ def nest_in_place(
         return None
     placed = nest._replace(writes=writes)
     if further:
-        row, full = ([_stored(lines, further) for lines in group] for group in (nest.row, nest.full))
-        placed = placed._replace(row=row, full=full)
+        placed = storing_also(placed, further)
     return placed if _runs_alike(nest, placed, moved) else None
 
 
@@ -209,16 +207,6 @@ def result_in_place(product: Product, destination: Destination, kernel: str) -> 
     if extent > 1 and bands.row_span(access, extent, stride, True, *inner, (n, column)).period is None:
         return None
     return Matrices(access, row, column, batch)
-
-
-def _stored(lines: Iterable[Line], further: dict[int, list[int]]) -> list[Line]:
-    """Return lines that also store their values by further writes."""
-    stored: list[Line] = []
-    for line in lines:
-        stored.append(line)
-        if isinstance(line, Store):
-            stored += [Store(number, line.value) for number in further.get(line.write, ())]
-    return stored
 
 
 def _runs_alike(nest: Nest, placed: Nest, moved: dict[int, int]) -> bool:

@@ -18,7 +18,7 @@ from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
-from tracejit.passes.loops.inputs import NO_WRITES, Contents, Writes, write_inputs
+from tracejit.passes.loops.inputs import NO_WRITES, Contents, Writes, store_twice, write_inputs
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Literal
@@ -108,8 +108,10 @@ class _Selector:
             if (root, layout) == before:
                 continue  # it was written, and then what it held again
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
-                root = Value(value.aval, None)
-                self.builder.copy(self.fused.view(value), (root, contiguous(value.shape)))
+                own = Value(value.aval, None)
+                if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
+                    self.builder.copy((root, layout), (own, contiguous(value.shape)))
+                root = own
             taken.add(root)
             contents.append(Contents(root, *before))
         return contents
