@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tracejit.errors import ArgumentError
+from tracejit.util.distinct import keys_of
 from tracejit.util.text import count, shown
 
 T = TypeVar("T")
@@ -28,7 +29,8 @@ class TreeDef:
 
     Args:
         structure: the nested tuples that make treedefs equal.
-        orders: for each dict, in the order of fold() and walk(), its keys in the user's order, or None if sorted.
+        orders: for each dict, in the order of fold() and walk(), its keys in the user's order, or None if they are
+            sorted strings.
         size: number of leaves.
     """
 
@@ -92,7 +94,8 @@ def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> S
     elif kind in _DICTS:
         order = tuple(tree)
         names = _sorted(order)
-        orders.append(None if names == order else order)
+        keys = keys_of(order)
+        orders.append(None if keys is order and names == order else keys)
         children = [tree[key] for key in names]
     elif tree is None:
         return _NONE

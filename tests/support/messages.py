@@ -2023,6 +2023,12 @@ ROWS: tuple[Row, ...] = (
         "unnoticed. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass.",
     ),
     Row(
+        lambda: square(X, frozenset(map(float, range(20_001)))),
+        ArgumentError,
+        "square: y is a frozenset with more attributes and elements than can be compared at each call. Pass its "
+        "arrays and numbers instead, in a dict, a named tuple or a dataclass.",
+    ),
+    Row(
         lambda: square(X, z=3),
         TypeError,
         "square() got an unexpected keyword argument 'z'",

@@ -89,7 +89,7 @@ def why_missed(
         return f"because the arguments have a different structure: compared with the latest trace, {place}."
     old, places = min(alike, key=lambda pair: len(pair[1]))
     names = leaf_names(function, key.structure)
-    reasons = [f"{names[i]} was {old.parts[i]}, is {key.parts[i]}" for i in places]
+    reasons = [_in_words_of_change(names[i], str(old.parts[i]), str(key.parts[i])) for i in places]
     notes = ""
     if all(_is_number(part) for k in (old, key) for part in map(k.parts.__getitem__, places)):
         kinds = {getattr(k.parts[i], "kind", None) for k in (old, key) for i in places}
@@ -109,6 +109,10 @@ def why_missed(
                 "number."
             )
     return f"because, compared with the nearest trace, {'; '.join(reasons)}.{notes}"
+
+
+def _in_words_of_change(name: str, before: str, now: str) -> str:
+    return f"{name} was {before}, is {now}" if before != now else f"{name} has other attributes than before"
 
 
 def who_needs_what_varies(

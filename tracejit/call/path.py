@@ -81,6 +81,7 @@ from tracejit.call.tables import Tables
 from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
+from tracejit.util.distinct import Detail, keys_of
 
 MISS = object()
 
@@ -280,7 +281,13 @@ class _Generator:
         kind_name = kind.__name__ if kind in (tuple, list, dict, OrderedDict) else self.constant(kind)
         variables = [next(self.variables) for _ in range(length)]
         if kind is dict or kind is OrderedDict:
-            self.miss_if(f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(names))}")
+            condition = f"type({source}) is not {kind_name} or [*{source}] != {self.constant(list(names))}"
+            if names:
+                condition += f" or [*map(type, {source})] != {self.constant([*map(type, names)])}"
+            if not {*map(type, names)} <= {str, int}:
+                self.names["keys_of"] = keys_of
+                condition += f" or keys_of((*{source},)) != {self.constant(keys_of(tuple(names)))}"
+            self.miss_if(condition)
             if variables:
                 self.line(f"{', '.join(variables)}, = {source}.values()")
         elif names is None or issubclass(kind, tuple):
@@ -326,6 +333,7 @@ class _Generator:
                 raise _UncheckableError
         elif kind not in (int, bool, str, bytes) and kind not in NUMPY_NUMBERS:
             # By identity: an equal value that is a different object goes the general way.
+            value = value.value if type(value) is Detail else value
             self.miss_if(f"{source} is not {self.constant(value)}")
             return False
         self.miss_if(f"type({source}) is not {self.number_kind(kind)} or {source} != {self.constant(value)}")

@@ -2,9 +2,11 @@
 """The key of a call, which selects a trace: the signature of its arguments.
 
 An array counts by size, format, dtype and memory layout, never by its values; containers by their structure,
-dicts with the order of their keys; everything else by type and value, NaN equal to NaN.
+dicts with the order of their keys; everything else by type and value, NaN equal to NaN, with what Python code can
+tell apart though it compares equal: {1} and {True}, ranges, attributes of objects.
 """
 
+import enum
 import functools
 import inspect
 import math
@@ -22,6 +24,7 @@ from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record.memory import is_same_memory
+from tracejit.util.distinct import Detail
 from tracejit.util.text import shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray
@@ -50,12 +53,14 @@ class ArrayPart(NamedTuple):
 
 
 class ValuePart(NamedTuple):
-    """The part of a key for any other value."""
+    """The part of a key for any other value, or for its Detail where values that are equal can be told apart."""
 
     kind: type
     value: Any
 
     def __str__(self) -> str:
+        if type(self.value) is Detail:
+            return shown(self.value.value)
         return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
 
 
@@ -196,7 +201,11 @@ def _value_part(
 ) -> ValuePart:
     if isinstance(leaf, _INEXACT):
         value: Any = leaf
-        return ValuePart(type(leaf), _float_key(value) if type(leaf) in NUMPY_NUMBERS else (repr(leaf), 0.0))
+        kind = type(leaf)
+        if kind in NUMPY_NUMBERS:
+            return ValuePart(kind, _float_key(value))
+        is_plain = kind is complex or kind.__module__ == "numpy"
+        return ValuePart(kind, (repr(leaf), 0.0) if is_plain else Detail(leaf))
     try:
         hash(leaf)
     except (TypeError, ValueError):
@@ -213,7 +222,16 @@ def _value_part(
             "change of its attributes would go unnoticed. Pass its arrays and numbers instead, in a dict, a named "
             "tuple or a dataclass."
         )
-    return ValuePart(kind, leaf)
+    is_told_by_value = isinstance(leaf, (*_KNOWN_BY_IDENTITY, np.generic, enum.Enum)) or kind is object
+    if is_told_by_value or (isinstance(leaf, np.dtype) and leaf.metadata is None):
+        return ValuePart(kind, leaf)
+    detail = Detail(leaf)
+    if not detail.is_whole:
+        raise ArgumentError(
+            f"{function}: {path_of(number, treedef)} is a {kind.__name__} with more attributes and elements than can "
+            "be compared at each call. Pass its arrays and numbers instead, in a dict, a named tuple or a dataclass."
+        )
+    return ValuePart(kind, detail)
 
 
 def array_part(data: np.ndarray, format: str | None = None) -> ArrayPart:

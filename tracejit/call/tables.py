@@ -39,6 +39,7 @@ from tracejit.kernels.executor.state import (
     PUT_TUPLE,
     PUT_WORDS,
 )
+from tracejit.util.distinct import Detail
 
 
 class Pattern(NamedTuple):
@@ -164,7 +165,7 @@ class _PatternWriter(_TableWriter):
         elif isinstance(part, NumberPart):
             self.number(part.kind, at)
         else:
-            self.value(part.kind, part.value, at)
+            self.value(part.kind, part.value.value if type(part.value) is Detail else part.value, at)
 
     def number(self, kind: type, at: int) -> None:
         self.numbers.append(self.inputs)

@@ -42,7 +42,8 @@ _INNER: tuple[tuple[Any, str], ...] = (
 _BASES = (dict, list, tuple, set, frozenset, str, bytes, float, int, complex)  # of user classes
 # Entries of classes whose code is watched when it runs, or that read nothing.
 _FOUND_BY_CODE = (
-    types.FunctionType, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType, *DATA,
+    types.FunctionType, staticmethod, classmethod, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.DynamicClassAttribute, *DATA,
 )  # fmt: skip
 
 

@@ -17,15 +17,23 @@ from typing import Any
 from tracejit.capture import bytecode
 from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.generators import Generators
-from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedNames
-from tracejit.capture.objects import BY_COMPUTED_NAMES, ObservedNamespace, kind_in_library, kind_of
+from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
+from tracejit.capture.objects import (
+    BY_COMPUTED_NAMES,
+    ObservedContainer,
+    ObservedHolder,
+    ObservedNamespace,
+    kind_in_library,
+    kind_of,
+)
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, RegisteredSlot
-from tracejit.capture.values import MISSING, UNKNOWN, is_closed, is_user_class
+from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_user_class
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
+_WITH_ATTRIBUTES = (ObservedInstance, ObservedMember, ObservedHolder)  # arguments that can change
 _OF_MODULES = frozenset({"import_module", "__import__", "modules"})
 _OF_TEXTS = _OF_MODULES | {"getLogger"}
 _OF_CLASSES = frozenset({"type", "__class__"})
@@ -66,7 +74,9 @@ class Snapshot:
         self.observe(function)
         self.roots[id(function)] = ""
         for argument in arguments:  # the key of a trace describes these, but not what they read
-            if kind_of(argument).is_code:
+            kind = kind_of(argument)
+            holds_objects = kind is ObservedContainer and not all(map(is_atom, argument))
+            if kind.is_code or kind in _WITH_ATTRIBUTES or holds_objects:
                 self.add_root(argument)
 
     def ended(self) -> None:

@@ -17,6 +17,7 @@ from tracejit.call.signature import ArrayPart, Key, NumberPart, ValuePart
 from tracejit.errors import ExportError
 from tracejit.exports.program_json import MOST_BYTES, aval_of, whole
 from tracejit.tree import LEAF, Structure
+from tracejit.util.distinct import Detail, keys_of
 from tracejit.util.text import shown
 
 _CONTAINERS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}
@@ -213,7 +214,7 @@ def encode_orders(orders: Sequence[Any]) -> list[Any]:
 
 def decode_orders(data: Any) -> list[Any]:
     """Return the orders that encode_orders() wrote."""
-    return [None if order is None else tuple([decode_atom(key) for key in order]) for order in data]
+    return [None if order is None else keys_of(tuple([decode_atom(key) for key in order])) for order in data]
 
 
 def _check_orders(structure: Structure, orders: Sequence[Any]) -> None:
@@ -251,9 +252,9 @@ def encode_part(part: Any) -> list[Any]:
         return ["array", list(part.shape), part.format, str(part.dtype), strides]
     if isinstance(part, NumberPart):
         return ["number", _kind_name(part.kind)]
-    if issubclass(part.kind, (float, complex, np.inexact)):
+    if issubclass(part.kind, (float, complex, np.inexact)) and type(part.value) is tuple:
         return ["inexact", _kind_name(part.kind), part.value[0]]
-    return ["value", encode_atom(part.value)]
+    return ["value", encode_atom(part.value.value if type(part.value) is Detail else part.value)]
 
 
 def decode_part(data: Any) -> Any:
