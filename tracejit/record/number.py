@@ -163,7 +163,10 @@ class Number:
             result = arithmetic.by_ufunc(ufunc, inputs)
             if result is not None:
                 return result
-        plain = [x.needed(f"np.{ufunc.__name__}") if type(x) is Number else x for x in inputs]
+        what = f"np.{ufunc.__name__}"
+        if any(type(x) is np.ndarray for x in inputs):
+            what += " of an ndarray (tj.dlarray of it is recorded)"
+        plain = [x.needed(what) if type(x) is Number else x for x in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     # Arithmetic
@@ -281,7 +284,8 @@ class Number:
 
 def settle(owner: Any, numbers: list[Number]) -> None:
     """Have some Numbers of a recording become the numbers that they stand for."""
-    owner.varying = [x for x in owner.varying if not any(x is other for other in numbers)]
+    settled = set(map(id, numbers))
+    owner.varying = [x for x in owner.varying if id(x) not in settled]
     for x in numbers:
         become(x, x._number, Number.__slots__)
 
