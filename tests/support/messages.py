@@ -1925,7 +1925,7 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.dlaccelerate(tj.exp, size=3),
         ArgumentError,
         "dlaccelerate: unknown option 'size'; options are cache_size, check_every, check_mode, "
-        "check_tolerance, confirm, audit, max_variants, enabled.",
+        "check_tolerance, confirm, audit, max_variants, enabled, write_arguments.",
     ),
     Row(
         lambda: tj.dlaccelerate(CheckMode="tolerance"),
@@ -1995,8 +1995,8 @@ ROWS: tuple[Row, ...] = (
         lambda: setattr(tj.dlaccelerate(tj.exp), "colour", 3),
         AttributeError,
         "an accelerated function has no attribute 'colour'; the options are audit, cache_size, "
-        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants. To attach a value of "
-        "your own, set it on the function before it is accelerated.",
+        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants, write_arguments. To attach a "
+        "value of your own, set it on the function before it is accelerated.",
     ),
     Row(
         lambda: tj.dlaccelerate(tj.exp, check_mode="always"),

@@ -44,7 +44,11 @@ class Recording(NamedTuple):
 
 
 def record(
-    name: str, function: Callable[..., Any], call: Call, outer: recorders.Recorder | None = None
+    name: str,
+    function: Callable[..., Any],
+    call: Call,
+    outer: recorders.Recorder | None = None,
+    write: bool = True,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -54,12 +58,14 @@ def record(
         call: its arguments.
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
+        write: whether what the function writes into its arguments reaches the caller's arrays.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.around = None if outer is None else weakref.ref(outer)
     with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
+        recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         with crossings.watched(recorder):
@@ -144,7 +150,7 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list
     for leaf in inputs:
         if type(leaf) is dlarray or type(leaf) is Number:
             value = next(values)
-            if type(leaf) is dlarray and leaf._value is not value:
+            if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
     if call.originals:  # the function saw copies, which do not share memory as these do
