@@ -43,6 +43,7 @@ from tracejit.ops import OPS, linear
 from tracejit.ops.op import Scalar, table
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
+from tracejit.util import arguments
 
 M = np.ones((2, 3))
 V = np.ones(3)
@@ -1641,6 +1642,56 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.zeros({1, 2}),
         DimsError,
         "zeros: shape must be an integer or a tuple of integers, not {1, 2}.",
+    ),
+    Row(
+        lambda: tj.tree.map(None, X),
+        ArgumentError,
+        "map: fun must be a function, not None.",
+    ),
+    Row(
+        lambda: tj.tree.map(abs),
+        ArgumentError,
+        "map: there is no tree; pass map(fun, tree).",
+    ),
+    Row(
+        lambda: tj.tree.unflatten(None, []),
+        ArgumentError,
+        "unflatten: treedef must be what flatten returned, not None.",
+    ),
+    Row(
+        lambda: tj.tree.unflatten(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "unflatten: leaves must be a list or a tuple, not 3.",
+    ),
+    Row(
+        lambda: tj.tree.paths(None, "x"),
+        ArgumentError,
+        "paths: treedef must be what flatten returned, not None.",
+    ),
+    Row(
+        lambda: tj.tree.paths(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "paths: root must be a string, not 3.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(tj.sum, X, order=10**15),
+        ArgumentError,
+        "check_gradients: order must be at most 20, not 1000000000000000.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(tj.sum, X, rtol=-1.0),
+        ArgumentError,
+        "check_gradients: rtol must be a number >= 0, not -1.0.",
+    ),
+    Row(
+        lambda: arguments.path("load", "path", None),
+        ArgumentError,
+        "load: path must be a path, not None.",
+    ),
+    Row(
+        lambda: arguments.named("export", "kwargs", [1]),
+        ArgumentError,
+        "export: kwargs must be a dict from names, not [1].",
     ),
     Row(
         lambda: X << 2,
