@@ -94,7 +94,10 @@ class AcceleratedFunction(OptionProperties):
                 "different options."
             )
         check_function(function)
-        functools.update_wrapper(self, function)
+        # The function's attributes, but none that would hide those of this class.
+        attributes = getattr(function, "__dict__", {})
+        self.__dict__.update({name: attributes[name] for name in attributes if not hasattr(type(self), name)})
+        functools.update_wrapper(self, function, updated=())
         self._function = function
         self._name = name_of(function)
         # If this is a method, the name under which an instance keeps its own.
