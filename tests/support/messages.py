@@ -107,7 +107,7 @@ def kept_inside(x: Any) -> Any:
 
     @tj.dlaccelerate
     def keeping(x: Any) -> None:
-        kept.append(x * 2)
+        kept[:] = [x * 2]
 
     keeping(x)
     return kept[0] + 1

@@ -172,6 +172,8 @@ class CallDispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
+        elif trace.side_effect is not None and variants.refusal is None:
+            warn(messages.happens_once(name, trace.side_effect))
         if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)
             size = None if miss.evicted else options.cache_size

@@ -86,6 +86,7 @@ def record(
             else _spliced(recorder, everything, call, outer, on_tape)
         )
         reads.results = {id(leaf._data) for _, leaf in values}
+        side_effect = reads.side_effect()
         reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
@@ -102,6 +103,7 @@ def record(
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
     trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects)
     trace.lost_change = lost
+    trace.side_effect = side_effect
     keep = recorder.replayable and not recorder.needed
     recorded = Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
     _write(writes, arrays[len(values) :], call)
