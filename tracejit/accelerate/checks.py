@@ -14,7 +14,7 @@ from tracejit.call.explain import leaf_names
 from tracejit.call.signature import Call
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
-from tracejit.functions.evaluate import evaluate
+from tracejit.functions.evaluate import dlfeval
 from tracejit.record import recorder
 from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.trace import Trace
@@ -69,13 +69,7 @@ def before(call: Call, trace: Trace) -> Before:
 
 
 def difference_from_function(
-    function: Callable[..., Any],
-    call: Call,
-    trace: Trace,
-    result: Any,
-    tolerance: float,
-    were: Before,
-    write: bool,
+    function: Callable[..., Any], call: Call, trace: Trace, result: Any, tolerance: float, were: Before
 ) -> str | None:
     """Run a function on copies of the arguments; return how a replay differs from it, or None.
 
@@ -86,7 +80,6 @@ def difference_from_function(
         result: of the replay.
         tolerance: largest accepted difference of two numbers.
         were: what the call may write, before the replay.
-        write: whether what the function writes into its arguments reaches them.
     """
     args, kwargs = tree.unflatten(call.treedef, were.leaves)
     written = [array.copy() for array, _ in were.captured]
@@ -94,7 +87,7 @@ def difference_from_function(
         np.copyto(array, content)
     try:
         with recorder.suspended(), rng.apart(trace.state.drawn()):
-            expected = evaluate(function, args, kwargs, write)
+            expected = dlfeval(function, *args, **kwargs)
         captured = [array.copy() for array, _ in were.captured]
     finally:
         for (array, _), content in zip(were.captured, written, strict=True):

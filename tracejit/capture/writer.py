@@ -233,9 +233,7 @@ class GuardWriter:
 
 
 def _shown(value: Any) -> str:
-    if getattr(type(value), "evaluates_itself", False):
-        return f"accelerated {getattr(value, '__name__', 'function')}"
-    shown = " ".join(text.shown(value).split())
+    shown = text.shown(value)
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
 

@@ -22,7 +22,6 @@ import numpy as np
 
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
-from tracejit.record.side_effects import SideEffect
 
 
 class State:
@@ -75,10 +74,6 @@ class State:
 
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
-
-    def side_effect(self) -> SideEffect | None:
-        """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
-        return None
 
     def abandon(self) -> None:
         """End a recording whose function raised an error."""

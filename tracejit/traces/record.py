@@ -44,11 +44,7 @@ class Recording(NamedTuple):
 
 
 def record(
-    name: str,
-    function: Callable[..., Any],
-    call: Call,
-    outer: recorders.Recorder | None = None,
-    write: bool = True,
+    name: str, function: Callable[..., Any], call: Call, outer: recorders.Recorder | None = None
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -58,14 +54,12 @@ def record(
         call: its arguments.
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
-        write: whether what the function writes into its arguments reaches the caller's arrays.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.around = None if outer is None else weakref.ref(outer)
     with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
-        recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         with crossings.watched(recorder):
@@ -86,7 +80,6 @@ def record(
             else _spliced(recorder, everything, call, outer, on_tape)
         )
         reads.results = {id(leaf._data) for _, leaf in values}
-        side_effect = reads.side_effect()
         reads.given_back = [leaf for leaf in results if not is_output(leaf)]
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
@@ -103,7 +96,6 @@ def record(
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
     trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects)
     trace.lost_change = lost
-    trace.side_effect = side_effect
     keep = recorder.replayable and not recorder.needed
     recorded = Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
     _write(writes, arrays[len(values) :], call)
@@ -152,7 +144,7 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list
     for leaf in inputs:
         if type(leaf) is dlarray or type(leaf) is Number:
             value = next(values)
-            if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
+            if type(leaf) is dlarray and leaf._value is not value:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
     if call.originals:  # the function saw copies, which do not share memory as these do
