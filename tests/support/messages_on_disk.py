@@ -4,6 +4,7 @@
 import os
 import re
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -99,6 +100,20 @@ def plus(array: np.ndarray) -> tj.AcceleratedFunction:
 
 def add_to(array: Any, x: Any) -> None:
     array += x
+
+
+def assigning() -> tj.AcceleratedFunction:
+    """Return a function that assigns to an attribute, confirmed."""
+    kept = types.SimpleNamespace(u=tj.dlarray(V))
+
+    @tj.dlaccelerate
+    def step(x: Any) -> Any:
+        kept.u = kept.u + x
+        return kept.u * 1
+
+    for _ in range(3):
+        step(V)
+    return step
 
 
 def adds_to(data: Any) -> tj.AcceleratedFunction:
@@ -387,6 +402,12 @@ ROWS: tuple[FolderRow, ...] = (
         ExportError,
         "export: plus.<locals>.<lambda>, for x: 3 float64: it captures arrays: closure array. Pass them "
         'as arguments, or export their current contents as constants: export(..., captured="constants").',
+    ),
+    FolderRow(
+        lambda folder: tj.export(assigning(), folder / "f", args=(V,), captured="constants"),
+        ExportError,
+        "export: assigning.<locals>.step, for x: 3 float64: it assigns closure kept.u, which a loaded function does "
+        "not have. Return the new value.",
     ),
     FolderRow(
         lambda folder: tj.export(adds_to(V), folder / "f", args=(V,), captured="constants"),

@@ -17,6 +17,7 @@ from tracejit.functions import rng
 from tracejit.functions.evaluate import dlfeval
 from tracejit.record import recorder
 from tracejit.traces.compare import difference_of_leaves, first_difference
+from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
 from tracejit.util.text import name_of
 
@@ -53,10 +54,16 @@ def untraced(leaves: list[Any]) -> list[Any]:
 
 
 class Before(NamedTuple):
-    """The state before a call: copies of the arguments, and of captured arrays with the arrays themselves."""
+    """The state before a call: copies of the arguments, and of captured arrays with the arrays themselves.
+
+    objects     to which the trace stores
+    values      what it replaces
+    """
 
     leaves: list[Any]
     captured: list[tuple[np.ndarray, np.ndarray]]
+    objects: tuple[Any, ...] = ()
+    values: tuple[Any, ...] = ()
 
 
 def before(call: Call, trace: Trace) -> Before:
@@ -65,7 +72,10 @@ def before(call: Call, trace: Trace) -> Before:
     targets = [number - arguments for number in trace.effects.targets if number >= arguments]
     read = (trace.state.fetch_checked() or ()) if targets else ()
     captured = [(read[number], read[number].copy()) for number in targets if read]
-    return Before(copied(given(call)), captured)
+    found = None if trace.stores is None else trace.state.fetch_located()
+    if trace.stores is None or found is None:
+        return Before(copied(given(call)), captured)
+    return Before(copied(given(call)), captured, found[1], tuple(trace.stores.values(found[1])))
 
 
 def difference_from_function(
@@ -83,13 +93,18 @@ def difference_from_function(
     """
     args, kwargs = tree.unflatten(call.treedef, were.leaves)
     written = [array.copy() for array, _ in were.captured]
+    stores = trace.stores or NO_STORES
+    stored = stores.values(were.objects)
     for array, content in were.captured:
         np.copyto(array, content)
+    stores.put_back(were.objects, were.values)
     try:
         with recorder.suspended(), rng.apart(trace.state.drawn()):
             expected = dlfeval(function, *args, **kwargs)
         captured = [array.copy() for array, _ in were.captured]
+        assigned = stores.values(were.objects)
     finally:
+        stores.put_back(were.objects, stored)
         for (array, _), content in zip(were.captured, written, strict=True):
             np.copyto(array, content)
     names = [f"argument {name}" for name in leaf_names(function, call.treedef.structure)]
@@ -100,4 +115,8 @@ def difference_from_function(
     ]
     compared += [("a captured array", have, want) for have, want in zip(written, captured, strict=True)]
     differences = [difference_of_leaves(*leaves, tolerance) for leaves in compared]
+    differences += [
+        first_difference(have, want, tolerance, place)
+        for have, want, place in zip(stored, assigned, stores.places, strict=True)
+    ]
     return next(filter(None, [first_difference(result, expected, tolerance), *differences]), None)

@@ -131,14 +131,17 @@ class CallDispatcher:
             self._log_miss(miss, f" ({type(error).__name__})")
             raise
         record_ns = time.perf_counter_ns() - started
-        if recording.trace is None:
-            with self.cache.lock:
-                miss.outcome = "needed" if recording.needed else "alone"
-                self.counters.record_ns += record_ns
-                self.cache.numbers.need(call, recording.needed)
-            self._log_miss(miss, f" {ms(record_ns)}.")
-        else:
-            self._take_in(call, recording.trace, failed, audit, miss, record_ns)
+        try:
+            if recording.trace is None:
+                with self.cache.lock:
+                    miss.outcome = "needed" if recording.needed else "alone"
+                    self.counters.record_ns += record_ns
+                    self.cache.numbers.need(call, recording.needed)
+                self._log_miss(miss, f" {ms(record_ns)}.")
+            else:
+                self._take_in(call, recording.trace, failed, audit, miss, record_ns)
+        finally:
+            recording.commit()  # not before: the guards of other traces are those of the state before the call
         return recording.result
 
     def _take_in(

@@ -54,7 +54,14 @@ FAILING = Dialect(
 
 def fetching(lines: Iterable[GuardTest], arrays: Sequence[str], dialect: Dialect = REPLAY) -> str:
     """Return the source of fetch(), which returns the arrays, or None where a guard does not hold."""
-    body = [*tested(lines, "return None", dialect), f"return ({''.join(f'{array}, ' for array in arrays)})"]
+    return _function([*tested(lines, "return None", dialect), f"return {_tuple(arrays)}"])
+
+
+def locating(
+    lines: Iterable[GuardTest], arrays: Sequence[str], objects: Sequence[str], dialect: Dialect = REPLAY
+) -> str:
+    """Return the source of fetch() that returns objects too, beside the arrays."""
+    body = [*tested(lines, "return None", dialect), f"return {_tuple(arrays)}, {_tuple(objects)}"]
     return _function(body)
 
 
@@ -80,6 +87,10 @@ def _statements(line: GuardTest, miss: str, dialect: Dialect) -> list[str]:
     if line.content:
         condition = dialect.changed.format(guard=line.content, condition=condition, data=line.data)
     return [text for text in (line.before, f"if {condition}: {miss}", line.after) if text]
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({''.join(f'{part}, ' for part in parts)})"
 
 
 def _function(body: list[str]) -> str:

@@ -235,6 +235,14 @@ class ObservedInstance(ObservedNames):
     def attribute(self, name: str) -> Any:
         return instance_attribute(self.value, name)
 
+    def contents(self) -> dict[Any, Any] | None:
+        own = dict(getattr(self.value, "__dict__", ()))
+        for kind in type(self.value).__mro__:
+            for name, raw in vars(kind).items() if "__slots__" in vars(kind) else ():
+                if type(raw) is types.MemberDescriptorType and hasattr(self.value, name):
+                    own[name] = getattr(self.value, name)
+        return own
+
     def note(self, snapshot: Notes) -> None:
         snapshot.watch_class(type(self.value))
         if self.may_share_memory:

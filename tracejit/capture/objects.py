@@ -5,6 +5,7 @@ A kind says what is noted when such an object is first observed, what is noted w
 can be read without running the user's code, and whether a replay may meet another object of the same class.
 """
 
+import collections
 import contextvars
 import copy
 import itertools
@@ -36,6 +37,7 @@ from tracejit.capture.named import (
 from tracejit.capture.observed import Notes, Observed
 from tracejit.capture.slots import DrawsSlot, HeldSlot
 from tracejit.capture.values import (
+    MAPPINGS,
     MISSING,
     UNKNOWN,
     arrays_inside,
@@ -54,6 +56,8 @@ TOLD_BY_SHAPE = frozenset(
     {"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "strides", "flags", "format"}
 )
 _VIEWS = frozenset({"T", "reshape", "transpose", "swapaxes", "squeeze", "view", "ravel"})
+_STORABLE = MAPPINGS | {list, collections.deque}  # containers whose items can be assigned to
+_MOST_KEPT = 1 << 14  # items of a container that are looked at again when the call is over
 _CONTENT_LIMIT = 1 << 16  # bytes of an array that are compared at each call
 
 _HOLDERS = frozenset({
@@ -173,6 +177,12 @@ class ObservedContainer(Observed):
     def attribute(self, name: str) -> Any:
         is_kept = name in ("maxlen", "default_factory")
         return getattr(self.value, name, MISSING) if is_kept else UNKNOWN
+
+    def contents(self) -> dict[Any, Any] | None:
+        value = self.value
+        if type(value) not in _STORABLE or len(value) > _MOST_KEPT:
+            return None
+        return dict(value) if type(value) in MAPPINGS else dict(enumerate(value))
 
     def note_contents(self, snapshot: Notes) -> None:
         self.hold(snapshot)

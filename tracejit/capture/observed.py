@@ -128,6 +128,10 @@ class Observed:
         """Return an attribute without running the user's code, MISSING, or UNKNOWN."""
         return UNKNOWN
 
+    def contents(self) -> dict[Any, Any] | None:
+        """Return a copy of what the object holds, by attribute or key, if it is one that holds things."""
+        return None
+
     def note(self, snapshot: Notes) -> None:
         """Note what using the object reads, when it is first observed."""
 

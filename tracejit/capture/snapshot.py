@@ -45,6 +45,7 @@ class Snapshot:
     Attributes:
         objects: by id.
         roots: ids of the objects that a replay starts from, with their names in words.
+        contents: what objects held when they were first observed, by id.
         unseen: what cannot be noted, in words, and where it is read.
         where: the file and line that is looked at.
         caches: functions with a cache.
@@ -56,6 +57,7 @@ class Snapshot:
     def __init__(self, function: Callable[..., Any], arguments: Iterable[Any] = ()) -> None:
         self.objects: dict[int, Observed] = {}
         self.roots: dict[int, str] = {}
+        self.contents: dict[int, dict[Any, Any]] = {}
         self.unseen: tuple[str, tuple[str, int]] | None = None
         self.where = ("", 0)
         self.caches: list[ObservedWrapper] = []
@@ -114,6 +116,7 @@ class Snapshot:
     def keep_only(self, idents: Container[int]) -> None:
         """Release all objects but those of the given ids, once nothing runs any more."""
         self.objects = {ident: observed for ident, observed in self.objects.items() if ident in idents}
+        self.contents.clear()
         self._read_by_names.clear()
         self._waiting.clear()
 
@@ -148,6 +151,9 @@ class Snapshot:
         if observed is not None:
             return observed
         observed = self.objects[id(value)] = kind(value)(value, self.where)
+        contents = observed.contents()
+        if contents is not None:
+            self.contents[id(value)] = contents
         if any(value is function for function in BY_COMPUTED_NAMES):
             self._read_dynamically()
         if value is os.getenv:

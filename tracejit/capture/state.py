@@ -13,7 +13,8 @@ from tracejit.call import signature
 from tracejit.capture import emit
 from tracejit.capture.array_guards import ArrayGuards
 from tracejit.capture.arrays import SeenArray
-from tracejit.capture.guards import ContentGuard, GuardList, NameGuard
+from tracejit.capture.changes import Assignment, changes
+from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, NameGuard
 from tracejit.capture.paths import PathReader
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
@@ -36,6 +37,7 @@ class CapturedState(State):
     Attributes:
         results: ids of data that the function returned, to be set before the recording ends.
         given_back: constants that it returned.
+        located: objects that a replay has to find, to be set likewise.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class CapturedState(State):
         self._keeps_entered = keeps_entered
         self._entered: dict[Value, np.ndarray] = {}
         self.given_back: list[Any] = []
+        self.located: list[Any] = []
+        self._objects: list[str] = []  # the variables of these
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
@@ -116,6 +120,16 @@ class CapturedState(State):
         self._stop()
         self._forget()
 
+    def changes(self) -> tuple[list[Assignment], set[int]]:
+        """Return what the function has put into objects that a replay can find, and the ids of these."""
+        if self._snapshot is None:
+            return [], set()
+        try:
+            return changes(self._snapshot)
+        except Exception as error:
+            self._snapshot.refuse(error)
+            return [], set()
+
     def close(self) -> None:
         """Stop watching, and turn what was observed into inputs and guards."""
         snapshot = self._stop()
@@ -125,7 +139,9 @@ class CapturedState(State):
         guards = GuardList({**NAMES}, snapshot.unseen)
         has_computed = partial(self._has_computed, snapshot)
         arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results)
-        GuardWriter(snapshot, guards, arrays).write()
+        writer = GuardWriter(snapshot, guards, arrays)
+        writer.write()
+        self._locate(guards, writer)
         for entry in self._seen:
             if not entry.is_input:
                 assert self._builder is not None
@@ -143,6 +159,16 @@ class CapturedState(State):
             self._emit(guards, arrays)
         self._forget()
 
+    def _locate(self, guards: GuardList, writer: GuardWriter) -> None:
+        """Note how a replay finds the objects that the function stores to."""
+        for value in self.located:
+            variable = writer.variable_of(value)
+            if variable is None:
+                guards.refuse(f"a {type(value).__name__} {UNNAMED}", None)
+            else:
+                self._objects.append(variable)
+        self.located = []
+
     def _emit(self, guards: GuardList, arrays: ArrayGuards) -> None:
         """Write the functions that a replay calls."""
         every = [*guards.tests, *guards.checks]
@@ -153,6 +179,8 @@ class CapturedState(State):
             "_checked": emit.fetching(every, fetched),
             "_failed": emit.failing(every),
             "_within": emit.fetching(every, within, emit.WITHIN),
+            "_located": emit.locating(every, fetched, self._objects),
+            "_located_within": emit.locating(every, within, self._objects, emit.WITHIN),
         }
 
     def _has_computed(self, snapshot: Snapshot) -> bool:
@@ -174,7 +202,7 @@ class CapturedState(State):
     def _forget(self) -> None:
         """Release everything that belongs to the recording."""
         self._function, self._arguments, self._builder = None, (), None
-        self._seen, self._numbers, self.given_back = [], [], []
+        self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._by_data, self._by_value, self._taken = {}, {}, {}
         self.of_outer = {}
 
@@ -201,6 +229,10 @@ class CapturedState(State):
     def fetch_within(self) -> tuple[Any, ...] | None:
         """Return what fetch_checked() does, with dlarrays unchanged: they may be on the tape around the call."""
         return self._compiled("_within")()  # type: ignore[no-any-return]
+
+    def fetch_located(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return what fetch_checked() or fetch_within() does, and the objects that the function stores to."""
+        return self._compiled("_located_within" if within else "_located")()  # type: ignore[no-any-return]
 
     def applies(self) -> bool:
         """Return whether all guards hold; an array may be on the tape of the evaluation around a call."""

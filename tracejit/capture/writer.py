@@ -73,6 +73,10 @@ class GuardWriter:
         self._arrays.fresh(self._reached)
         self._arrays.loose()
 
+    def variable_of(self, value: Any) -> str | None:
+        """Return the variable of an object in the generated functions, or None if they do not reach it."""
+        return self._reached.get(id(value), (None, ""))[0]
+
     def _walk(self) -> None:
         while self._queue:
             self._slots(self._queue.popleft())

@@ -277,7 +277,7 @@ class _Writer:
         Raises:
             ExportError: if it cannot be exported.
         """
-        reads, blocks = _without_draws(trace.state)
+        reads, blocks = rng.without_draws(trace.state)
         self._check_generators(trace, blocks)
         fixed = {guard.name: guard.value for guard in reads.guards() if guard.name}
         captured = self._captured_arrays(trace, reads, fixed)
@@ -321,6 +321,11 @@ class _Writer:
 
     def _written(self, trace: Trace, names: Sequence[str]) -> list[str]:
         """Return the names of the arguments that a trace writes."""
+        if trace.stores is not None:
+            raise self._refusal(
+                trace,
+                f"it assigns {trace.stores.places[0]}, which a loaded function does not have. Return the new value.",
+            )
         targets = trace.effects.targets
         arrays = [
             name
@@ -437,11 +442,6 @@ class _Writer:
             "cpus": self._targets,
             "traces": self.traces,
         }  # fmt: skip
-
-
-def _without_draws(state: State) -> tuple[State, list[tuple[rng.Generator, int]]]:
-    """Return captured state without random numbers, and the number of blocks that are drawn from each generator."""
-    return (state.reads, state.blocks) if isinstance(state, rng.Draws) else (state, [])
 
 
 def _outputs(trace: Trace) -> list[str]:

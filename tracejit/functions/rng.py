@@ -281,6 +281,12 @@ class Draws(State):
         """Return what fetch_checked() does for a call inside an evaluation."""
         return self._drawing(self.reads.fetch_within())
 
+    def fetch_located(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return what fetch_checked() or fetch_within() does, and the objects that the function stores to."""
+        found = self.reads.fetch_located(within)
+        read = self._drawing(None if found is None else found[0])
+        return None if found is None or read is None else (read, found[1])
+
     def _drawing(self, read: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
         if read is None:
             return None
@@ -334,6 +340,11 @@ def joined(reads: State, recorder: recorders.Recorder) -> State:
     own = [draw.value for draw in draws.values()]
     recorder.graph.inputs = [value for value in recorder.graph.inputs if value not in own] + own
     return Draws(reads, draws)
+
+
+def without_draws(state: State) -> tuple[State, list[tuple[Generator, int]]]:
+    """Return captured state without random numbers, and the number of blocks that are drawn from each generator."""
+    return (state.reads, state.blocks) if isinstance(state, Draws) else (state, [])
 
 
 @contextmanager

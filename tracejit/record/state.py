@@ -75,6 +75,10 @@ class State:
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
 
+    def changes(self) -> tuple[list[Any], set[int]]:
+        """Return what the function has put into objects that a replay can find, and the ids of these."""
+        return [], set()
+
     def abandon(self) -> None:
         """End a recording whose function raised an error."""
 
@@ -96,6 +100,11 @@ class State:
     def fetch_within(self) -> tuple[Any, ...] | None:
         """Return what fetch_checked() does, but dlarrays as they are, which may be on the tape around the call."""
         return self.fetch_checked()
+
+    def fetch_located(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return what fetch_checked() or fetch_within() does, and the objects that the function stores to."""
+        read = self.fetch_within() if within else self.fetch_checked()
+        return None if read is None else (read, ())
 
     def loosen(self, is_same: Callable[[], bool]) -> bool:
         """Stop comparing contents that turn out not to matter; return whether it stopped.

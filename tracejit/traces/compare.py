@@ -11,19 +11,20 @@ from tracejit.record import recorder
 from tracejit.util.text import shown
 
 
-def first_difference(actual: Any, expected: Any, tolerance: float) -> str | None:
+def first_difference(actual: Any, expected: Any, tolerance: float, what: str = "output") -> str | None:
     """Return where and by how much a result first differs from the expected one, or None.
 
     Args:
         actual, expected: containers of arrays and other values.
         tolerance: largest accepted difference of two numbers, absolute or relative; NaN equals NaN.
+        what: name of the result.
     """
     leaves, treedef = tree.flatten(actual)
     expected_leaves, expected_treedef = tree.flatten(expected)
-    difference = tree.difference(treedef, expected_treedef, "output")
+    difference = tree.difference(treedef, expected_treedef, what)
     if difference is not None:
         return difference
-    for name, leaf, wanted in zip(tree.paths(treedef, "output"), leaves, expected_leaves, strict=True):
+    for name, leaf, wanted in zip(tree.paths(treedef, what), leaves, expected_leaves, strict=True):
         difference = difference_of_leaves(name, leaf, wanted, tolerance)
         if difference is not None:
             return difference

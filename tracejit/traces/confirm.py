@@ -15,6 +15,7 @@ from tracejit.call.result import is_output
 from tracejit.capture.guards import UNNAMED
 from tracejit.ir import Node, Value, Where
 from tracejit.record.guards import ValueGuard, same
+from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
 from tracejit.util.text import shown
 from tracejit.util.uninterrupted import is_of_handler
@@ -73,7 +74,7 @@ class _Comparison:
                     return difference
         if len(first.graph.inputs) != len(second.graph.inputs):
             return Difference("it read different arrays", None, _CODE)
-        return self.effects() or self.results()
+        return self.effects() or self.stores() or self.results()
 
     def guards(self, a: ValueGuard | None, b: ValueGuard | None) -> Divergence | Difference | None:
         """Compare the next guards of both, each None if there is none before the next operation."""
@@ -141,6 +142,12 @@ class _Comparison:
                 return Difference("it wrote a different array", None, _CODE)
         return None
 
+    def stores(self) -> Difference | None:
+        """Compare what is stored, and how; the arrays for it are part of the result."""
+        first, second = self.first.stores or NO_STORES, self.second.stores or NO_STORES
+        differ = first.difference(second)
+        return None if differ is None else Difference(differ, None, _CODE)
+
     def results(self) -> Difference | None:
         first, second = self.first.result, self.second.result
         structure = tree.difference(first.treedef, second.treedef, "the result")
@@ -150,6 +157,8 @@ class _Comparison:
         # The outputs of the guards, which come last, are left over.
         arrays = zip(self.first.graph.outputs, self.second.graph.outputs, strict=False)
         names = tree.paths(first.treedef, "result")
+        if self.first.stores is not None:
+            names = [_place(name) for name in names]
         for name, a, b in zip(names, first.leaves, second.leaves, strict=True):
             if is_output(a) and type(a) is type(b):
                 x, y = next(arrays)
@@ -165,6 +174,12 @@ class _Comparison:
                 cause = "an object that is created in each call" if new else _cause(a, b)
                 return Difference(f"{name} was {shown(a):.80}, is {shown(b):.80}", None, cause)
         return None
+
+
+def _place(path: str) -> str:
+    """Return the name of a part of a result whose second part is stored."""
+    start = "result[0]"
+    return f"result{path.removeprefix(start)}" if path.startswith(start) else "an array that is assigned"
 
 
 def _named(trace: Trace) -> dict[Any, Value]:

@@ -15,6 +15,7 @@ from tracejit.call.explain import leaf_names
 from tracejit.call.result import ArrayLeaf, NumberLeaf, ResultLayout, is_output
 from tracejit.call.signature import ArrayPart, Call, NumberPart, packed
 from tracejit.capture.state import CapturedState
+from tracejit.capture.values import data_of
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
 from tracejit.ir import Graph, Node, Value, Where
@@ -26,7 +27,12 @@ from tracejit.record.number import end as end_numbers
 from tracejit.record.state import State
 from tracejit.traces import refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
+from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class Recording(NamedTuple):
@@ -36,11 +42,13 @@ class Recording(NamedTuple):
     result      of the function
     needed      for number arguments that should be inputs of the trace but are needed as Python numbers: by the number
                 of the leaf, what needs the number, and where
+    commit      puts what the function has stored into the objects around it, to be called once
     """
 
     trace: Trace | None
     result: Any
     needed: dict[int, tuple[str, Where]]
+    commit: Callable[[], None] = _nothing
 
 
 def record(
@@ -62,10 +70,14 @@ def record(
         recorder.memories.place = partial(_place, function, call)
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
-        with crossings.watched(recorder):
-            crossings.cross(recorder, function, [args, kwargs])
-            returned = function(*args, **kwargs)
-        leaves, treedef = tree.flatten(returned)
+        try:
+            with crossings.watched(recorder):
+                crossings.cross(recorder, function, [args, kwargs])
+                returned = function(*args, **kwargs)
+        finally:  # after an error nothing is stored
+            stores = Collector(recorder, reads, len(call.arrays)).collect()
+        # What is stored is the second part of the result.
+        leaves, treedef = tree.flatten((returned, stores.outputs) if stores.stores else returned)
         del returned
         lost = _lost_change((args, kwargs), inputs, leaves)
         results, values = _results(name, recorder, leaves)
@@ -79,27 +91,50 @@ def record(
             if outer is None
             else _spliced(recorder, everything, call, outer, on_tape)
         )
-        reads.results = {id(leaf._data) for _, leaf in values}
-        reads.given_back = [leaf for leaf in results if not is_output(leaf)]
+        _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
     del inputs, args, kwargs, leaves
+    stores.outputs = []
     if outer is not None:
         for value, elements in reads.take_entered().items():
             outer.captured(elements, on_tape[value])
     end_numbers(recorder, _defined(function))
-    if reads.unguarded is not None:
-        recorder.refuse(*refusals.unguarded(reads.unguarded))
+    _refuse(recorder, reads, stores)
     state = rng.joined(reads, recorder)
     result = ResultLayout(results, treedef)
     effects, outputs = _effects(graph, writes, written, call, state, recorder.memories.met_numbers)
     graph.outputs = [*[value for value, _ in values], *outputs, *([] if holds is None else [holds])]
-    trace = Trace(graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects)
+    trace = Trace(
+        graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
+    )
     trace.lost_change = lost
     keep = recorder.replayable and not recorder.needed
-    recorded = Recording(trace if keep else None, result.assemble(arrays), recorder.needed)
+    found = result.assemble(arrays)
+    recorded = Recording(trace if keep else None, found, recorder.needed)
+    if stores.stores:
+        found, stored = found
+        recorded = recorded._replace(result=found, commit=partial(stores.commit_recorded, stored, call))
     _write(writes, arrays[len(values) :], call)
     return recorded
+
+
+def _tell(
+    reads: CapturedState, values: list[tuple[Value, dlarray]], results: list[Any], stores: Stores
+) -> None:
+    """Tell the captured state what the function gives back and stores, before the recording ends."""
+    arrays = [data_of(array) for array in stores.arrays]
+    reads.results = {id(data) for data in (*[leaf._data for _, leaf in values], *arrays)}
+    reads.given_back = [*[leaf for leaf in results if not is_output(leaf)], *stores.constants]
+    reads.located = [*stores.objects]
+
+
+def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) -> None:
+    """Refuse a recording whose reads cannot be checked, or whose stores cannot be made again."""
+    if stores.impossible is not None:
+        recorder.refuse(*refusals.not_stored(stores.impossible))
+    if reads.unguarded is not None:
+        recorder.refuse(*refusals.unguarded(reads.unguarded))
 
 
 @contextmanager

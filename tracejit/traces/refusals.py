@@ -33,6 +33,17 @@ def copied_at_each_call(where: Where) -> tuple[str, Where, str]:
     )
 
 
+def not_stored(place: tuple[str, Where]) -> tuple[str, Where, str]:
+    """Return the refusal of a function that assigns what no replay can make again, as Recorder.refuse takes it."""
+    name, where = place
+    return (
+        f"it assigns an object that holds arrays of the call to {name}",
+        where if where and where[0] else None,
+        "a replay could not make that object. Assign the arrays, or a dict, a list, a named tuple or a dataclass of "
+        "them",
+    )
+
+
 def own_change(change: tuple[str, Where]) -> Refusal:
     """Return the refusal of a function that changes what it reads."""
     what, where = change

@@ -21,6 +21,7 @@ from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
+from tracejit.traces.stores import Stores
 from tracejit.util.locks import new_lock
 
 
@@ -33,14 +34,17 @@ class Replayable:
         state: the values that are read besides the arguments.
         guard: the number of the output that says whether all guards hold, or None.
         effects: what is written into the inputs.
+        stores: what is put into objects; if there are any, the second part of the result is the arrays for them.
     """
 
     replay: Any  # a Replay, or what an exported folder has in its place
 
     def __init__(
-        self, result: ResultLayout, key: Key, state: State, guard: int | None, effects: Effects = NO_EFFECTS
-    ) -> None:
+        self, result: ResultLayout, key: Key, state: State, guard: int | None, effects: Effects = NO_EFFECTS,
+        stores: Stores | None = None,
+    ) -> None:  # fmt: skip
         self.effects = effects
+        self.stores = stores if stores is not None and stores.stores else None
         # Whether the program itself writes the inputs.
         self.writes_inputs = bool(effects.targets) and effects.by_program([*layouts(key), *state.layouts])
         self.result = result
@@ -51,9 +55,10 @@ class Replayable:
 
     def run(self, call: Call) -> Any:
         """Return the result of a replay, or MISS if the trace does not apply: a guard does not hold."""
-        read = self.state.fetch_checked()
-        if read is None:
+        found = self._fetched()
+        if found is None:
             return MISS
+        read, objects = found
         effects = self.effects
         memory = [*call.memory, *read] if effects.targets else []
         if effects.targets and not effects.fit(memory):
@@ -77,13 +82,28 @@ class Replayable:
             dlarray._wrap(data, format, None)
             for data, format in zip(outputs, self.result.formats, strict=False)
         ]
-        return self.result.assemble(arrays)
+        return self._stored(self.result.assemble(arrays), call, objects)
+
+    def _fetched(self, within: bool = False) -> tuple[tuple[Any, ...], tuple[Any, ...]] | None:
+        """Return the captured arrays and the objects that are stored to, or None if the trace does not apply."""
+        if self.stores is not None:
+            return self.state.fetch_located(within)
+        read = self.state.fetch_within() if within else self.state.fetch_checked()
+        return None if read is None else (read, ())
+
+    def _stored(self, result: Any, call: Call, objects: Sequence[Any]) -> Any:
+        """Put what is stored into its place, and return what the function returns."""
+        if self.stores is None:
+            return result
+        result, outputs = result
+        self.stores.commit(outputs, call, objects)
+        return result
 
     def call_path(self) -> Callable[[Any], Any] | None:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
             launch = self.replay.launch
-            is_compiled = self.writes_inputs or not self.effects.targets
+            is_compiled = (self.writes_inputs or not self.effects.targets) and self.stores is None
             if launch is not None and is_compiled and not self._depends_on_numbers:
                 self._path = self._generate(launch)
         return self._path
@@ -122,16 +142,17 @@ class Trace(Replayable):
         refusal: why this cannot be replayed, or None.
         length: nodes of the graph that were recorded; the rest computes the guards.
         effects: what is written into the inputs.
+        stores: what is put into objects.
     """
 
     def __init__(
         self, graph: Graph, result: ResultLayout, title: str, key: Key,
         guards: Sequence[ValueGuard] = (), state: State = NOTHING, refusal: recorder.Refusal | None = None,
-        length: int | None = None, effects: Effects = NO_EFFECTS,
+        length: int | None = None, effects: Effects = NO_EFFECTS, stores: Stores | None = None,
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
-        super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects)
+        super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
         self.guards = guards
         self.refusal = refusal
@@ -156,9 +177,10 @@ class Trace(Replayable):
 
     def run_within(self, call: Call) -> Any:
         """Return the result as run() does, computed by one op of the evaluation around the call."""
-        read = self.state.fetch_within()
-        if read is None:
+        found = self._fetched(within=True)
+        if found is None:
             return MISS
+        read, objects = found
         effects = self.effects
         targets = [*call.arrays, *[x if type(x) is dlarray else recorder.wrap(x) for x in read]]
         if effects.targets and not effects.fit([x._data for x in targets]):
@@ -177,7 +199,7 @@ class Trace(Replayable):
         self.state.accepted()
         for target, content in zip(effects.targets, outputs[len(self.result.formats) :], strict=False):
             views.store(targets[target], content)
-        return self.result.assemble(outputs)
+        return self._stored(self.result.assemble(outputs), call, objects)
 
     def replays(self) -> list[Replay]:
         """Return the programs that this trace has been run by, or its own if it has not been run yet."""

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The assignments of a run to attributes, items and names of objects that were there before it.
+
+Note [stores]
+The user's code says self.u = self.u + x. The recording reads the old array as an input, and the new one is an output
+of the trace, which a replay stores at the same place. For that each object is looked at when it is first observed,
+before the call can have changed it, and again when the function has returned. What is new at a place that a replay can
+find is taken out again: until the recording has ended all objects are as they were before the call, as its guards say,
+and as they remain if an error is raised. Then the new values are put there, in a recording as in a replay.
+"""
+
+import collections
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from tracejit.capture.callables import ObservedFunction
+from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
+from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
+from tracejit.capture.snapshot import Snapshot
+from tracejit.capture.values import MAPPINGS, MISSING, UNKNOWN, static
+from tracejit.util.text import shown
+
+_WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)
+_SEQUENCES = (list, collections.deque)
+
+
+class Assignment(NamedTuple):
+    """A new value at a place.
+
+    owner       the object
+    kind        of the slot
+    name        of the slot
+    place       as the user's code writes it
+    where       the file and line that was looked at
+    before      what was there, or MISSING
+    after       what is there
+    is_read     whether the function read what was there
+    """
+
+    owner: Any
+    kind: type[Slot]
+    name: Any
+    place: str
+    where: tuple[str, int]
+    before: Any
+    after: Any
+    is_read: bool
+
+    def undo(self) -> None:
+        """Put back what was there."""
+        put(self.owner, self.kind, self.name, self.before)
+
+
+def changes(snapshot: Snapshot) -> tuple[list[Assignment], set[int]]:
+    """Return what is new at places that a replay can find, and the ids of the objects that it finds."""
+    found: list[Assignment] = []
+    reachable: set[int] = set()
+    for observed, name in _reachable(snapshot):
+        reachable.add(id(observed.value))
+        before, now = snapshot.contents.get(id(observed.value)), observed.contents()
+        if before is not None and now is not None:
+            is_list = isinstance(observed.value, _SEQUENCES)
+            kind: type[Slot] = AttributeSlot if isinstance(observed, ObservedInstance) else ItemSlot
+            for key, value in () if is_list and len(before) != len(now) else now.items():
+                if before.get(key, MISSING) is not value and not getattr(
+                    type(value), "evaluates_itself", False
+                ):
+                    slot = observed.slots.get((kind, key)) or kind(key, MISSING, observed.where)
+                    is_read = slot.is_read or observed.held is not None
+                    found.append(_change(observed, slot, name, before.get(key, MISSING), value, is_read))
+            continue
+        for slot in observed.slots.values():
+            if type(slot) in (GlobalSlot, ClosureSlot) or _is_attribute(observed, slot):
+                value = slot.look(observed, slot.name)
+                if slot.has_changed(observed) and value is not UNKNOWN and value is not MISSING:
+                    found.append(_change(observed, slot, name, _own(observed, slot), value, slot.is_read))
+    return found, reachable
+
+
+def _change(observed: Observed, slot: Slot, name: str, before: Any, after: Any, is_read: bool) -> Assignment:
+    return Assignment(
+        observed.value, type(slot), slot.name, slot.path(name), slot.where, before, after, is_read
+    )
+
+
+def _is_attribute(observed: Observed, slot: Slot) -> bool:
+    return type(slot) is AttributeSlot and isinstance(observed, _WITH_ATTRIBUTES)
+
+
+def _own(observed: Observed, slot: Slot) -> Any:
+    """Return what an object had itself in a slot; a class can have inherited it."""
+    bases = observed.value.__mro__[1:] if isinstance(observed.value, type) else ()
+    inherited = any(vars(base).get(slot.name, MISSING) is slot.value for base in bases)
+    return MISSING if inherited else slot.value
+
+
+def _reachable(snapshot: Snapshot) -> Iterator[tuple[Observed, str]]:
+    """Return the observed objects that a replay reaches from the roots by what was read, with their names."""
+    waiting = collections.deque(snapshot.roots.items())
+    reached = set(snapshot.roots)
+    while waiting:
+        ident, name = waiting.popleft()
+        observed = snapshot.objects[ident]
+        yield observed, name
+        parts = [(slot.value, slot.path(name)) for slot in observed.slots.values() if slot.is_read]
+        held = observed.held or ()
+        is_mapping = type(observed.value) in MAPPINGS
+        keys = held[::2] if is_mapping else range(len(held))
+        values = held[1::2] if is_mapping else held
+        parts += [(part, f"{name}[{shown(key)}]") for key, part in zip(keys, values, strict=True)]
+        for part, path in parts:
+            if id(part) in snapshot.objects and id(part) not in reached:
+                reached.add(id(part))
+                waiting.append((id(part), path))
+
+
+def look(owner: Any, kind: type[Slot], name: Any) -> Any:
+    """Return what put() would replace, or MISSING."""
+    if kind is ClosureSlot:
+        try:
+            return owner.__closure__[name[0]].cell_contents
+        except ValueError:
+            return MISSING
+    if kind is not AttributeSlot:
+        return owner.get(name, MISSING) if isinstance(owner, dict) else owner[name]
+    own = getattr(owner, "__dict__", {})
+    if name in own or isinstance(owner, type):
+        return own.get(name, MISSING)
+    is_slot = type(static(type(owner), name)) is types.MemberDescriptorType
+    return getattr(owner, name, MISSING) if is_slot else MISSING
+
+
+def put(owner: Any, kind: type[Slot], name: Any, value: Any) -> None:
+    """Put a value where a slot of an object is, without running the user's code; MISSING empties it."""
+    if kind is ClosureSlot:
+        cell = owner.__closure__[name[0]]
+        if value is MISSING:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = value
+    elif kind is AttributeSlot:
+        _put_attribute(owner, name, value)
+    elif value is MISSING:
+        owner.pop(name, None)
+    elif type(owner) in MAPPINGS:
+        dict.__setitem__(owner, name, value)
+    else:
+        owner[name] = value
+
+
+def _put_attribute(owner: Any, name: str, value: Any) -> None:
+    if isinstance(owner, types.ModuleType):
+        put(vars(owner), GlobalSlot, name, value)
+        return
+    kind: Any = type if isinstance(owner, type) else object
+    if value is not MISSING:
+        kind.__setattr__(owner, name, value)
+        return
+    with suppress(AttributeError):  # another path led to the same place
+        kind.__delattr__(owner, name)

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The stores of a trace: what a replay puts into attributes, items and names of objects (Note [stores])."""
+
+import types
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import dlarray
+from tracejit.call.signature import Call
+from tracejit.capture.changes import Assignment, look, put
+from tracejit.capture.state import CapturedState
+from tracejit.capture.values import arrays_inside, is_atom
+from tracejit.errors import TraceJitError
+from tracejit.ir import Where
+from tracejit.ops import Op
+from tracejit.record import recorder as recorders
+from tracejit.record import views
+from tracejit.record.memory import root_of
+from tracejit.record.number import Number
+
+# What the leaf of a stored value is: an output of the program, an argument, an object that the state locates, an array
+# around an ndarray that it locates, an array that the function makes without the trace, or any other constant.
+OUTPUT, ARGUMENT, OBJECT, MEMORY, ARRAY, CONSTANT = (
+    "output",
+    "argument",
+    "object",
+    "memory",
+    "array",
+    "constant",
+)
+_CONSTANTS = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
+
+
+class StoredLeaf(NamedTuple):
+    """A leaf of a stored value: what it is, and how it is found.
+
+    kind        one of the constants above
+    number      among those of its kind
+    format      the labels of an array
+    views       ops and their parameters, which make a view of it
+    value       of a constant
+    """
+
+    kind: str
+    number: int = 0
+    format: str | None = None
+    views: tuple[tuple[Op, Any], ...] = ()
+    value: Any = None
+
+
+class StoredValue(NamedTuple):
+    """A value that is put into a place.
+
+    change      its kind, name and place
+    owner       the number of the object among those that the state locates
+    treedef     of the value
+    sources     of its leaves
+    """
+
+    change: Assignment
+    owner: int
+    treedef: tree.TreeDef
+    sources: tuple[StoredLeaf, ...]
+
+
+class Stores:
+    """The stores of one recording.
+
+    Attributes:
+        outputs: arrays of the recording that are stored, and numbers.
+        objects: owners of places, and other objects, that a replay has to find.
+        arrays: that the function made without the trace.
+        stores: what is stored.
+        impossible: a place that no replay can store to, in words, and where.
+    """
+
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.objects: list[Any] = []
+        self.arrays: list[Any] = []
+        self.stores: list[StoredValue] = []
+        self.impossible: tuple[str, Where] | None = None
+
+    @property
+    def places(self) -> list[str]:
+        """The places, as the user's code writes them."""
+        return [store.change.place for store in self.stores]
+
+    @property
+    def constants(self) -> list[Any]:
+        """The stored values that the trace does not compute."""
+        values = [s.value for store in self.stores for s in store.sources if s.kind == CONSTANT]
+        return [*self.arrays, *values]
+
+    def values(self, objects: Sequence[Any]) -> list[Any]:
+        """Return what is at the places now."""
+        return [look(objects[store.owner], store.change.kind, store.change.name) for store in self.stores]
+
+    def put_back(self, objects: Sequence[Any], values: Sequence[Any]) -> None:
+        """Put what values() returned at the places again."""
+        for store, value in zip(self.stores, values, strict=True):
+            put(objects[store.owner], store.change.kind, store.change.name, value)
+
+    def commit(self, outputs: Sequence[Any], call: Call, objects: Sequence[Any]) -> None:
+        """Put the values where they belong.
+
+        Args:
+            outputs: arrays and numbers that the program or the recording computed.
+            call: of the function.
+            objects: those of now.
+        """
+        arrays = [array.copy() for array in self.arrays]
+        given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}
+        values = [
+            tree.unflatten(store.treedef, [_value(source, given, call) for source in store.sources])
+            for store in self.stores
+        ]
+        self.put_back(objects, values)
+
+    def commit_recorded(self, outputs: Sequence[Any], call: Call) -> None:
+        """Put the values of the recording where they belong, and release the objects."""
+        objects, self.objects = self.objects, []
+        self.commit(outputs, call, objects)
+
+    def difference(self, other: "Stores") -> str | None:
+        """Return how the stores of another recording differ, in words, or None."""
+        mine, theirs = self._comparable(), other._comparable()
+        for place in [*mine, *theirs]:
+            if place in mine and place not in theirs and self._is_reference(place):
+                continue  # it is there already
+            if place not in mine or place not in theirs:
+                return f"only one of them assigned {place}"
+            if mine[place] != theirs[place]:
+                return f"{place} was assigned in another way"
+        return None
+
+    def _is_reference(self, place: str) -> bool:
+        """Return whether objects that the state locates are stored as they are."""
+        return all(
+            leaf.kind in (OBJECT, CONSTANT) and not leaf.views
+            for store in self.stores
+            for leaf in store.sources
+            if store.change.place == place
+        )
+
+    def _comparable(self) -> dict[str, Any]:
+        return {
+            store.change.place: (
+                store.treedef.structure,
+                str(store.treedef.orders),
+                [self._shown(source) for source in store.sources],
+            )
+            for store in self.stores
+        }
+
+    def _shown(self, source: StoredLeaf) -> Any:
+        """Return a source as something that can be compared with that of another recording."""
+        views = tuple([(op.name, str(params)) for op, params in source.views])
+        content: Any = repr(source.value)
+        if source.kind == ARRAY:
+            array = self.arrays[source.number]
+            content = (array.shape, str(array.dtype), np.asarray(array).tobytes())
+        return (
+            source.kind,
+            source.number if source.kind in (OUTPUT, ARGUMENT) else 0,
+            source.format,
+            views,
+            content,
+        )
+
+
+def _value(source: StoredLeaf, given: dict[str, Any], call: Call) -> Any:
+    """Return a leaf of a stored value."""
+    if source.kind == CONSTANT:
+        return source.value
+    if source.kind == ARGUMENT:
+        value = call.arrays[source.number]
+        memory = call.memory[source.number]
+        if value._data is not memory and memory.dtype.isnative:
+            value = dlarray._wrap(memory, value._format, value._value)
+        value = views.alias(value, source.format if not source.views else value._format)
+    elif source.kind == MEMORY:
+        value = dlarray._wrap(given[OBJECT][source.number], source.format, None)
+    else:
+        value = given[source.kind][source.number]
+    for op, params in source.views:
+        value = recorders.apply_op(op, (value,), params)
+    return views.alias(value, source.format) if source.views and value._format != source.format else value
+
+
+class Collector:
+    """The search for what a function that has ended has stored.
+
+    Args:
+        recorder: of the function.
+        reads: its state.
+        arguments: the number of arrays among the arguments.
+    """
+
+    def __init__(self, recorder: recorders.Recorder, reads: CapturedState, arguments: int) -> None:
+        self._recorder = recorder
+        self._changes, self._reachable = reads.changes()
+        sources = recorder.memories.sources[:arguments]
+        self._arguments = {id(array): number for number, (array, _) in enumerate(sources)}
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._leaves_of_root: dict[int, set[int]] = {}
+        self.stores = Stores()
+
+    def collect(self) -> Stores:
+        """Undo what can be stored again, and return it."""
+        kept = []
+        for change in self._changes:
+            try:
+                leaves, treedef = tree.flatten(change.after, is_leaf=lambda part: id(part) in self._reachable)
+            except TraceJitError:  # a container that holds itself
+                continue
+            if all(map(self._is_storable, leaves)):
+                # What is neither computed by the trace nor given to it is stored while recording only.
+                if any(map(self._is_array_of_trace, leaves)):
+                    kept.append((change, leaves, treedef))
+            elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
+                self.stores.impossible = self.stores.impossible or (change.place, change.where)
+        for _, leaves, _ in kept:
+            for leaf in leaves:
+                if type(leaf) is dlarray:
+                    self._leaves_of_root.setdefault(id(root_of(leaf)), set()).add(id(leaf))
+        for change, leaves, treedef in kept:
+            owner = self._number(OBJECT, change.owner, self.stores.objects)
+            sources = tuple(map(self._source, leaves))
+            kept_place = change._replace(owner=None, before=None, after=None)
+            self.stores.stores.append(StoredValue(kept_place, owner, treedef, sources))
+        for change, _, _ in reversed(kept):
+            change.undo()
+        return self.stores
+
+    def _is_traced(self, leaf: Any) -> bool:
+        if type(leaf) is Number:
+            return True
+        return type(leaf) is dlarray and leaf._value is not None and leaf._value.owner is self._recorder
+
+    def _holds_traced(self, leaf: Any) -> bool:
+        """Return whether an object that cannot be stored holds an array of the trace."""
+        if is_atom(leaf) or isinstance(leaf, _CONSTANTS) or id(leaf) in self._reachable:
+            return False
+        return any(map(self._is_traced, arrays_inside(leaf)))
+
+    def _is_array_of_trace(self, leaf: Any) -> bool:
+        """Return whether a leaf is an array or a number that the trace computes, or that is given to it."""
+        if type(leaf) is np.ndarray:
+            return id(leaf) in self._reachable
+        return type(leaf) is Number or (type(leaf) is dlarray and self._is_known(leaf))
+
+    def _is_known(self, array: dlarray) -> bool:
+        root = root_of(array)
+        is_given = (
+            id(root) in self._arguments or id(root) in self._reachable or id(root._data) in self._reachable
+        )
+        return is_given or self._is_traced(array)
+
+    def _is_storable(self, leaf: Any) -> bool:
+        if (
+            isinstance(leaf, _CONSTANTS)
+            or type(leaf) is Number
+            or is_atom(leaf)
+            or id(leaf) in self._reachable
+        ):
+            return True
+        if type(leaf) is dlarray:
+            return self._is_known(leaf) or _is_whole(root_of(leaf)._data)
+        if type(leaf) is types.FunctionType:
+            return leaf.__closure__ is None
+        return type(leaf) is np.ndarray and leaf.dtype != object and _is_whole(leaf)
+
+    def _source(self, leaf: Any) -> StoredLeaf:
+        """Return where a leaf comes from."""
+        if type(leaf) is Number:
+            return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs))
+        if type(leaf) is not dlarray:
+            if id(leaf) in self._reachable and not is_atom(leaf):
+                return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects))
+            if type(leaf) is np.ndarray:
+                return StoredLeaf(ARRAY, self._number(ARRAY, leaf, self.stores.arrays))
+            return StoredLeaf(CONSTANT, value=leaf)
+        root, format = root_of(leaf), leaf._format
+        if id(root) in self._arguments:
+            return StoredLeaf(ARGUMENT, self._arguments[id(root)], format, _views(leaf))
+        if id(leaf) in self._reachable:
+            return StoredLeaf(OBJECT, self._number(OBJECT, leaf, self.stores.objects), format)
+        if id(root) in self._reachable and not self._is_traced(root):
+            return StoredLeaf(OBJECT, self._number(OBJECT, root, self.stores.objects), format, _views(leaf))
+        if not self._is_traced(root):
+            if self._is_traced(leaf):
+                return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
+            if id(root._data) in self._reachable:
+                return StoredLeaf(
+                    MEMORY, self._number(OBJECT, root._data, self.stores.objects), format, _views(leaf)
+                )
+            return StoredLeaf(ARRAY, self._number(ARRAY, root, self.stores.arrays), format, _views(leaf))
+        if len(self._leaves_of_root[id(root)]) > 1:  # views of one array stay views of one
+            return StoredLeaf(OUTPUT, self._number(OUTPUT, root, self.stores.outputs), format, _views(leaf))
+        return StoredLeaf(OUTPUT, self._number(OUTPUT, leaf, self.stores.outputs), format)
+
+    def _number(self, kind: str, value: Any, values: list[Any]) -> int:
+        """Return the number of a value among those of a kind."""
+        if (kind, id(value)) not in self._numbers:
+            self._numbers[kind, id(value)] = len(values)
+            values.append(value)
+        return self._numbers[kind, id(value)]
+
+
+def _is_whole(data: np.ndarray) -> bool:
+    """Return whether an array is no part of another one."""
+    base = data.base
+    return base is None or (type(base) is np.ndarray and base.base is None and base.size == data.size == 1)
+
+
+def _views(leaf: Any) -> tuple[tuple[Op, Any], ...]:
+    """Return the ops that make a view of its root."""
+    steps = []
+    while type(leaf._view) is tuple:
+        leaf, op, params = leaf._view
+        if op is not None:
+            steps.append((op, params))
+    return tuple(reversed(steps))
+
+
+NO_STORES = Stores()
