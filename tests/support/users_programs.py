@@ -476,6 +476,6 @@ def k_means(x, centres):
 def layers_clipped(layers, x):
     for w, b in layers:
         np.clip(w, -1, 1, out=w)
-        b[b < 0] *= 0.5
+        b[b < 0] = 0.5
         x = np.tanh(w @ x + b)
     return x

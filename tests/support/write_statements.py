@@ -332,10 +332,13 @@ class Writer:
         ])  # fmt: skip
 
     def function(self) -> str:
-        x = self.view(lambda x: x.ndim > 0 and x.dtype.kind == "f" and x.size > 0)
+        def accept(x: np.ndarray) -> bool:
+            return x.ndim > 0 and x.size > 0 and x.dtype.kind == "f" and x.flags.writeable
+
+        x = self.view(accept)
         shape = np.shape(self.value(x))
         if not shape or 0 in shape:
-            x = self.array(lambda x: x.ndim > 0 and x.dtype.kind == "f" and x.size > 0)
+            x = self.array(accept)
             shape = self.value(x).shape
         value, number = self.source(shape), self.number()
         first = [self.rng.randrange(shape[0]) for _ in range(3)]
@@ -370,7 +373,7 @@ class Writer:
         like = self.rng.choice([
             f"np.zeros({shape}{dtype})", f"np.ones({shape}{dtype})", f"np.full({shape}, {self.number()})",
             f"np.zeros_like({x})", f"np.ones_like({x})", f"np.full_like({x}, 0.5)", f"np.array({x})",
-            f"np.eye({self.rng.randint(1, 3)})", "np.arange(4.0)", "np.linspace(0.0, 1.0, 3)",
+            f"np.eye({self.rng.randint(1, 3)})", "np.array([0.0, 1.0, 2.0, 3.0])", "np.array([0.0, 0.5])",
             f"np.empty_like({x})",
             f"np.empty({shape})",
         ])  # fmt: skip

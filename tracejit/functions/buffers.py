@@ -28,7 +28,8 @@ def _as_private(made: Any) -> Any:
     current = recorder.recorder()
     if current is None or type(made) is not np.ndarray or made.dtype not in SUPPORTED_DTYPES:
         return made
-    array = recorder.wrap(made)
+    # An array without axes, not a number: is_scalar in record/views.py.
+    array = recorder.wrap(made if made.ndim else made[...])
     current.memories.private(array, is_ndarray=True)
     return array
 

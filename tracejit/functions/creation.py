@@ -9,7 +9,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import check_dtype, check_format, wanted_dtype
 from tracejit.errors import ArgumentError
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.util.arguments import check_room, check_sizes, integer
 from tracejit.util.arguments import sizes as sizes_of
 from tracejit.util.text import brief
@@ -115,7 +115,10 @@ def _full(function: str, shape: Any, fill_value: Any, dtype: Any, format: str | 
     if value.shape != sizes:
         value = apply("broadcast_to", wrap(value._data, None, value._value), shape=sizes)
     value = value.copy()  # with elements of its own, which may be written
-    return with_format(function, value._data, format, like, value._value)
+    array = with_format(function, value._data, format, like, value._value)
+    if sizes or array._value is None:
+        return array
+    return views.alias(array, array._format)  # type: ignore[no-any-return]  # an array, not a number
 
 
 def eye(
@@ -290,7 +293,10 @@ def with_format(where: str, data: np.ndarray, format: str | None, like: Any, val
         format = check_format(where, format, data.ndim)
     elif recorder.is_array(like) and like._data.shape == data.shape:
         format = like._format
-    array = wrap(data if value is not None or data.flags.writeable else data.copy(), format, value)
+    if value is None:
+        data = data if data.flags.writeable else data.copy()
+        data = data if data.ndim else data[...]  # an array, not a number: is_scalar in record/views.py
+    array = wrap(data, format, value)
     current = recorder.recorder()
     if value is None and current is not None:
         current.memories.private(array)

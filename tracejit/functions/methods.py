@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
+from tracejit.record import views
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
@@ -52,7 +53,7 @@ def reflected_matmul(self: dlarray, other: Any) -> dlarray:
 def getitem(self: dlarray, key: Any) -> Any:
     result = indexing.getitem(self, key)
     # An element of a constant is the number that NumPy gives.
-    return result if result._data.ndim or not is_ndarray(result) else result._data[()]
+    return result._data[()] if views.is_scalar(result) and is_ndarray(result) else result
 
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:

@@ -164,7 +164,8 @@ def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> N
     """Answer ufunc.at: apply the ufunc at places of an array, repeated ones as often as they occur."""
     target = _destination(f"{name}.at", "a", array, (key, value))
     if ufunc is np.subtract:
-        value = elementwise.negative(as_array(value, f"{name}.at"))
+        given = as_array(value, f"{name}.at")
+        value = elementwise.negative(elementwise.cast(given, target.dtype) if given.dtype == bool else given)
     elif ufunc is not np.add:
         raise ArgumentError(
             f"{name}.at: not supported on dlarrays; np.add.at and np.subtract.at are. Where no place occurs twice, "

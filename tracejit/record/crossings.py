@@ -13,11 +13,13 @@ instruction of Python 3.11; later versions report calls (sys.monitoring). Where 
 at, and a call that insists on a type raises its TypeError.
 """
 
+import bisect
 import builtins
 import ctypes
 import dis
 import functools
 import gc
+import heapq
 import itertools
 import math
 import operator
@@ -36,17 +38,25 @@ from tracejit.record.become import is_possible
 from tracejit.util.frames import PACKAGE
 
 _MOST_OBJECTS = 10_000  # that are searched for numbers at a call
-_MADE_BY_A_STATEMENT = 1 << 9  # a flag of classes
-_LIBRARY = sys.stdlib_module_names
+_WITH_LARGE_OBJECTS = frozenset({
+    "asyncio", "concurrent", "email", "http", "importlib", "io", "logging", "multiprocessing", "pathlib", "selectors",
+    "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "tracejit", "unittest", "urllib", "xml",
+})  # fmt: skip
+# Modules of Python's whose functions treat numbers by their methods, pass them on, or only keep them.
+_MODULES_BY_METHODS = frozenset({
+    "abc", "bisect", "collections", "contextlib", "copy", "dataclasses", "functools", "heapq", "logging", "types",
+    "typing", "warnings",
+})  # fmt: skip
 _STRICT = ("type", "compile", "open", "super", "memoryview", "__build_class__", "input", "breakpoint")
 _NAMED = {name: thing for name, thing in vars(builtins).items() if name not in _STRICT}
+_KEEPING = (functools.partial, functools.reduce, defaultdict, OrderedDict, types.SimpleNamespace)
 # Functions and classes of C that treat numbers by their methods, or only keep them.
 _BY_METHODS: frozenset[int] = frozenset(
     id(thing)
-    for module in (_NAMED, vars(math), vars(operator), vars(itertools))
+    for module in (_NAMED, vars(math), vars(operator), vars(itertools), vars(heapq), vars(bisect))
     for name, thing in module.items()
     if callable(thing) and name != "ldexp" and getattr(thing, "__module__", None) != "_frozen_importlib"
-) | {id(functools.partial), id(functools.reduce), id(defaultdict), id(OrderedDict)}
+) | {*map(id, _KEEPING)}
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, deque, defaultdict, OrderedDict, types.GeneratorType)
 _BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
 _KEEPERS = frozenset(
@@ -61,6 +71,9 @@ def takes_numbers(function: Any) -> bool:
     kind = type(function)
     if kind is types.FunctionType:
         file = function.__code__.co_filename
+        if str(function.__globals__.get("__name__")).partition(".")[0] in _MODULES_BY_METHODS:
+            called = [*getattr(function, "registry", {}).values(), getattr(function, "__wrapped__", None)]
+            return all(takes_numbers(other) for other in called if other is not None)
         return not monitor.is_library(file) or file.startswith(
             (PACKAGE, _NUMPY, "<__array_function__", "<tracejit")
         )
@@ -72,7 +85,7 @@ def takes_numbers(function: Any) -> bool:
         return True
     if kind is functools.partial:
         return takes_numbers(function.func)
-    if isinstance(function, type):
+    if issubclass(kind, type):
         return _makes_of_numbers(function)
     if kind is types.MethodDescriptorType:
         return function.__objclass__ in _CONTAINERS
@@ -119,15 +132,25 @@ def cross(owner: Any, function: Any, arguments: list[Any]) -> None:
         function: what is called.
         arguments: what it is called with; a tuple or a dict of arguments counts as one.
     """
-    if takes_numbers(function):
-        is_followed = type(function) in (types.FunctionType, types.MethodType)
-        is_cubed = function is pow and len(arguments) > 2  # only the first argument of three is asked
-        if not is_cubed and (is_followed or all(map(_may_be_passed, arguments))):
+    try:
+        if _is_safe(function, arguments):
             return
-    name = getattr(function, "__qualname__", None) or type(function).__name__
-    for number in _reached(owner, [function, *arguments]):
+        name = getattr(function, "__qualname__", None) or type(function).__name__
+        numbers = _reached(owner, [function, *arguments])
+    except Exception:  # objects may be odd in any way; the user's code goes on
+        name, numbers = "a call", list(owner.varying)
+    for number in numbers:
         if recorder.is_number(number):  # not yet with another one
             number.needed(f"{name}()")
+
+
+def _is_safe(function: Any, arguments: list[Any]) -> bool:
+    """Return whether a call needs no true numbers."""
+    if not takes_numbers(function):
+        return False
+    if function is pow and len(arguments) > 2:  # only the first argument of three is asked
+        return False
+    return type(function) in (types.FunctionType, types.MethodType) or all(map(_may_be_passed, arguments))
 
 
 def _may_be_passed(argument: Any) -> bool:
@@ -154,21 +177,16 @@ def _reached(owner: Any, roots: list[Any]) -> list[Any]:
             pending += [*(thing.__closure__ or ()), thing.__defaults__, thing.__kwdefaults__]
         elif type(thing) is dict:  # the collector need not see the attributes of an object in its __dict__
             pending += [*thing, *thing.values()]
-        elif (
-            not isinstance(thing, _CLOSED)
-            and not recorder.is_array(thing)
-            and not _is_of_library(type(thing))
-        ):
+        elif not issubclass(type(thing), _CLOSED) and not _is_large(type(thing)):
             if len(seen) > _MOST_OBJECTS:
                 return list(owner.varying)
             pending += gc.get_referents(thing)
     return list(found.values())
 
 
-def _is_of_library(kind: type) -> bool:
-    """Return whether Python's library made an object, as a logger, whose attributes got true numbers."""
-    is_of_python = bool(kind.__flags__ & _MADE_BY_A_STATEMENT)
-    return is_of_python and str(kind.__module__).partition(".")[0] in _LIBRARY
+def _is_large(kind: type) -> bool:
+    """Return whether objects of a class hold much and got no numbers but true ones, as a logger."""
+    return str(kind.__module__).partition(".")[0] in _WITH_LARGE_OBJECTS
 
 
 def watched(owner: Any) -> AbstractContextManager[Any]:

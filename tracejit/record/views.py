@@ -36,7 +36,7 @@ def is_scalar(array: Any) -> bool:
     ``total = loss; total += 1`` leaves a number `loss` as it was. An array without axes is written: an argument, or a
     view such as x[0, ...]. Outside a trace its data are a view; inside one it is one itself.
     """
-    if array._data.ndim or array._view is not None:
+    if array._data.ndim or type(array._view) is tuple:
         return False
     if array._value is None:
         return array._data.base is None
@@ -67,15 +67,25 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
 def without_axes(number: Any) -> Any:
     """Return an array without axes that holds a number, as NumPy's scalar[...] does."""
     if number._value is None:
-        return recorder.wrap(number._data.copy()[...])
+        array = recorder.wrap(number._data.copy()[...])
+        if recorder.thread.recorder is not None:
+            recorder.thread.recorder.memories.private(array, is_ndarray(number))
+        return array
     return alias(recorder.wrap(number._data, None, number._value), None)
 
 
 def element(view: Any) -> Any:
     """Return the element that an index of integers selects as a number, as NumPy does: no view of the array."""
-    if view._value is None:
-        return recorder.wrap(view._data.copy()) if recorder.thread.recorder is None else copy(view)
-    return recorder.wrap(view._data, None, view._value)
+    current = recorder.thread.recorder
+    value = view._value
+    if value is None and current is not None and not is_private(view):
+        value = current.value(view)
+    if value is not None:
+        return recorder.wrap(view._data, None, value)
+    number = recorder.wrap(view._data.copy())
+    if current is not None:
+        current.memories.private(number, is_ndarray(view))
+    return number
 
 
 def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
@@ -196,7 +206,7 @@ def _write(array: Any, new: Any, current: Any) -> None:
             values.append(current.value(new))
         else:
             values.append(values[-1])
-    root._view = None  # a private array is private no longer
+    was_private, root._view = root._view is not None, None  # a private array is private no longer
     data = root._data
     _set(root, values.pop(), data, current)
     for child in reversed(path[:-1]):
@@ -204,6 +214,8 @@ def _write(array: Any, new: Any, current: Any) -> None:
         data = base._data if op is None else op.numpy(base._data, **params)
         _set(child, values.pop(), data, current)
     _renew(current.memories, root, set(map(id, path)))
+    if was_private and not root._data.ndim:  # still an array, not a number
+        current.memories.link(root, recorder.wrap(root._data, root._format, root._value), None, {})
 
 
 def _set(array: Any, value: Value, like: np.ndarray, current: Any) -> None:

@@ -2,8 +2,48 @@
 """Programs that write into arrays give what NumPy gives: results, arguments, errors, and derivatives by differences."""
 
 import numpy as np
-from write_oracle import CALLS, DifferenceError, compare, function_of, run
+import pytest
+from effort import sweep
+from users_oracle import check_program
+from users_programs import PROGRAMS
+from write_oracle import (
+    CALLS,
+    DifferenceError,
+    compare,
+    compare_all,
+    described,
+    difference_of,
+    function_of,
+    run,
+)
 from write_statements import program_of
+
+from tracejit.record import views
+
+BLOCK = 25
+
+
+@pytest.mark.parametrize("block", range(sweep(8, 200)))
+def test_random_programs_do_what_numpy_does(block):
+    wrong = [seed for seed in range(BLOCK * block, BLOCK * (block + 1)) if difference_of(program_of(seed))]
+    assert not wrong, f"programs {wrong} differ from NumPy\n{described(program_of(wrong[0]))}"
+
+
+def test_most_random_programs_are_replayed():
+    hits = [compare_all(program_of(seed))[0] for seed in range(30)]
+    assert sum(hits) >= 40
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_users_do_what_numpy_does_and_are_replayed(name):
+    check_program(name)
+
+
+def test_the_oracle_finds_views_that_do_not_follow(monkeypatch):
+    monkeypatch.setattr(views, "_renew", lambda *args: None)
+    seed = next(seed for seed in range(30) if difference_of(program_of(seed)))
+    text = described(program_of(seed))
+    assert text.startswith(f"program {seed}: ") and "NumPy gives" in text and "def program(" in text
 
 
 def test_random_programs_are_the_same_each_time_and_run_with_numpy():

@@ -15,10 +15,11 @@ np.inner(v, v) | np.einsum("i->", v) | np.einsum("i,i->", v, v) | np.tensordot(v
 x[0, 0] | v[0] | v[-1] | x[1][1] | v[np.int64(1)] | v[np.array(1)] | x[0, 0] + 1 | -v[0] | abs(v[0]) | v[0] * 2 | v[0] > 0 | z + 1 | z * 2 | -z | z ** 2
 np.sin(v[0]) | np.tanh(z) | np.maximum(z, 0) | np.exp(v[0]) | np.sqrt(abs(z)) | list(v)[1] | max(v) | sum(v) | v.sum() / 2 | (x * 2)[0, 0] | v.take(1)
 np.take(v, 1) | np.clip(v[0], 0, 1) | np.round(v[0], 1) | np.sign(z) | z[()] | v[1:][0] | x.T[0, 1] | x.ravel()[3] | n.sum() | n[0, 0] | m[0, 0] | n.sum() / 2
+np.zeros(3).sum() | np.zeros(3)[1] | np.ones(3) @ np.ones(3) | np.empty_like(z) * 0 | np.zeros(()) + 1 | np.zeros(()) + x[0, 0] | np.zeros_like(x)[0, 1]
 """  # noqa: E501
 ARRAYS = """
 z | z[...] | z.T | z.reshape(()) | v[0, ...] | x[0, 0, ...] | x[0, 0:1].reshape(()) | x[:1, :1].squeeze() | np.squeeze(x[:1, :1]) | z.copy() | z[None][0, ...]
-z.sum()[...] | v[0][...] | np.squeeze(z) | z.transpose() | z.reshape(1).reshape(()) | np.reshape(v[:1], ()) | z[...].copy()
+z.sum()[...] | np.zeros_like(z) | np.ones_like(v[0]) | np.full_like(z, 2.0) | np.zeros(()) | np.ones(3)[1, ...] | np.zeros(3)[:1].reshape(()) | v[0][...] | np.squeeze(z) | z.transpose() | z.reshape(1).reshape(()) | np.reshape(v[:1], ()) | z[...].copy()
 """  # noqa: E501
 CASES = [case.strip() for case in (NUMBERS + ARRAYS).replace("\n", "|").split("|") if case.strip()]
 
@@ -91,3 +92,24 @@ def test_a_captured_array_that_is_written_and_returned():
         assert [each.tolist() for each in (kept, *found)] == [expected.tolist()] * 2 + [
             expected[::-1].tolist()
         ]
+
+
+def test_a_buffer_without_axes_stays_one():
+    def fun(x):
+        total = np.zeros(())
+        other = total
+        for value in x:
+            total += value
+            total[...] = total * 2
+        return total, other, other[...]
+
+    accelerated = dlaccelerate(fun)
+    for factor in (1.0, 2.0, 3.0):
+        x = factor * np.arange(1.0, 4.0)
+        expected = [fun(x)[0].item()] * 3
+        assert (
+            [each.item() for each in accelerated(x)]
+            == [each.item() for each in tj.dlfeval(fun, x)]
+            == expected
+        )
+    assert accelerated.stats.hits == 2

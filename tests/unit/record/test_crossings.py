@@ -82,6 +82,14 @@ kind_of.register(int, lambda k: "int")
 kind_of.register(float, lambda k: "float")
 
 
+@functools.singledispatch
+def shown_by_type(k):
+    return "other"
+
+
+shown_by_type.register(float, json.dumps)
+
+
 def matched(k):
     match k:
         case int(v):
@@ -89,6 +97,16 @@ def matched(k):
         case float(v):
             return ("float", v)
     return None
+
+
+@contextlib.contextmanager
+def scoped(k):
+    yield k
+
+
+def entered(scope, function=abs):
+    with scope as k:
+        return function(k)
 
 
 def passed_on(*args, **kwargs):
@@ -384,9 +402,82 @@ def step_with_all_sorts(x, k):
     return np.maximum(scaled, k) * total + tj.tree.map(lambda v: v * options.steps, {"x": x})["x"]
 
 
+class Odd(type):
+    """A metaclass whose classes and objects raise errors where they can."""
+
+    def __call__(cls, *args):
+        return args
+
+    def __eq__(cls, other):
+        raise RuntimeError("no comparison")
+
+    __hash__ = type.__hash__
+
+
+class Strange(metaclass=Odd):
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    def __call__(self, *args):
+        return args
+
+
 class TestFollowedCode:
+    def test_odd_objects_are_called(self):
+        strange = object.__new__(Strange)
+        for call in (
+            lambda k: Strange(k),
+            lambda k: strange(k),
+            lambda k: len([strange, k]),
+            lambda k: id(strange) and k,
+        ):
+            accelerated = dlaccelerate(lambda x, k, call=call: (x * k, call(k)))
+            for k in FLOATS[:5]:
+                accelerated.__wrapped__(X, k)
+                np.testing.assert_array_equal(tj.extractdata(accelerated(X, k)[0]), tj.extractdata(X * k))
+
     def test_goes_on_varying(self):
         assert follow(step_with_all_sorts, [0.5, 0.25, 2.0, 3.0, 1.5, 7.25], X).stats.hits == 2
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: logging.getLogger(__name__).debug("rate %s of %d", k, 3),
+            lambda k: entered(scoped(k)),
+            lambda k: dataclasses.replace(Options(1.0), rate=k).rate,
+            lambda k: Pair(k, 2)._replace(b=k).b * 2,
+            lambda k: copy.deepcopy({"k": [k]})["k"][0],
+            lambda k: typing.cast(float, copy.copy(k)),
+            lambda k: types.SimpleNamespace(k=k).k + 1,
+            lambda k: collections.UserList([k])[0],
+            lambda k: functools.partial(operator.add, k)(1),
+            lambda k: collections.OrderedDict(a=k)["a"],
+            lambda k: functools.singledispatch(lambda k: k * 2)(k),
+            lambda k: heapq.nlargest(1, [k, 0.0])[0],
+        ],
+    )
+    def test_functions_of_python_that_pass_numbers_on(self, fun):
+        fun = follow(lambda x, k: (x * k, fun(k)), [0.5, 0.25, 2.0, 3.0, 1.5, 7.25], X)
+        assert fun.stats.hits == 2
+
+    @pytest.mark.parametrize(
+        "fun",
+        [
+            lambda k: json.dumps(collections.Counter(a=k)),
+            lambda k: functools.partial(json.dumps, k)(),
+            lambda k: json.dumps(types.SimpleNamespace(k=k).__dict__),
+            lambda k: functools.partial(json.dumps)(collections.OrderedDict(k=[k])),
+            lambda k: json.dumps(collections.UserList([k]).data),
+            lambda k: json.dumps(dict(collections.ChainMap({"k": k}))),
+            lambda k: entered(scoped(k), json.dumps),
+            lambda k: later(functools.partial(json.dumps, obj=k)),
+            lambda k: functools.singledispatch(json.dumps)(k),
+            shown_by_type,
+            lambda k: json.dumps(copy.deepcopy([k])),
+        ],
+    )
+    def test_and_then_to_those_that_do_not(self, fun):
+        follow(lambda x, k: (x * k, fun(k)), FLOATS, X)
 
     @pytest.mark.parametrize(("most", "hits"), [(100, 2), (5, 0)])
     def test_a_large_object_that_holds_no_number(self, monkeypatch, most, hits):
