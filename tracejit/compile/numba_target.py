@@ -250,13 +250,13 @@ def lower(kernel: Kernel) -> LlvmFunction:
     """Return a kernel as LLVM IR.
 
     Raises:
-        CodegenError: if Numba refuses the source.
+        CodegenError: if Python or Numba refuses the source.
     """
     names = dict(namespace())
     file = f"<tracejit kernel {kernel.name}>"
     linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
-    exec(compile(kernel.text, file, "exec"), names)
     try:
+        exec(compile(kernel.text, file, "exec"), names)
         return _lowered(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
     except Exception as error:
         if is_of_handler(error):

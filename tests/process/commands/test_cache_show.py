@@ -256,7 +256,8 @@ def test_a_kernel_that_the_program_does_not_have(capsys, root) -> None:
     )
 
 
-def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize("forged", ["tanh_of_old(", "tanh_f32((", "tanh\\0("])
+def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path, forged) -> None:
     from tracejit.store.entry import decode, encode
 
     other = tmp_path / "cache"
@@ -267,7 +268,7 @@ def test_a_source_that_cannot_be_compiled(capsys, root, monkeypatch, tmp_path) -
             (other / folder / path.name).chmod(0o600)
     for path in (other / "kernels").iterdir():
         entry = decode(path.read_bytes(), path.name.removesuffix(SUFFIX))
-        source = entry.source.replace("tanh_f32(", "tanh_of_old(")
+        source = entry.source.replace("tanh_f32(", forged)
         path.write_bytes(encode(entry._replace(source=source)))
     monkeypatch.setattr(config.settings, "cache_dir", str(other))
     code, out, err = run(capsys, "step", "--llvm", "--kernel", "tanh")
