@@ -195,7 +195,8 @@ def reads_of(code: types.CodeType) -> Reads:
     if scanner.catches:
         probes |= names
     if not _BY_TEXT.isdisjoint(code.co_names):
-        words = {word for text in code.co_consts if isinstance(text, str) for word in _WORD.findall(text)}
+        words = {word for text in _strings(code) for word in _WORD.findall(text)}
+        names |= words
         line, place = code.co_firstlineno, (code.co_firstlineno, None, None, None)
         scanner.uses += [Use(AccessPath("global", word), READ, line, place) for word in sorted(words)]
     return Reads(
