@@ -1588,8 +1588,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.add.accumulate(X),
         ArgumentError,
-        "np.add.accumulate: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) "
-        "lists them). If no gradient is needed, take the value with extractdata(x) first.",
+        "np.add.accumulate: not supported on dlarrays; np.add.accumulate(x) is np.cumsum(x).",
     ),
     Row(
         lambda: np.gcd(N, N),
@@ -1734,7 +1733,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.einsum("ij->i", X, casting="no"),
         ArgumentError,
-        "np.einsum: casting= is not supported on dlarrays; arguments are subscripts, operands, optimize.",
+        "np.einsum: casting= is not supported on dlarrays; use x.astype(dtype) first; arguments are subscripts, "
+        "operands, optimize.",
     ),
     Row(
         lambda: np.pad(X, 1, stat_length=3),
@@ -1745,7 +1745,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: np.sum(X, where=M > 0),
         ArgumentError,
-        "np.sum: where= is not supported on dlarrays; arguments are x, axis, keepdims, dtype.",
+        "np.sum: where= is not supported on dlarrays; select with np.where(condition, x, y) first; arguments are x, "
+        "axis, keepdims, dtype.",
     ),
     # functions/random
     Row(

@@ -135,7 +135,6 @@ CALLS: dict[str, list[Call]] = {
     "rmspropupdate": [call(dlarray(V), dlarray(V), dlarray(V), 0.01, 0.9, 1e-8)],
     "dlupdate": [call(lambda p, q: p + q, dlarray(V), dlarray(V))],
     "dlarray": [call(A, "CB")],
-    "numpy_function": [call(lambda x: x, like=dlarray(V))],
     "set_policy": [call("default")],
     "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,

@@ -378,9 +378,18 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
     arguments = ", ".join(inspect.signature(ours).parameters)
+    remedy = _REMEDIES.get(argument, "")
     return ArgumentError(
-        f"{_name(function)}: {argument}= is not supported on dlarrays; arguments are {arguments}."
+        f"{_name(function)}: {argument}= is not supported on dlarrays; {remedy}arguments are {arguments}."
     )
+
+
+_REMEDIES = {
+    "casting": "use x.astype(dtype) first; ",
+    "initial": "combine it with the result; ",
+    "order": "transpose before and after; ",
+    "where": "select with np.where(condition, x, y) first; ",
+}
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -133,15 +133,20 @@ def _check_list(x: Any, function: str, argument: str, array_class: type) -> None
 
 
 def check_nesting(x: Any, wanted: type | None = None, around: tuple[int, ...] = ()) -> list[Any]:
-    """Return the instances of a class in a (nested) list, open or closed traces of which matter.
+    """Return the instances of a class in a (nested) list.
 
     Raises:
         RecursionError: if the list holds itself, or is nested deeper than an array. NumPy takes longer than anybody
             waits to see that where it holds itself twice.
     """
     if not isinstance(x, _LISTS):
-        return [x] if type(x) is wanted else []
+        return []
     if id(x) in around or len(around) > MOST_AXES:
         raise RecursionError("the list holds itself, or is nested too deeply")
-    around = (*around, id(x))
-    return [array for part in x for array in check_nesting(part, wanted, around)]
+    found = []
+    for part in x:
+        if isinstance(part, _LISTS):
+            found += check_nesting(part, wanted, (*around, id(x)))
+        elif type(part) is wanted:
+            found.append(part)
+    return found

@@ -8,6 +8,7 @@ which names the function and the argument.
 import operator
 from collections.abc import Collection, Mapping, Set
 from itertools import islice
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MOST_AXES = 64
 """The largest number of axes of an array of NumPy."""
 _MOST_BYTES = 2**63 - 1
 _NO_SIZES = (bool, str, bytes, bytearray, memoryview, Mapping, Set)
+_SMALL = 2**20
 _WORD = 2**63
 _LARGEST = 2**1023
 
@@ -112,6 +114,8 @@ def check_room(function: str, sizes: tuple[int, ...], dtype: np.dtype) -> None:
     Raises:
         DimsError: naming its sizes.
     """
+    if prod(sizes) < _SMALL:
+        return
     try:
         np.empty(sizes, dtype)
     except (MemoryError, ValueError, OverflowError) as error:

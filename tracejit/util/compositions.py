@@ -10,6 +10,11 @@ Row = tuple[str, str]
 _SORTED = "x[np.argsort(tj.extractdata(x))]"
 _WITHOUT_NAN = "x[~np.isnan(x)]"
 
+_BINARY = (
+    "add", "arctan2", "divide", "equal", "greater", "greater_equal", "less", "less_equal", "maximum", "minimum",
+    "multiply", "not_equal", "power", "remainder", "subtract",
+)  # fmt: skip
+
 _NUMPY = (
     ("np.angle(x)", "np.where(x < 0, np.pi, 0.0)"),
     ("np.append(x, y)", "np.concatenate([np.ravel(x), np.ravel(y)])"),
@@ -173,6 +178,12 @@ _NUMPY = (
     ("np.radians(x)", "x * (np.pi / 180)"),
     ("np.right_shift(n, 2)", "n // 2**2"),
     ("np.signbit(x)", "x < 0"),
+    ("np.add.accumulate(x)", "np.cumsum(x)"),
+    ("np.divide.reduce(x)", "x[0] / np.prod(x[1:])"),
+    ("np.multiply.accumulate(x)", "np.exp(np.cumsum(np.log(x))); for x > 0"),
+    ("np.subtract.accumulate(x)", "2 * x[0] - np.cumsum(x)"),
+    ("np.subtract.reduce(x)", "x[0] - np.sum(x[1:])"),
+    *((f"np.{ufunc}.outer(x, y)", f"np.{ufunc}(x[:, None], y)") for ufunc in _BINARY),
     ("np.vecdot(x, y)", "np.sum(x * y, axis=-1)"),
     ("np.vecmat(x, A)", "x @ A"),
 )  # fmt: skip

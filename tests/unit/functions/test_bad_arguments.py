@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import effort
 import numpy as np
 import pytest
 from bad_arguments import KINDS
@@ -21,6 +22,7 @@ from public_calls import CALLS, METHODS, Call, X
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, TraceJitError, dlarray
 from tracejit.functions import numpy_api
+from tracejit.record.recorder import Recorder
 
 LIMIT_S = 5.0  # hundred times what the slowest takes
 ROOM = 2 << 30  # bytes that one argument may take
@@ -169,6 +171,17 @@ def test_a_method(name: str) -> None:
     for call in METHODS[name]:
         method(*call.args, **call.options)
     assert sweep(f"dlarray.{name}", method, METHODS[name], first=1)
+
+
+@pytest.mark.parametrize("name", [*CALLS, *METHODS][:: effort.sweep(7, 1)])
+def test_a_function_while_it_is_recorded(name: str) -> None:
+    function = getattr(dlarray if name in METHODS and name not in CALLS else tj, name)
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        with Recorder("step", accelerating=True):
+            return function(*args, **options)
+
+    sweep(name, recorded, (METHODS | CALLS)[name], first=int(function in vars(dlarray).values()))
 
 
 @pytest.mark.parametrize("function", NUMPY_CALLS, ids=lambda function: function.__name__)

@@ -194,7 +194,7 @@ def test_a_ufunc_of_scipy_has_the_name_that_users_write():
         (np.linalg.svd, r"np.linalg.svd: not supported"),
         (
             lambda x: np.sum(x, where=[True, False]),
-            r"np.sum: where= is not supported on dlarrays; arguments are x, axis",
+            r"np.sum: where= is not supported on dlarrays; select with np.where.* first; arguments are x, axis",
         ),
         (lambda x: np.reshape(x, 2, order="F"), r"np.reshape: order= is not supported"),
         (lambda x: np.pad(x, 1, end_values=3), r"np.pad: end_values= is not supported"),
