@@ -38,6 +38,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "compile.elf.symbols: it is not an ELF file of 64 bits": "as above",
     "compile.elf.symbols: its sections have an unknown size": "as above",
     "compile.elf.symbols: not an object file that can be loaded he": "as above",
+    "compile.registry._compile_in_two_threads: ": "caught: tests/process/runtime/test_thread_pool.py",
     "compile.machine_words._call_value: ": "a kernel of tracejit that uses more than the subset that it is written in",
     "compile.machine_words._for: ": "as above",
     "compile.machine_words._statements: ": "as above",

@@ -560,6 +560,29 @@ ROWS: tuple[FolderRow, ...] = (
         "<kernel> cannot be compiled: a different version of tracejit emitted it",
     ),
     FolderRow(
+        lambda folder: show_compiled(lambda x: tj.sin(x) - x / 3, "--asm", "def"),
+        CommandError,
+        "<kernel>: its source is not Python; it is not compiled, as that could run it",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(lambda x: tj.cos(x) - x / 3, "--asm", "raise SystemExit"),
+        CommandError,
+        "<kernel>: its source is not the definition of this one function; it is not compiled, as that could run it",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(
+            lambda x: tj.tanh(x) - x / 3, "--asm", "@exit\ndef {}(args):\n    pass\n"
+        ),
+        CommandError,
+        "<kernel>: its source has more than names as parameters, or a decorator; it is not compiled, as that could "
+        "run it",
+    ),
+    FolderRow(
+        lambda folder: show_compiled(lambda x: tj.log(x) - x / 3, "--asm", "def {}(args):\n    import os\n"),
+        CommandError,
+        "<kernel>: its source has 'import os', which no kernel has; it is not compiled, as that could run it",
+    ),
+    FolderRow(
         lambda folder: without_module("shtab", lambda: run("completion bash")),
         CommandError,
         'shtab is not installed; run: pip install "tracejit[cli]"',

@@ -119,10 +119,16 @@ def _compiled(entry: StoredKernel, wanted: list[str]) -> dict[str, str]:
     """Compile a kernel again; return its assembly or its LLVM IR."""
     if not {"asm", "llvm"} & set(wanted):
         return {}
+    from tracejit.compile.definition import check_definition
     from tracejit.compile.lower import lower
 
+    kernel = Kernel(entry.symbol, entry.source)
     try:
-        lowered = lower(Kernel(entry.symbol, entry.source))
+        check_definition(kernel)  # before anything of it runs
+    except CodegenError as error:
+        raise CommandError("CodegenError", f"{error}; it is not compiled, as that could run it") from error
+    try:
+        lowered = lower(kernel)
     except CodegenError as error:
         raise CommandError(
             "CodegenError", f"{entry.symbol} cannot be compiled: a different version of tracejit emitted it"

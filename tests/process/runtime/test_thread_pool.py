@@ -4,6 +4,9 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 FORKED = """
 import os, sys, numpy as np
@@ -52,3 +55,45 @@ def test_one_thread_makes_no_pool() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
     )
     assert done.stdout == "['MainThread']\n"
+
+
+NO_THREADS = """
+import _thread, sys, threading, warnings
+
+def refuse(*args, **options):
+    raise RuntimeError("can't start new thread")
+
+for module in (_thread, threading):
+    for name in ("start_new_thread", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread"):
+        if hasattr(module, name):
+            setattr(module, name, refuse)
+
+import numpy as np
+import tracejit as tj
+
+@tj.dlaccelerate
+def step(x, w):
+    y = np.tanh(x @ w)
+    return (y**2).mean(), tj.dlgradient((y**2).mean(), w)
+
+x, w = np.linspace(-1, 1, 1 << 18).reshape(-1, 64), np.linspace(-1, 1, 64 * 8).reshape(64, 8)
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    for _ in range(4):
+        value, slope = step(x, w)
+    expected = tj.dlfeval(step.function, x, w)
+np.testing.assert_allclose(value, expected[0], rtol=1e-10)
+np.testing.assert_allclose(slope, expected[1], rtol=1e-9, atol=1e-12)
+assert step.stats.hits == 2 and step.stats.compiled > 1, step.stats
+assert [warning.category for warning in found] == [tj.TraceJitWarning], [str(w.message) for w in found]
+assert "starts no new thread" in str(found[0].message) and found[0].filename == "<string>"
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "4"])
+def test_a_system_that_starts_no_thread(threads: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TRACEJIT_THREADS": threads, "TRACEJIT_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_THREADS], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
