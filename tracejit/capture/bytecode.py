@@ -146,10 +146,8 @@ _UNTRACKED = object()  # an element, or the result of a call, that no access pat
 
 # Names of what reads attributes by their names; getattr and hasattr with a constant name are followed instead.
 _DYNAMIC = frozenset({
-    "vars", "dir", "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "getattr_static",
-    "getmembers",
-    "copy", "deepcopy", "replace", "asdict", "astuple", "dumps", "__slots__", "__getstate__", "__reduce_ex__",
-    "signature", "getfullargspec", "getclosurevars", "format", "format_map",
+    "vars", "dir", "__dict__", "__dir__", "attrgetter", "methodcaller", "__getattribute__", "__slots__", "__getstate__",
+    "__reduce_ex__",
 })  # fmt: skip
 MARKS = frozenset({
     "super", "type", "__class__", "isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__",
@@ -188,7 +186,7 @@ def reads_of(code: types.CodeType) -> Reads:
     scanner = _Scanner(code)
     scanner.run()
     is_dynamic = not _DYNAMIC.isdisjoint(code.co_names) or scanner.matches_classes or scanner.computes_names
-    names, probes, texts = scanner.names, scanner.probes, _texts(code)
+    names, probes, texts = scanner.names | _fields(code), scanner.probes, _texts(code)
     if is_dynamic:
         names |= texts
         probes |= texts
@@ -236,9 +234,13 @@ def _is_dotted(text: str) -> bool:
 def _texts(code: types.CodeType) -> set[str]:
     """Return the constants of a function that can be names of attributes, or of attributes of attributes."""
     texts = {part for text in _strings(code) if _is_dotted(text) for part in text.split(".")}
-    if not _FORMATTING.isdisjoint(code.co_names):
-        texts.update(name for text in _strings(code) for name in _FIELD.findall(text))
-    return texts
+    return texts | _fields(code)
+
+
+def _fields(code: types.CodeType) -> set[str]:
+    """Return the attributes that formats among the constants of a function name."""
+    is_formatting = not _FORMATTING.isdisjoint(code.co_names)
+    return {name for text in _strings(code) for name in _FIELD.findall(text)} if is_formatting else set()
 
 
 def _free_variables(code: types.CodeType, uses: list[Use]) -> dict[str, str]:

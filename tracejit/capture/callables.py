@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.capture import bytecode
+from tracejit.capture import bytecode, library
 from tracejit.capture.bytecode import READ
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import ObservedNames
@@ -88,6 +88,8 @@ class ObservedFunction(ObservedNames):
         snapshot.read(self, AttributeSlot, "__code__")
         if self.is_of_library:
             snapshot.generators.note(function, snapshot.where)
+            if library.reads_attributes(function):
+                snapshot.read_dynamically()
         if self.is_of_library and hasattr(function, "__wrapped__"):
             snapshot.read(self, AttributeSlot, "__wrapped__")
         if function.__code__ is _DISPATCHER:

@@ -17,6 +17,15 @@ WRITING = frozenset({
     "notify_all", "add", "append", "update", "start", "setLevel", "addHandler", "debug", "info", "warning", "error",
     "exception", "critical", "log",
 })  # fmt: skip
+# Functions that read attributes of their arguments by names that they compute, by module and name.
+_READING = frozenset({
+    *[("builtins", name) for name in ("getattr", "hasattr", "vars", "dir")],
+    *[("operator", name) for name in ("attrgetter", "methodcaller")],
+    *[("copy", name) for name in ("copy", "deepcopy", "replace")],
+    *[("dataclasses", name) for name in ("replace", "asdict", "astuple", "fields")],
+    *[("inspect", name) for name in ("getmembers", "getattr_static", "signature", "getfullargspec")],
+    ("_pickle", "dumps"), ("_pickle", "dump"), ("pprint", "pformat"), ("reprlib", "repr"),
+})  # fmt: skip
 _INNER: dict[str, tuple[str, ...]] = {
     "collections.UserString": ("data",),
     "_weakrefset.WeakSet": ("data",),
@@ -38,6 +47,11 @@ _INNER: dict[str, tuple[str, ...]] = {
     "types.SimpleNamespace": (EVERY,),
     "_thread._local": (EVERY,),
 }
+
+
+def reads_attributes(value: Any) -> bool:
+    """Return whether something is a function that reads attributes of its arguments by names that it computes."""
+    return (getattr(value, "__module__", None), getattr(value, "__name__", None)) in _READING
 
 
 def _of_file(file: Any) -> tuple[Any, ...]:

@@ -80,9 +80,12 @@ class ObservedNames(Observed):
         note_state(self, snapshot, is_asked=True)
 
     def note_names(self, snapshot: Notes) -> None:
-        """Note which attributes it has itself."""
+        """Note which attributes it has itself, and its class."""
         if hasattr(self.value, "__dict__"):
             snapshot.read(self, NamesSlot, "")
+        for base in type(self.value).__mro__:
+            if is_user_class(base):
+                snapshot.read(snapshot.root_of(base), NamesSlot, "")
 
     def own_names(self, is_dynamic: bool) -> Iterable[str]:
         """Return attributes that are read although no code that runs has their names."""

@@ -7,7 +7,6 @@ can be read without running the user's code, and whether a replay may meet anoth
 
 import collections
 import contextvars
-import copy
 import itertools
 import operator
 import types
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import dlarray
+from tracejit.capture import library
 from tracejit.capture.callables import (
     PARTS,
     ObservedAccelerated,
@@ -67,16 +67,6 @@ _HOLDERS = frozenset({
 
 _LIBRARY_CODE = (types.BuiltinFunctionType, np.ufunc, type(np.sum))
 _GETTERS = (operator.attrgetter, operator.methodcaller)
-BY_COMPUTED_NAMES = (
-    getattr,
-    hasattr,
-    vars,
-    dir,
-    operator.attrgetter,
-    operator.methodcaller,
-    copy.copy,
-    copy.deepcopy,
-)
 
 
 class ObservedAtom(Observed):
@@ -94,6 +84,8 @@ class ObservedLibrary(Observed):
 
     def note(self, snapshot: Notes) -> None:
         snapshot.generators.note(self.value, snapshot.where)
+        if library.reads_attributes(self.value):
+            snapshot.read_dynamically()
         own = getattr(self.value, "__self__", None)
         if getattr(self.value, "__name__", "") in LOOKING_AT_STATES and state_of(own) is not None:
             snapshot.add_root(own)
@@ -236,6 +228,8 @@ class ObservedOpaque(Observed):
             names = [name for name in self.value.__reduce__()[1] if isinstance(name, str)]
             snapshot.add_names({part for name in names for part in name.split(".")}, may_lack=True)
         snapshot.generators.note(self.value, snapshot.where)
+        if library.reads_attributes(self.value):
+            snapshot.read_dynamically()
         self.inside = arrays_inside(self.value)
 
 

@@ -86,6 +86,9 @@ class Notes(Protocol):
     def add_names(self, names: set[str], may_lack: bool = False) -> None:
         """Note that code which runs reads attributes of these names of untracked values, which may lack them."""
 
+    def read_dynamically(self) -> None:
+        """Note that attributes are read by names that the code computes."""
+
     def when_run(self, code: types.CodeType, action: Callable[[], object]) -> None:
         """Act when code has run, which may be now."""
 

@@ -19,7 +19,6 @@ from tracejit.capture.callables import ObservedFunction, ObservedWrapper
 from tracejit.capture.generators import Generators
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedNames
 from tracejit.capture.objects import (
-    BY_COMPUTED_NAMES,
     ObservedContainer,
     ObservedHolder,
     ObservedNamespace,
@@ -27,7 +26,7 @@ from tracejit.capture.objects import (
     kind_of,
 )
 from tracejit.capture.observed import Observed, Slot
-from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, RegisteredSlot
+from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
 from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_user_class
 from tracejit.util.uninterrupted import is_of_handler
 
@@ -35,6 +34,7 @@ _MOST_OBJECTS = 20_000
 _OF_BASES = frozenset({"isinstance", "issubclass", "mro", "__mro__", "__bases__", "__base__"})
 _WITH_ATTRIBUTES = (ObservedInstance, ObservedMember, ObservedHolder)  # arguments that can change
 _OF_MODULES = frozenset({"import_module", "__import__", "modules"})
+_IMPORTING = _OF_MODULES - {"modules"}
 _OF_TEXTS = _OF_MODULES | {"getLogger"}
 _OF_CLASSES = frozenset({"type", "__class__"})
 
@@ -154,8 +154,6 @@ class Snapshot:
         contents = observed.contents()
         if contents is not None:
             self.contents[id(value)] = contents
-        if any(value is function for function in BY_COMPUTED_NAMES):
-            self._read_dynamically()
         if value is os.getenv:
             self.add_root(os.environ)
         if len(self.objects) > _MOST_OBJECTS:
@@ -227,9 +225,9 @@ class Snapshot:
         names = {
             name for code in self._ran for name in bytecode.reads_of(code).modules
         } | self.names_of_modules
-        for observed in [*self.objects.values()]:
-            names.update(slot.value for slot in observed.slots.values() if type(slot.value) is str)
-        if self._marks & _OF_MODULES or self.names_of_modules:
+        values = [slot.value for observed in self.objects.values() for slot in observed.slots.values()]
+        names.update(value for value in values if type(value) is str)
+        if self._marks & _IMPORTING or self.names_of_modules or any(value is sys.modules for value in values):
             root = self.root(sys.modules, "")
             for name in sorted(names):
                 self.read_whole(self.read(root, ModuleSlot, name))
@@ -273,9 +271,9 @@ class Snapshot:
         """Read the attributes of an object whose names the code that runs has."""
         if all(owner is not other for other in self._read_by_names):
             self._read_by_names.append(owner)
-            self._read_named(owner, {*self._names, *owner.own_names(self._is_dynamic)})
             if self._is_dynamic:
                 owner.note_names(self)
+            self._read_named(owner, {*self._names, *owner.own_names(self._is_dynamic)})
 
     def _read_named(self, owner: Observed, names: Iterable[str]) -> None:
         """Read those attributes of an object that it has of the given names."""
@@ -283,13 +281,13 @@ class Snapshot:
             value = owner.attribute(name)
             if value is UNKNOWN:
                 self.read(owner, AttributeSlot, name)
-            elif value is not MISSING or name in self._probes:
+            elif value is not MISSING or (name in self._probes and (NamesSlot, "") not in owner.slots):
                 self.read_whole(self.read(owner, AttributeSlot, name))
 
     def _add_names_of(self, reads: bytecode.Reads) -> None:
         self._texts |= reads.texts
         if reads.is_dynamic:
-            self._read_dynamically()
+            self.read_dynamically()
         self.add_names({*reads.names, *(self._texts if self._is_dynamic else ())})
         self.add_names(set(reads.probes), may_lack=True)
         marks = reads.marks - self._marks
@@ -299,13 +297,13 @@ class Snapshot:
             if isinstance(observed, ObservedClass):
                 self._read_marked(observed, set(marks))
 
-    def _read_dynamically(self) -> None:
+    def read_dynamically(self) -> None:
         """Note that attributes are read by names that the code computes."""
         if not self._is_dynamic:
             self._is_dynamic = True
             for owner in [*self._read_by_names]:
-                self._read_named(owner, owner.own_names(True))
                 owner.note_names(self)
+                self._read_named(owner, owner.own_names(True))
             self.add_names(set(self._texts), may_lack=True)
 
     def add_names(self, names: set[str], may_lack: bool = False) -> None:

@@ -134,7 +134,14 @@ def test_attributes_by_computed_names():
     for body in ("return getattr(self, k)", "return vars(self)['scale']", "return dir(self)"):
         assert found(body).is_dynamic
     assert "scale" in found("return sum(vars(part)['scale'] for part in (self, 'scale'))").texts
-    assert not found("return self.scale").is_dynamic
+    for body in (
+        "return self.scale",
+        "return x.copy()",
+        "return '{0.k}'.format(x)",
+        "return k.replace('a', 'b')",
+    ):
+        assert not found(body).is_dynamic
+    assert "k" in found("return '{0.k}'.format(x)").names
 
 
 def test_attributes_that_may_be_missing():
