@@ -13,7 +13,8 @@ from write_programs import Program, arguments_of
 import tracejit as tj
 
 CALLS = 4  # recorded, confirmed, replayed, and once with other signs
-KINDS = (IndexError, TypeError, ValueError, ArithmeticError, Exception)  # of errors that programs may catch
+KINDS = (IndexError, TypeError, ValueError, ArithmeticError, Exception)
+"""The kinds of errors that a program may catch."""
 Ran = tuple[Any, list[np.ndarray]]
 
 
@@ -108,7 +109,7 @@ def compare(how: str, call: int, ours: Ran, numpys: Ran, before: list[np.ndarray
     (found, after), (expected, wanted) = ours, numpys
     difference = None
     if isinstance(expected, Exception):
-        if not isinstance(found, Exception) or not isinstance(found, (tj.TraceJitError, type(expected))):
+        if not isinstance(found, next(kind for kind in KINDS if isinstance(expected, kind))):
             difference = f"{found!r}, NumPy raises {expected!r}"
         elif not differs(after, before, tolerance):
             return  # nothing is written back by a call that raises; or all that was written before
