@@ -127,7 +127,7 @@ class GuardWriter:
             self._guards.add(site, _shown(value), condition, is_told=True)
             self._members_of_enumerations((value,), site.name)
             return
-        if type(value) in (tuple, frozenset) and all(is_atom(part) for part in value):
+        if (type(value) is tuple or type(value) is frozenset) and all(is_atom(part) for part in value):
             expected = self._guards.constant(value)
             same = f"type({variable}) is {type(value).__name__} and same({variable}, {expected})"
             self._members_of_enumerations(value, site.name)
