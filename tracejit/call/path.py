@@ -67,7 +67,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,13 @@ _numbers = count()  # of call paths
 _NO_TABLES = Tables()
 
 
+class Stored(NamedTuple):
+    """The statements that store the arrays of the list `stored`, and the names that they use."""
+
+    lines: Sequence[str]
+    names: dict[str, Any]
+
+
 def generate(
     key: Key,
     result: ResultLayout,
@@ -100,6 +107,7 @@ def generate(
     recycler: Recycler | None = None,
     tables: Tables = _NO_TABLES,
     written: Container[int] = (),
+    stores: Stored | None = None,
 ) -> Callable[[Any], Any] | None:
     """Return the call path of a trace, or None if its arguments cannot be compared fast.
 
@@ -113,6 +121,7 @@ def generate(
         recycler: keeps results of earlier calls to fill them again.
         tables: by which the recycler's entry point flattens the arguments and assembles the result.
         written: the numbers of the arrays that the program writes.
+        stores: what is done with the second part of the result, of which only the first is returned.
     """
     generator = _Generator(launch, state, guarded, written)
     by_recipe = recycler is not None and tables.recipe is not None
@@ -130,6 +139,8 @@ def generate(
             generator.fill_again(len(outputs), recycler, (), by_recipe)
     if not by_recipe:
         generator.assemble(result)
+    if stores is not None:
+        generator.store(stores)
     return generator.function()
 
 
@@ -221,6 +232,13 @@ class _Generator:
         self.line(
             f"return {tree.fold(treedef.structure, treedef.orders, leaves.__next__, self.container_of)}"
         )
+
+    def store(self, stores: Stored) -> None:
+        """Emit stores before the function returns."""
+        result = self.lines.pop().removeprefix("return ")
+        self.names |= stores.names
+        for line in (f"result, stored = {result}", *stores.lines, "return result"):
+            self.line(line)
 
     def function(self) -> Callable[[Any], Any]:
         """Return the function of all that was emitted."""

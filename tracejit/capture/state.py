@@ -63,7 +63,6 @@ class CapturedState(State):
         self._entered: dict[Value, np.ndarray] = {}
         self.given_back: list[Any] = []
         self.located: list[Any] = []
-        self._objects: list[str] = []  # the variables of these
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
@@ -161,12 +160,11 @@ class CapturedState(State):
 
     def _locate(self, guards: GuardList, writer: GuardWriter) -> None:
         """Note how a replay finds the objects that the function stores to."""
-        for value in self.located:
-            variable = writer.variable_of(value)
+        variables = [writer.variable_of(value) for value in self.located]
+        for value, variable in zip(self.located, variables, strict=True):
             if variable is None:
                 guards.refuse(f"a {type(value).__name__} {UNNAMED}", None)
-            else:
-                self._objects.append(variable)
+        self.objects = tuple(filter(None, variables))
         self.located = []
 
     def _emit(self, guards: GuardList, arrays: ArrayGuards) -> None:
@@ -179,8 +177,8 @@ class CapturedState(State):
             "_checked": emit.fetching(every, fetched),
             "_failed": emit.failing(every),
             "_within": emit.fetching(every, within, emit.WITHIN),
-            "_located": emit.locating(every, fetched, self._objects),
-            "_located_within": emit.locating(every, within, self._objects, emit.WITHIN),
+            "_located": emit.locating(every, fetched, self.objects),
+            "_located_within": emit.locating(every, within, self.objects, emit.WITHIN),
         }
 
     def _has_computed(self, snapshot: Snapshot) -> bool:

@@ -44,6 +44,9 @@ class State:
     # that it uses, and the expressions for the arrays after it; None: fetch() is called.
     inlined: tuple[list[str], dict[str, Any], list[str]] | None = None
 
+    # The variables of the objects that are stored to, after that source.
+    objects: tuple[str, ...] = ()
+
     # State that the function both read and changed, in words, and where: the recording is right for its own call only.
     changed: tuple[str, Where] | None = None
 

@@ -3,12 +3,14 @@
 
 import types
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
+from tracejit.call.path import Stored
 from tracejit.call.signature import Call
 from tracejit.capture.changes import Assignment, look, put
 from tracejit.capture.state import CapturedState
@@ -95,6 +97,34 @@ class Stores:
         values = [s.value for store in self.stores for s in store.sources if s.kind == CONSTANT]
         return [*self.arrays, *values]
 
+    def emitted(self, objects: Sequence[str]) -> Stored | None:
+        """Return the statements that store, for a call path, or None if the arguments of the call are stored.
+
+        Args:
+            objects: the variables of the objects.
+        """
+        names: dict[str, Any] = {"put": put}
+        lines, puts = [], []
+        for number, store in enumerate(self.stores):
+            if any(leaf.kind == ARGUMENT for leaf in store.sources):
+                return None
+            first, change = store.sources[0], store.change
+            value = f"stored[{first.number}]"
+            if store.treedef.structure != tree.LEAF or first.kind != OUTPUT or first.views:
+                given = ", ".join(objects)
+                value = f"value{number}(stored, ({given},))"
+                names[f"value{number}"] = partial(self._made, store)
+            lines.append(f"s{number} = {value}")
+            names |= {f"kind{number}": change.kind, f"name{number}": change.name}
+            puts.append(f"put({objects[store.owner]}, kind{number}, name{number}, s{number})")
+        return Stored([*lines, *puts], names)
+
+    def _made(self, store: StoredValue, outputs: Sequence[Any], objects: Sequence[Any]) -> Any:
+        """Return a value that is stored."""
+        arrays = [array.copy() for array in self.arrays]
+        given = {OUTPUT: outputs, OBJECT: objects, ARRAY: arrays}
+        return tree.unflatten(store.treedef, [_value(leaf, given, None) for leaf in store.sources])
+
     def values(self, objects: Sequence[Any]) -> list[Any]:
         """Return what is at the places now."""
         return [look(objects[store.owner], store.change.kind, store.change.name) for store in self.stores]
@@ -172,11 +202,11 @@ class Stores:
         )
 
 
-def _value(source: StoredLeaf, given: dict[str, Any], call: Call) -> Any:
+def _value(source: StoredLeaf, given: dict[str, Any], call: Call | None) -> Any:
     """Return a leaf of a stored value."""
     if source.kind == CONSTANT:
         return source.value
-    if source.kind == ARGUMENT:
+    if source.kind == ARGUMENT and call is not None:
         value = call.arrays[source.number]
         memory = call.memory[source.number]
         if value._data is not memory and memory.dtype.isnative:

@@ -103,7 +103,9 @@ class Replayable:
         """Return the generated call path, or None where there can be none."""
         if self._path is None:
             launch = self.replay.launch
-            is_compiled = (self.writes_inputs or not self.effects.targets) and self.stores is None
+            is_compiled = self.writes_inputs or not self.effects.targets
+            if self.stores is not None and self.state.inlined is None:
+                return None
             if launch is not None and is_compiled and not self._depends_on_numbers:
                 self._path = self._generate(launch)
         return self._path
@@ -124,8 +126,11 @@ class Replayable:
             tables = Tables(pattern(self.key, written), recipe(self.result))
             entry = self.replay.entry(self.result.formats, guarded, *tables)
             recycler = None if entry is None else Recycler(outputs, guarded, entry)
+        stores = None if self.stores is None else self.stores.emitted(self.state.objects)
+        if stores is None and self.stores is not None:
+            return None
         return generate(
-            self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written
+            self.key, self.result, outputs, launch, self.state, guarded, recycler, tables, written, stores
         )
 
 
