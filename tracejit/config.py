@@ -78,7 +78,13 @@ def _folder(environment: Mapping[str, str], name: str) -> str | None:
         return None
     if not value:
         raise ArgumentError(f"{name}='' is not valid; use the path of a folder.")
-    return os.path.abspath(os.path.expanduser(value))
+    try:
+        return os.path.abspath(os.path.expanduser(value))
+    except OSError as error:
+        raise ArgumentError(
+            f"{name}={value!r} is not valid: it is relative, and there is no current folder ({error.strerror}); use an "
+            "absolute path."
+        ) from error
 
 
 def _threads(environment: Mapping[str, str]) -> int:

@@ -78,6 +78,18 @@ def test_a_setting_changed_later_counts_for_what_is_built_later(monkeypatch):
         config.settings.unknown = 1
 
 
+def test_a_relative_folder_where_there_is_no_current_one(tmp_path, monkeypatch):
+    def fail():
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(os, "getcwd", fail)
+    with pytest.raises(
+        ArgumentError, match=r"it is relative, and there is no current folder \(No such file.*absolute"
+    ):
+        config.from_environment({"TRACEJIT_CACHE_DIR": "kernels"})
+    assert config.from_environment({"TRACEJIT_CACHE_DIR": "/kernels"}).cache_dir == "/kernels"
+
+
 def test_folder_and_size_of_the_cache():
     with pytest.raises(
         ArgumentError, match=r"^TRACEJIT_CACHE_DIR='' is not valid; use the path of a folder[.]$"

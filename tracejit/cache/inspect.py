@@ -24,7 +24,7 @@ from tracejit.cache.contents import (
 from tracejit.cache.program_text import UNREADABLE, ProgramText
 from tracejit.errors import CacheError
 from tracejit.store.entry import StoredKernel
-from tracejit.store.folder import CacheFile, Folder, RefusedError
+from tracejit.store.folder import CacheFile, Folder, RefusedError, cannot_be_made
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, USES, ProgramSummary
 from tracejit.util.memory import collector_paused
@@ -208,6 +208,8 @@ def info() -> Info:
         problem = str(refused)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror or error})"
+    if problem is None and settings.cache != "off":
+        problem = cannot_be_made(root())
     return Info(
         root(), settings.cache, problem, len(kernels), sum(file.bytes for file in kernels), len(kept),
         sum(file.bytes for file in kept), settings.cache_mib << 20,

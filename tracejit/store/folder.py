@@ -259,3 +259,27 @@ def _is_link(name: str, parent: int) -> bool:
     with suppress(OSError):
         return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     return False
+
+
+def cannot_be_made(path: str) -> str | None:
+    """Return why a folder that does not exist cannot be made; None if it exists, or can be made."""
+    missing: list[str] = []
+    while not os.path.lexists(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    if missing and not os.path.isdir(path):
+        return f"it cannot be made, as {path} is no folder"
+    made: list[str] = []
+    try:
+        for folder in reversed(missing):
+            os.mkdir(folder, 0o700)
+            made.append(folder)
+    except FileExistsError:  # another process made it
+        return None
+    except OSError as error:
+        return f"it cannot be made ({error.strerror or error})"
+    finally:
+        for folder in reversed(made):
+            with suppress(OSError):
+                os.rmdir(folder)
+    return None

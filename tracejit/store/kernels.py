@@ -39,6 +39,7 @@ class KernelStore:
         self._written_bytes: int | None = None  # since the folder was listed; None: not yet
         self._reads = self._writes = True
         self._warned = False
+        self._is_missing = False  # whether the last write found no folder
 
     def load(self, key: KernelKey) -> StoredKernel | None:
         """Return the kernel of a key, or None if there is none that can be trusted."""
@@ -62,11 +63,18 @@ class KernelStore:
         try:
             self._kernels.write(kernel.key.name + SUFFIX, content)
             self.make_room(len(content))
+            self._is_missing = False
         except RefusedError as refused:
             self._reads = self._writes = False
             self._warn(str(refused))
-        except FileNotFoundError:
-            pass  # the folder was removed meanwhile; the next write creates it again
+        except FileNotFoundError as error:
+            # If the folder was removed meanwhile, the next write creates it again.
+            if self._is_missing:
+                self._writes = False
+                self._warn(f"it cannot be made ({error.strerror or error})")
+            self._is_missing = True
+        except IsADirectoryError:
+            self._log(f"entry {kernel.key.name[:12]} is not kept, because a folder has its name")
         except OSError as error:
             self._writes = False
             self._warn(f"it cannot be written ({error.strerror or error})")

@@ -384,6 +384,51 @@ def test_a_folder_removed_while_a_file_is_written(
     assert kept.load(made().key) == made()
 
 
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    """Under a link to nothing; a folder that somebody removes meanwhile looks the same the first time."""
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    root = tmp_path / "link" / "cache"
+    kept = KernelStore(str(root), MIB)
+    kept.save(made(0))
+    with pytest.warns(
+        CacheWarning, match=r"because it cannot be made \(No such file or directory\)\."
+    ) as found:
+        kept.save(made(1))
+    assert found[0].filename == __file__
+    kept.save(made(2))
+    assert kept.load(made(0).key) is None
+    assert folder.cannot_be_made(str(root)) == f"it cannot be made, as {tmp_path}/link is no folder"
+
+
+def test_whether_a_folder_can_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folder.cannot_be_made(str(tmp_path)) is None
+    assert folder.cannot_be_made(str(tmp_path / "a" / "b")) is None
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "file").write_text("")
+    assert (
+        folder.cannot_be_made(str(tmp_path / "file" / "b"))
+        == f"it cannot be made, as {tmp_path}/file is no folder"
+    )
+
+    def fail(path: str, mode: int) -> None:
+        raise error
+
+    error: OSError = PermissionError(errno.EACCES, "Permission denied")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "mkdir", fail)
+        assert folder.cannot_be_made(str(tmp_path / "a")) == "it cannot be made (Permission denied)"
+        error = FileExistsError(errno.EEXIST, "made by another process")
+        assert folder.cannot_be_made(str(tmp_path / "a")) is None
+
+
+def test_a_folder_in_place_of_an_entry_costs_that_entry(kept: KernelStore, root: Path) -> None:
+    kept.save(made(0))
+    path_of(root, made(1)).mkdir()
+    kept.save(made(1))
+    kept.save(made(2))
+    assert [kept.load(made(i).key) for i in range(3)] == [made(0), None, made(2)]
+
+
 def test_a_system_without_descriptors_of_folders(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "_SUPPORTED", False)
     refused(KernelStore(str(root), MIB), "this system cannot open files relative to a folder")
