@@ -36,10 +36,15 @@ def contents_of(maker: Maker, target: Value) -> Value | None:
     choice = rnd.random()
     if choice < 0.25:
         return rnd.choice(same)
-    if choice < 0.45 and target.ndim:
-        places = maker.places(target.shape)
-        part = b.slice(rnd.choice(same), **places)
-        return maker.derived(b.setslice(target, part, **places), target, *same)
+    if choice < 0.5 and target.ndim:
+        value = target
+        for _ in range(rnd.choice((1, 1, 2, 3, 5))):
+            places = maker.places(target.shape)
+            part = b.slice(rnd.choice((target, value, value, rnd.choice(same))), **places)
+            if rnd.random() < 0.5:
+                part = b.add(part, b.slice(value, **places))
+            value = maker.derived(b.setslice(value, part, **places), target, *same)
+        return value
     value = rnd.choice(same)
     if choice < 0.7 and target.ndim and 0 not in target.shape:
         value = neighbours(maker, rnd.choice([target, target, value]))

@@ -18,7 +18,7 @@ kernels/intrinsics/pointers.py). So a loop that reads and writes elements of an 
 (codegen/nest_memory.py).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -68,7 +68,10 @@ class Contents(NamedTuple):
 
 
 def write_inputs(
-    builder: LaunchBuilder, contents: Sequence[Contents], conditions: Sequence[Value]
+    builder: LaunchBuilder,
+    contents: Sequence[Contents],
+    conditions: Sequence[Value],
+    external: Container[Value],
 ) -> tuple[list[Single], list[Single]]:
     """Return the launches of a program that writes inputs, and its commits (Note [written inputs]).
 
@@ -76,8 +79,9 @@ def write_inputs(
         builder: has the launches so far.
         contents: the new contents, which some of them compute.
         conditions: roots whose values say whether the results count.
+        external: roots that are inputs or outputs of the program.
     """
-    order = _order_of(builder.launches, contents, conditions)
+    order = _order_of(builder.launches, contents, conditions, external)
     moved = (
         {id(launch): _moved(launch, order.in_place) for launch in builder.launches} if order.in_place else {}
     )
@@ -108,7 +112,10 @@ class _Order(NamedTuple):
 
 
 def _order_of(
-    launches: Sequence[Single], contents: Sequence[Contents], conditions: Sequence[Value]
+    launches: Sequence[Single],
+    contents: Sequence[Contents],
+    conditions: Sequence[Value],
+    external: Container[Value],
 ) -> _Order:
     """Return an order in which contents can be computed in place."""
     dense = [
@@ -121,60 +128,123 @@ def _order_of(
         if not deciding.isdisjoint(_depending(launches, {each.root for each in dense})):
             # What a condition depends on is no content yet.
             dense = [each for each in dense if deciding.isdisjoint(_depending(launches, {each.root}))]
-        return _ordered(launches, dense, {each.root for each in dense})
+        return _ordered(launches, dense, external, {each.root for each in dense}, is_late=True)
     # A loop that follows what it reads finds that in the caches: launches are moved only where that helps.
-    order = _ordered(launches, dense, set())
+    order = _ordered(launches, dense, external, set())
     waiting = {each.root for each in dense if each.root not in order.in_place}
     if waiting:
-        other = _ordered(launches, dense, waiting)
+        other = _ordered(launches, dense, external, waiting)
         if len(other.in_place) > len(order.in_place):
             return other
     return order
 
 
-def _ordered(launches: Sequence[Single], contents: Sequence[Contents], late_roots: set[Value]) -> _Order:
-    """Return the order in which launches come last that write one of these roots, or depend on one that does."""
+def _ordered(
+    launches: Sequence[Single],
+    contents: Sequence[Contents],
+    external: Container[Value],
+    late_roots: set[Value],
+    is_late: bool = False,
+) -> _Order:
+    """Return the order in which launches come last that write one of these roots, or depend on one that does.
+
+    `is_late` says whether only those may write inputs.
+    """
     late = _depending(launches, late_roots)
     first = [launch for i, launch in enumerate(launches) if i not in late]
     last = [launch for i, launch in enumerate(launches) if i in late]
-    reading: dict[Value, list[tuple[int, Single]]] = {each.target: [] for each in contents}
-    writing: dict[Value, list[tuple[int, Single]]] = {each.root: [] for each in contents}
-    for place, launch in enumerate((*first, *last)):
-        for root in reading.keys() & launch.reads:
-            reading[root].append((place, launch))
-        for root in writing.keys() & launch.writes:
-            writing[root].append((place, launch))
-    in_place = {
-        root: target
-        for root, target, _ in contents
-        if _is_in_place(root, target, reading[target], writing[root])
-    }
+    uses = _Uses((*first, *last), len(first) if is_late else 0)
+    taken = {each.root for each in contents}
+    in_place: dict[Value, Value] = {}
+    for root, target, _ in contents:
+        versions = uses.versions(root, taken, external)
+        while versions and not uses.are_in_place(versions, target):
+            versions.pop()
+        in_place.update(dict.fromkeys(versions, target))
+        taken.update(versions)
     return _Order(first, last, in_place)
 
 
-def _is_in_place(
-    root: Value, target: Value, reading: list[tuple[int, Single]], writing: list[tuple[int, Single]]
-) -> bool:
-    """Return whether new contents may be computed in the memory of an input.
+class _Uses:
+    """The launches that read and write each root, with their places in an order.
 
     Args:
-        root: the new contents.
-        target: the input.
-        reading: the launches that read the old contents, by their places in the order.
-        writing: those that write the new ones.
+        launches: in that order.
+        start: the place of the first launch that may write an input.
     """
-    writers = [(place, launch) for place, launch in writing if not _copies(launch, root, target)]
-    if not all(isinstance(launch, NestLaunch) and _is_alone(launch.nest, root) for _, launch in writers):
-        return False
-    begin = min([place for place, _ in writers], default=None)
-    if begin is None:
-        return True
-    return all(
-        # Later writers may overwrite what an earlier one has written.
-        place < begin
-        or (place == begin and isinstance(launch, NestLaunch) and _reads_before(launch.nest, root, target))
-        for place, launch in reading
-    )
+
+    def __init__(self, launches: Sequence[Single], start: int) -> None:
+        self.start = start
+        self.reading: dict[Value, list[tuple[int, Single]]] = {}
+        self.writing: dict[Value, list[tuple[int, Single]]] = {}
+        for place, launch in enumerate(launches):
+            for uses, roots in ((self.reading, launch.reads), (self.writing, launch.writes)):
+                for root in dict.fromkeys(roots):
+                    uses.setdefault(root, []).append((place, launch))
+
+    def versions(self, root: Value, taken: Container[Value], external: Container[Value]) -> list[Value]:
+        """Return new contents, and before them what they are a copy of, as far as all may share memory, latest first.
+
+        A loop that writes one row after the other makes such copies; in one place they need not be copied.
+        """
+        versions = [root]
+        while True:
+            writers = self.writing.get(versions[-1], ())
+            if len(writers) < 2:
+                return versions
+            (_, copying), (place, launch), *_ = writers
+            source = _source(copying)
+            if source is None or source in taken or source in external or source not in self.writing:
+                return versions
+            readers = [use for use in self.reading[source] if use[1] is not copying]
+            if (
+                source.dtype != root.dtype
+                or self.writing[source][0][0] < self.start
+                or self.writing[source][-1][0] >= place
+                or not self._is_stored(versions[-1])
+                or not all(_is_before(*use, place, launch, versions[-1], source) for use in readers)
+            ):
+                return versions
+            versions.append(source)
+
+    def are_in_place(self, versions: Sequence[Value], target: Value) -> bool:
+        """Return whether versions, latest first, may be computed in the memory of an input that others read."""
+        root = versions[-1]
+        writers = [use for use in self.writing.get(root, ()) if not _copies(use[1], root, target)]
+        if not writers:  # the first version is the old contents
+            if len(versions) == 1:
+                return True
+            root = versions[-2]
+            writers = self.writing[root][1:]
+        place, first = writers[0]
+        return self._is_stored(root) and all(
+            # Later writers may overwrite what an earlier one has written.
+            _is_before(*use, place, first, root, target)
+            for use in self.reading.get(target, ())
+            if use[0] >= place or not _copies(use[1], root, target)
+        )
+
+    def _is_stored(self, root: Value) -> bool:
+        return all(
+            isinstance(launch, NestLaunch) and _is_alone(launch.nest, root)
+            for _, launch in self.writing[root]
+        )
+
+
+def _is_before(place: int, launch: Single, begin: int, writer: Single, root: Value, old: Value) -> bool:
+    """Return whether a launch reads old contents before another writes new ones, or both are the same and it does."""
+    if place == begin:
+        return isinstance(writer, NestLaunch) and _reads_before(writer.nest, root, old)
+    return place < begin
+
+
+def _source(launch: Single) -> Value | None:
+    """Return the root that a launch only copies, each element to the same place, or None."""
+    if not isinstance(launch, NestLaunch) or launch.nest.nodes or len(launch.nest.reads) != 1:
+        return None
+    (read,), (write, *more) = launch.nest.reads, launch.nest.writes
+    same = (read.offset, read.strides, read.dtype) == (write.offset, write.strides, write.dtype)
+    return read.root if same and not more else None
 
 
 def store_twice(builder: LaunchBuilder, root: Value, copy: Value) -> bool:
@@ -219,16 +289,16 @@ def _writing(launches: Sequence[Single], roots: Sequence[Value]) -> set[int]:
 
 def _copies(launch: Single, root: Value, target: Value) -> bool:
     """Return whether a launch only copies the old contents of an input to where its new contents will be."""
-    if not isinstance(launch, NestLaunch) or launch.nest.nodes or len(launch.nest.reads) != 1:
-        return False
-    (read,), (write, *more) = launch.nest.reads, launch.nest.writes
-    same = (read.offset, read.strides, read.dtype) == (write.offset, write.strides, write.dtype)
-    return not more and same and read.root is target and write.root is root
+    return root in launch.writes and _source(launch) is target
 
 
 def _is_idle(launch: Single, targets: Mapping[Value, Value]) -> bool:
     """Return whether a launch would copy an input to itself."""
-    return any(_copies(launch, root, targets[root]) for root in launch.writes if root in targets)
+    source = _source(launch)
+    if source is None:
+        return False
+    (root,) = launch.writes
+    return root in targets and targets.get(source, source) is targets[root]
 
 
 def _is_alone(nest: Nest, root: Value) -> bool:

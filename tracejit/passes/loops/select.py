@@ -88,7 +88,7 @@ class _Selector:
         condition = [] if self._fault is None else [self._fault]
         if self.writes.guarded:
             condition += [root for root, place in self.external.items() if place == self.guard]
-        launches, commits = write_inputs(self.builder, contents, condition)
+        launches, commits = write_inputs(self.builder, contents, condition, self.external)
         written = tuple(sorted(self.writes.targets.values()))
         return Selection(launches, self.external, self.checked, outputs, commits, written)
 

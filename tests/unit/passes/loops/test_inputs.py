@@ -31,7 +31,7 @@ def random_graphs(seeds: range) -> tuple[int, int]:
 
 def test_random_graphs_that_write_inputs() -> None:
     written, direct = random_graphs(range(sweep(30, 2000)))
-    assert written > 50 and direct > 10
+    assert written > 50 and direct > 5
 
 
 @pytest.mark.usefixtures("always_in_parts")
@@ -148,6 +148,30 @@ def test_only_the_slice_that_is_written_is_copied() -> None:
 
     assert launches(inner, (100,)) == ["slice_mul_add", "copy"] or launches(inner, (100,))[-1] == "copy"
     assert "|" not in launches(inner, (100,))
+
+
+def test_rows_that_are_written_one_after_the_other_are_not_copied_with_all_others() -> None:
+    def filled(b: Builder, x: Value, y: Value) -> Any:
+        for i in range(6):
+            row = {"starts": (i, 0), "stops": (i + 1, 50), "steps": (1, 1)}
+            above = b.slice(x, **{**row, "starts": (i - 1, 0), "stops": (i, 50)}) if i else y
+            x = b.setslice(x, b.tanh(b.add(above, b.slice(x, **row))), **row)
+        return [], [x]
+
+    _, stages = made = staged(filled, (8, 50), (1, 50))
+    check(made)
+    program = stages.program
+    assert program.commits == 0 and program.arena_bytes < 8 * 50 * 8
+    assert {row.arguments[0] for row in program.rows} == {50}  # elements: never the whole array
+
+    def back(b: Builder, x: Value, y: Value) -> Any:
+        """A version is read after the next one was written."""
+        row = {"starts": (2, 0), "stops": (3, 50), "steps": (1, 1)}
+        first = b.setslice(x, y, **row)
+        second = b.setslice(first, b.slice(x, **row), **row)
+        return [b.sum(first, axes=(0,), keepdims=False)], [second]
+
+    check(staged(back, (8, 50), (1, 50)), results=1)
 
 
 def test_a_result_that_is_also_written_is_computed_once() -> None:
