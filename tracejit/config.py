@@ -26,6 +26,8 @@ class Settings:
     verify      TRACEJIT_VERIFY: "1" checks every graph before and after each pass
     flush_denormals     TRACEJIT_FLUSH_DENORMALS: "0" keeps denormal numbers in compiled programs; steps whose
                 gradients become that small are then slow
+    write_arguments     TRACEJIT_WRITE_ARGUMENTS: "0" keeps arrays unwritten that are passed to dlfeval and to
+                accelerated functions (whose option write_arguments has this default), as in MATLAB
     threads     TRACEJIT_THREADS: how many threads run a program; by default OMP_NUM_THREADS, or one for each CPU that
                 the process may use
     cache       TRACEJIT_CACHE: "private", "shared" with a group of users that trust each other, or "off"
@@ -43,6 +45,7 @@ class Settings:
     cache_dir: str | None = None
     cache_mib: int = 1024
     log: str = "off"
+    write_arguments: bool = True
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
@@ -55,6 +58,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         backend=_choice(environment, "TRACEJIT_BACKEND", BACKENDS, "cpu"),
         verify=_choice(environment, "TRACEJIT_VERIFY", ("0", "1"), "0") == "1",
         flush_denormals=_choice(environment, "TRACEJIT_FLUSH_DENORMALS", ("0", "1"), "1") == "1",
+        write_arguments=_choice(environment, "TRACEJIT_WRITE_ARGUMENTS", ("0", "1"), "1") == "1",
         threads=_threads(environment),
         cache=_choice(environment, "TRACEJIT_CACHE", CACHES, "private"),
         cache_dir=_folder(environment, "TRACEJIT_CACHE_DIR"),

@@ -18,7 +18,7 @@
     ├── OutputsDifferWarning         a check found that a replay and the function give different results
     ├── NotAcceleratedWarning        a function runs uncompiled, because a replay could be wrong
     ├── RetraceWarning               a call is recorded, and the policy asks for a warning; or nearly every call is
-    ├── LostChangeWarning            a function changes an argument that is a copy, so the change is lost
+    ├── LostChangeWarning            what a function changes or prints is lost: in a copy, or in calls that are replayed
     ├── ChangedTraceWarning          an audit found that the function no longer does what its trace does
     └── CacheWarning                 compiled kernels cannot be kept on disk
 
@@ -91,7 +91,7 @@ class RetraceWarning(TraceJitWarning):
 
 
 class LostChangeWarning(TraceJitWarning):
-    """A function changes an argument and does not return it; arguments are copies, so the change is lost."""
+    """A change or an output of a function is lost: in an argument that is a copy, or in calls that are replayed."""
 
 
 class ChangedTraceWarning(TraceJitWarning):

@@ -13,8 +13,10 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
 from tracejit.record import recorder as recorders
-from tracejit.util.text import name_of
+from tracejit.util.arguments import callable_, integer, real
+from tracejit.util.text import brief, name_of
 
+_MOST_ORDER = 20
 _DIRECTIONS = 2  # random directions for each argument
 _RTOL = {  # by whether the complex step applies, and whether float32 takes part
     (True, False): 1e-9,
@@ -67,7 +69,13 @@ def check_gradients(
         >>> check_gradients(lambda x: np.tanh(x) * x, np.linspace(-1, 1, 5), order=2)
     """
     if not isinstance(order, int) or order < 1:
-        raise ArgumentError(f"check_gradients: order must be a positive integer, not {order!r}.")
+        raise ArgumentError(f"check_gradients: order must be a positive integer, not {brief(order)}.")
+    if order > _MOST_ORDER:
+        raise ArgumentError(f"check_gradients: order must be at most {_MOST_ORDER}, not {brief(order)}.")
+    callable_("check_gradients", "fun", fun)
+    for argument, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance is not None and not real("check_gradients", argument, tolerance) >= 0:
+            raise ArgumentError(f"check_gradients: {argument} must be a number >= 0, not {brief(tolerance)}.")
     name = name_of(fun)
     level = fun
     for depth in range(1, order + 1):
@@ -286,11 +294,12 @@ def assert_max_traces(fun: Any, n: int) -> Iterator[None]:
             f"assert_max_traces: expected an accelerated function, not {type(fun).__name__}; pass what dlaccelerate "
             "returned."
         )
+    most = integer("assert_max_traces", "n", n)
     before = fun.stats
     yield
     after = fun.stats
     count = after.traces - before.traces + after.uncompiled - before.uncompiled
-    if count > n:
+    if count > most:
         raise AssertionError(
             f"{name_of(fun)} was recorded, or ran uncompiled, {count} times, expected at most {n}. The last call: "
             f"{fun.explain()}"

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tracejit.errors import ArgumentError
+from tracejit.util.arguments import callable_, listed, text
 from tracejit.util.distinct import keys_of
-from tracejit.util.text import count, shown
+from tracejit.util.text import brief, count, shown
 
 T = TypeVar("T")
 
@@ -68,6 +69,8 @@ def flatten(
     Raises:
         ArgumentError: if a container holds itself.
     """
+    if is_leaf is not None:
+        callable_(function, "is_leaf", is_leaf)
     leaves: list[Any] = []
     orders: list[Any] = []
     try:
@@ -209,6 +212,10 @@ def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
     Raises:
         ArgumentError: if the treedef has a different number of leaves.
     """
+    if type(treedef) is not TreeDef:
+        raise ArgumentError(f"unflatten: treedef must be what flatten returned, not {brief(treedef)}.")
+    if type(leaves) is not list:
+        leaves = listed("unflatten", "leaves", leaves)
     if len(leaves) != treedef.size:
         raise ArgumentError(f"unflatten: the tree has {treedef.size} leaves, but {len(leaves)} were given.")
     return fold(treedef.structure, treedef.orders, iter(leaves).__next__, _rebuilt)
@@ -242,10 +249,13 @@ def map(fun: Callable[..., Any], *trees: Any) -> Any:
     Raises:
         ArgumentError: if the trees differ in structure, naming the first place.
     """
-    leaves, treedef = flatten(trees[0])
+    callable_("map", "fun", fun)
+    if not trees:
+        raise ArgumentError("map: there is no tree; pass map(fun, tree).")
+    leaves, treedef = flatten(trees[0], function="map")
     columns = [leaves]
     for number, tree in enumerate(trees[1:], 2):
-        others, other = flatten(tree)
+        others, other = flatten(tree, function="map")
         if other != treedef:
             raise ArgumentError(
                 f"map: tree {number} differs from the first: {difference(treedef, other, 'tree')}. "
@@ -261,6 +271,9 @@ def paths(treedef: TreeDef, root: str) -> list[str]:
     >>> paths(flatten({"w": [1, 2], "b": 3})[1], "params")
     ["params['b']", "params['w'][0]", "params['w'][1]"]
     """
+    if type(treedef) is not TreeDef:
+        raise ArgumentError(f"paths: treedef must be what flatten returned, not {brief(treedef)}.")
+    text("paths", "root", root)
     names: list[str] = []
 
     def container(path: str, kind: type, keys: Any, length: int) -> list[str]:

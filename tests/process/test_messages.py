@@ -52,8 +52,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "exports.loader._check_process: load:": "a build of Python that tracejit does not know: test_loader.py",
     "exports.loader.load: needs a package that cannot be imported": "a package is missing: test_loader.py",
     "exports.writer._captured_arrays: captured state changed during the export": "a thread writes: test_export.py",
-    "exports.writer._checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
-    "exports.writer._checked_targets: export: the source files of tracejit's k": "no source files are installed: "
+    "exports.machine.checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
+    "exports.machine.checked_targets: export: the source files of tracejit's k": "no source files are installed: "
     "test_export.py",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",

@@ -34,7 +34,7 @@ def check_order_of_dicts() -> None:
     fun.clear_cache()
     fun({"a": a, "b": b})
     fun({"b": b, "a": a})
-    assert "the keys of a dict have a different order" in fun.explain()
+    assert "because d has the keys ['b', 'a'], had ['a', 'b']" in fun.explain()
 
 
 def check_other_arguments() -> None:

@@ -43,6 +43,7 @@ from tracejit.ops import OPS, linear
 from tracejit.ops.op import Scalar, table
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
+from tracejit.util import arguments
 
 M = np.ones((2, 3))
 V = np.ones(3)
@@ -106,7 +107,7 @@ def kept_inside(x: Any) -> Any:
 
     @tj.dlaccelerate
     def keeping(x: Any) -> None:
-        kept.append(x * 2)
+        kept[:] = [x * 2]
 
     keeping(x)
     return kept[0] + 1
@@ -1642,6 +1643,56 @@ ROWS: tuple[Row, ...] = (
         "zeros: shape must be an integer or a tuple of integers, not {1, 2}.",
     ),
     Row(
+        lambda: tj.tree.map(None, X),
+        ArgumentError,
+        "map: fun must be a function, not None.",
+    ),
+    Row(
+        lambda: tj.tree.map(abs),
+        ArgumentError,
+        "map: there is no tree; pass map(fun, tree).",
+    ),
+    Row(
+        lambda: tj.tree.unflatten(None, []),
+        ArgumentError,
+        "unflatten: treedef must be what flatten returned, not None.",
+    ),
+    Row(
+        lambda: tj.tree.unflatten(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "unflatten: leaves must be a list or a tuple, not 3.",
+    ),
+    Row(
+        lambda: tj.tree.paths(None, "x"),
+        ArgumentError,
+        "paths: treedef must be what flatten returned, not None.",
+    ),
+    Row(
+        lambda: tj.tree.paths(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "paths: root must be a string, not 3.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(tj.sum, X, order=10**15),
+        ArgumentError,
+        "check_gradients: order must be at most 20, not 1000000000000000.",
+    ),
+    Row(
+        lambda: tj.testing.check_gradients(tj.sum, X, rtol=-1.0),
+        ArgumentError,
+        "check_gradients: rtol must be a number >= 0, not -1.0.",
+    ),
+    Row(
+        lambda: arguments.path("load", "path", None),
+        ArgumentError,
+        "load: path must be a path, not None.",
+    ),
+    Row(
+        lambda: arguments.named("export", "kwargs", [1]),
+        ArgumentError,
+        "export: kwargs must be a dict from names, not [1].",
+    ),
+    Row(
         lambda: X << 2,
         ArgumentError,
         "<<: not supported on dlarrays; x << k is x * 2**k.",
@@ -1926,7 +1977,7 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.dlaccelerate(tj.exp, size=3),
         ArgumentError,
         "dlaccelerate: unknown option 'size'; options are cache_size, check_every, check_mode, "
-        "check_tolerance, confirm, audit, max_variants, enabled.",
+        "check_tolerance, confirm, audit, max_variants, enabled, write_arguments.",
     ),
     Row(
         lambda: tj.dlaccelerate(CheckMode="tolerance"),
@@ -1996,8 +2047,8 @@ ROWS: tuple[Row, ...] = (
         lambda: setattr(tj.dlaccelerate(tj.exp), "colour", 3),
         AttributeError,
         "an accelerated function has no attribute 'colour'; the options are audit, cache_size, "
-        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants. To attach a value of "
-        "your own, set it on the function before it is accelerated.",
+        "check_every, check_mode, check_tolerance, confirm, enabled, max_variants, write_arguments. To attach a "
+        "value of your own, set it on the function before it is accelerated.",
     ),
     Row(
         lambda: tj.dlaccelerate(tj.exp, check_mode="always"),

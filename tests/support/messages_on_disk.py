@@ -283,6 +283,11 @@ def changed_closure() -> tj.AcceleratedFunction:
 ROWS: tuple[FolderRow, ...] = (
     # cache/archive
     FolderRow(
+        lambda folder: tj.cache.list(limit=-1),
+        ArgumentError,
+        "cache.list: limit must be at least 0, not -1; leave it out for all programs.",
+    ),
+    FolderRow(
         lambda folder: tj.cache.unpack(str(folder / "none.tar")),
         CacheError,
         "<folder>/none.tar cannot be read (No such file or directory)",

@@ -138,7 +138,8 @@ CALLS: dict[str, list[Call]] = {
     "set_policy": [call("default")],
     "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
-                          audit=True, max_variants=8, check_every=100)],
+                          audit=True, max_variants=8, check_every=100, write_arguments=True)],
+    "numpy_function": [call(lambda x: x, V)],
 }  # fmt: skip
 
 X = dlarray(A)

@@ -24,6 +24,7 @@ def test_defaults():
         ("TRACEJIT_BACKEND", "cpu", "backend", "cpu"),
         ("TRACEJIT_VERIFY", "1", "verify", True),
         ("TRACEJIT_VERIFY", "0", "verify", False),
+        ("TRACEJIT_WRITE_ARGUMENTS", "0", "write_arguments", False),
         ("TRACEJIT_FLUSH_DENORMALS", "0", "flush_denormals", False),
         ("TRACEJIT_FLUSH_DENORMALS", "1", "flush_denormals", True),
         ("TRACEJIT_THREADS", "3", "threads", 3),

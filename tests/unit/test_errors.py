@@ -152,6 +152,7 @@ class TestPlaces:
 
         assert describe_location(None) == "an unknown place" and describe_location(("a.py", 3)) == "a.py:3"
 
+    @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_an_array_made_by_numpy_on_our_behalf(self):
         kept = []
         keep = dlaccelerate(lambda x: kept.append(np.linalg.norm(x)))

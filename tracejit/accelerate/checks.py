@@ -14,7 +14,7 @@ from tracejit.call.explain import leaf_names
 from tracejit.call.signature import Call
 from tracejit.errors import ArgumentError
 from tracejit.functions import rng
-from tracejit.functions.evaluate import dlfeval
+from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder
 from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.stores import NO_STORES
@@ -79,7 +79,13 @@ def before(call: Call, trace: Trace) -> Before:
 
 
 def difference_from_function(
-    function: Callable[..., Any], call: Call, trace: Trace, result: Any, tolerance: float, were: Before
+    function: Callable[..., Any],
+    call: Call,
+    trace: Trace,
+    result: Any,
+    tolerance: float,
+    were: Before,
+    write: bool,
 ) -> str | None:
     """Run a function on copies of the arguments; return how a replay differs from it, or None.
 
@@ -90,6 +96,7 @@ def difference_from_function(
         result: of the replay.
         tolerance: largest accepted difference of two numbers.
         were: what the call may write, before the replay.
+        write: whether what the function writes into its arguments reaches them.
     """
     args, kwargs = tree.unflatten(call.treedef, were.leaves)
     written = [array.copy() for array, _ in were.captured]
@@ -100,7 +107,7 @@ def difference_from_function(
     stores.put_back(were.objects, were.values)
     try:
         with recorder.suspended(), rng.apart(trace.state.drawn()):
-            expected = dlfeval(function, *args, **kwargs)
+            expected = evaluate(function, args, kwargs, write)
         captured = [array.copy() for array, _ in were.captured]
         assigned = stores.values(were.objects)
     finally:

@@ -16,7 +16,7 @@ from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call
 from tracejit.errors import RetraceError
-from tracejit.functions.evaluate import dlfeval
+from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces.record import record
 from tracejit.traces.report import Miss
@@ -125,7 +125,7 @@ class CallDispatcher:
         try:
             if recorder is not None:
                 call = call._replace(leaves=untraced(call.leaves))
-            recording = record(self._name, self._function, call, recorder)
+            recording = record(self._name, self._function, call, recorder, self._options.write_arguments)
         except BaseException as error:
             recorders.unwind(recorder)
             self._log_miss(miss, f" ({type(error).__name__})")
@@ -175,6 +175,8 @@ class CallDispatcher:
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))
         if trace.lost_change is not None:
             warn(messages.loses_change(name, self.leaf_name(*trace.lost_change)))
+        elif trace.side_effect is not None and variants.refusal is None:
+            warn(messages.happens_once(name, trace.side_effect))
         if counters.evicted >= max(options.cache_size, _MANY_EVICTED) and cache.hit_rate < _LOW_HIT_RATE:
             explained = self.explain(miss)
             size = None if miss.evicted else options.cache_size
@@ -191,7 +193,7 @@ class CallDispatcher:
             self._log_miss(miss, level=logs.DEBUG)
         args, kwargs = tree.unflatten(call.treedef, given(call))
         with running_uncompiled(refusal.where):
-            return dlfeval(self._function, *args, **kwargs)
+            return evaluate(self._function, args, kwargs, self._options.write_arguments)
 
     def _apply_policy(self, miss: Miss) -> None:
         """Do what the policy asks for where a call has to be recorded."""
@@ -206,7 +208,13 @@ class CallDispatcher:
     def _check(self, call: Call, trace: Trace, result: Any, were: Before) -> None:
         """Warn if the underlying function gives other outputs than a replay of `trace` gave."""
         difference = difference_from_function(
-            self._function, call, trace, result, self._options.check_tolerance, were
+            self._function,
+            call,
+            trace,
+            result,
+            self._options.check_tolerance,
+            were,
+            self._options.write_arguments,
         )
         if difference is not None:
             self.reporter.warn_each_time(messages.outputs_differ(self._name, difference))

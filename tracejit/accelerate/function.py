@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final, overload
 
+from tracejit import config
 from tracejit.accelerate import display, messages, pickles, policy
 from tracejit.accelerate.checks import check_function
 from tracejit.accelerate.dispatch import CallDispatcher
@@ -18,7 +19,7 @@ from tracejit.accelerate.options import NAMES, OptionProperties, Options
 from tracejit.call.path import MISS
 from tracejit.call.signature import bind_arguments
 from tracejit.errors import ArgumentError, CacheError
-from tracejit.functions.evaluate import dlfeval
+from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces.report import Explanation, explain_hit, report_of
 from tracejit.traces.stats import Stats
@@ -52,6 +53,8 @@ class AcceleratedFunction(OptionProperties):
         check_mode: "none"; "tolerance": each replay also runs the underlying function and warns
             (OutputsDifferWarning) where outputs differ; "sample": one of check_every calls of a key does.
         check_every: with check_mode="sample" (100).
+        write_arguments: whether what the function writes into an array that was passed (x += 1, x[0] = y) is in the
+            caller's array afterwards, as in NumPy (True, or the setting); a change drops the traces.
         check_tolerance: largest accepted difference, absolute or relative to the output's magnitude.
 
     Examples:
@@ -83,6 +86,7 @@ class AcceleratedFunction(OptionProperties):
         audit: bool = True,
         max_variants: int = 8,
         check_every: int = 100,
+        write_arguments: bool | None = None,
     ) -> None:
         if isinstance(function, AcceleratedFunction):
             raise ArgumentError(
@@ -90,7 +94,10 @@ class AcceleratedFunction(OptionProperties):
                 "different options."
             )
         check_function(function)
-        functools.update_wrapper(self, function)
+        # The function's attributes, but none that would hide those of this class.
+        attributes = getattr(function, "__dict__", {})
+        self.__dict__.update({name: attributes[name] for name in attributes if not hasattr(type(self), name)})
+        functools.update_wrapper(self, function, updated=())
         self._function = function
         self._name = name_of(function)
         # If this is a method, the name under which an instance keeps its own.
@@ -103,6 +110,7 @@ class AcceleratedFunction(OptionProperties):
             "cache_size": cache_size, "check_mode": check_mode, "check_tolerance": check_tolerance,
             "enabled": enabled, "confirm": confirm, "audit": audit, "max_variants": max_variants,
             "check_every": check_every,
+            "write_arguments": config.settings.write_arguments if write_arguments is None else write_arguments,
         })  # fmt: skip
 
     @property
@@ -112,6 +120,11 @@ class AcceleratedFunction(OptionProperties):
 
     def _changed(self) -> None:
         self._dispatcher.options_changed()
+
+    def _writes_changed(self) -> None:
+        with self._cache.lock:  # its traces write or do not
+            self._cache.variants.clear()
+            self._cache.paths = ()
 
     @property
     def hit_rate(self) -> float:
@@ -152,7 +165,7 @@ class AcceleratedFunction(OptionProperties):
             or policy.uncompiled
             or (recorder is not None and recorder.accelerating)  # then it is traced through
         ):
-            return dlfeval(self._function, *args, **kwargs)
+            return evaluate(self._function, args, kwargs, self._options.write_arguments)
         if kwargs:
             args, kwargs = self._bound(args, kwargs)
         cache = self._cache
@@ -320,6 +333,7 @@ def _without_function() -> AcceleratedFunction:
 def dlaccelerate(
     function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+    write_arguments: bool | None = None,
 ) -> Callable[[Callable[..., Any]], AcceleratedFunction]: ...  # fmt: skip
 
 
@@ -327,6 +341,7 @@ def dlaccelerate(
 def dlaccelerate(
     function: Callable[..., Any], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
+    write_arguments: bool | None = None,
 ) -> AcceleratedFunction: ...  # fmt: skip
 
 
@@ -336,7 +351,7 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     Args:
         function: a function of dlarrays, containers of them and values; it may call dlgradient.
         options: confirm (1), audit (True), max_variants (8), cache_size (50), check_mode ("none"), check_every
-            (100), check_tolerance (1e-4), enabled (True): see AcceleratedFunction.
+            (100), check_tolerance (1e-4), write_arguments (True), enabled (True): see AcceleratedFunction.
 
     Returns:
         An AcceleratedFunction, or, without `function`, a decorator that makes one.

@@ -15,6 +15,7 @@ from tracejit.errors import (
 )
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location, user_location
+from tracejit.record.side_effects import SideEffect
 from tracejit.traces.confirm import Difference
 
 POLICY = 'set_policy("default") allows recordings.'
@@ -64,6 +65,15 @@ def loses_change(name: str, argument: str) -> PendingWarning:
         f"{name} sets {argument} and does not return what it set. Containers in arguments are copies, so "
         "the change is lost; return the changed value.",
         LostChangeWarning, user_location(), argument,
+    )  # fmt: skip
+
+
+def happens_once(name: str, effect: SideEffect) -> PendingWarning:
+    """Return the warning that an effect of a function happens while it is recorded only."""
+    return PendingWarning(
+        f"{name} {effect.what}{at_location(effect.where)}, which happens while it is recorded only: a replay does not "
+        f"repeat it. Return the value, and {effect.instead} outside.",
+        LostChangeWarning, effect.where, effect.what,
     )  # fmt: skip
 
 

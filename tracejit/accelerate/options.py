@@ -15,6 +15,7 @@ from tracejit.util.text import brief
 CHECK_MODES = ("none", "tolerance", "sample")
 NAMES = (
     "cache_size", "check_every", "check_mode", "check_tolerance", "confirm", "audit", "max_variants", "enabled",
+    "write_arguments",
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ class Options:
     audit: bool = True
     max_variants: int = 8
     check_every: int = 100
+    write_arguments: bool = True
 
 
 class OptionProperties:
@@ -71,6 +73,10 @@ class OptionProperties:
         """Act on options that have changed."""
         raise NotImplementedError
 
+    def _writes_changed(self) -> None:
+        """Act on a change of write_arguments."""
+        raise NotImplementedError
+
     @property
     def enabled(self) -> bool:
         """True if calls are accelerated."""
@@ -79,6 +85,16 @@ class OptionProperties:
     @enabled.setter
     def enabled(self, value: bool) -> None:
         self._options.enabled = _flag("enabled", value)
+
+    @property
+    def write_arguments(self) -> bool:
+        """True if what the function writes into its arguments is written into the caller's arrays."""
+        return self._options.write_arguments
+
+    @write_arguments.setter
+    def write_arguments(self, value: bool) -> None:
+        self._options.write_arguments = _flag("write_arguments", value)
+        self._writes_changed()
 
     @property
     def audit(self) -> bool:

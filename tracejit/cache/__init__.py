@@ -22,6 +22,9 @@ Examples:
 
 from typing import TYPE_CHECKING
 
+from tracejit.errors import ArgumentError
+from tracejit.util.arguments import flag, integer, path, real, text
+
 # Imported late: these modules are not needed until a function is called.
 if TYPE_CHECKING:
     from tracejit.cache.archive import Packed, Unpacked
@@ -86,8 +89,22 @@ def list(
     """
     from tracejit.cache import inspect
 
+    text("cache.list", "pattern", pattern)
+    if limit is not None and integer("cache.list", "limit", limit) < 0:
+        raise ArgumentError(
+            f"cache.list: limit must be at least 0, not {limit}; leave it out for all programs."
+        )
+    for argument, value in (("file", file), ("target", target)):
+        if value is not None:
+            text("cache.list", argument, value)
     return inspect.listing(
-        pattern, file=file, target=target, since_s=since_s, sort=sort, reverse=reverse, limit=limit
+        pattern,
+        file=file,
+        target=target,
+        since_s=None if since_s is None else real("cache.list", "since_s", since_s),
+        sort=text("cache.list", "sort", sort),
+        reverse=flag("cache.list", "reverse", reverse),
+        limit=limit,
     )
 
 
@@ -108,7 +125,7 @@ def show(key: str) -> "Shown":
     """
     from tracejit.cache import inspect
 
-    return inspect.show(key)
+    return inspect.show(text("cache.show", "key", key))
 
 
 def why(key: str, other: str | None = None) -> "Why":
@@ -137,7 +154,9 @@ def why(key: str, other: str | None = None) -> "Why":
     """
     from tracejit.cache import diff
 
-    return diff.why(key, other)
+    return diff.why(
+        text("cache.why", "key", key), None if other is None else text("cache.why", "other", other)
+    )
 
 
 def verify() -> "Verified":
@@ -172,7 +191,7 @@ def remove(pattern: str) -> "Removed":
     """
     from tracejit.cache import inspect
 
-    return inspect.remove(pattern)
+    return inspect.remove(text("cache.remove", "pattern", pattern))
 
 
 def purge() -> "Removed":
@@ -209,7 +228,7 @@ def pack(file: str) -> "Packed":
     """
     from tracejit.cache import archive
 
-    return archive.pack(file)
+    return archive.pack(path("cache.pack", "file", file))
 
 
 def unpack(file: str, sha256: str | None = None) -> "Unpacked":
@@ -231,4 +250,6 @@ def unpack(file: str, sha256: str | None = None) -> "Unpacked":
     """
     from tracejit.cache import archive
 
-    return archive.unpack(file, sha256)
+    return archive.unpack(
+        path("cache.unpack", "file", file), None if sha256 is None else text("cache.unpack", "sha256", sha256)
+    )

@@ -147,6 +147,7 @@ def _parts(here: StoredProgram | StoredKernel) -> Iterator[tuple[str, str]]:
     signature = program.get("signature") or enumerate(program["inputs"], 1)
     yield from ((f"argument {name}", text) for name, text in signature)
     yield from ((f"output {number}", text) for number, text in enumerate(program["outputs"], 1))
+    yield from ((f"input {number + 1}", "written") for number in program.get("written", ()))
     yield "target", program["target"]
     for kernel in program["kernels"]:
         yield "kernel", kernel["name"]

@@ -57,7 +57,10 @@ class ProgramText:
             f"function  {program['function']}",
             *([f"defined   {defined[0]}:{defined[1]}"] if defined else []),
             *([f"call      {arguments}"] if arguments else []),
-            *(f"input     {text}" for text in program["inputs"]),
+            *(
+                f"input     {text}{', written' if number in program.get('written', ()) else ''}"
+                for number, text in enumerate(program["inputs"])
+            ),
             *(f"output    {text}" for text in program["outputs"]),
             *(f"file      {short}  {file}" for file, short in self.names.items()),
             f"arena     {size(program['arena_bytes'])}",

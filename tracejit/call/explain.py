@@ -12,7 +12,7 @@ from tracejit.aval import NUMBERS
 from tracejit.call.signature import Key, NumberPart, ValuePart, differences
 from tracejit.ir import Where
 from tracejit.record.recorder import describe_location
-from tracejit.util.text import differing_first
+from tracejit.util.text import differing_first, shown
 
 _MOST_ARGUMENTS = 12  # described one by one
 
@@ -81,8 +81,9 @@ def why_missed(
         return "because there was none yet."
     compared = [(old, differences(old, key)) for old in reversed(cached)]
     alike = [(old, places) for old, places in compared if places]
-    if any(places == [] for _, places in compared):
-        return "because the keys of a dict have a different order, which a function that iterates over it would see."
+    reordered = [old for old, places in compared if places == []]
+    if reordered:
+        return f"because {_order_in_words(function, reordered[0], key)}: a function that iterates over it sees that."
     if not alike:
         latest, treedef = (tree.TreeDef(k.structure, [], 0) for k in (cached[-1], key))
         place = tree.difference(latest, treedef, "(args, kwargs)")
@@ -109,6 +110,17 @@ def why_missed(
                 "number."
             )
     return f"because, compared with the nearest trace, {'; '.join(reasons)}.{notes}"
+
+
+def _order_in_words(function: Callable[..., Any], old: Key, key: Key) -> str:
+    """Return the dicts whose keys, or their order, have changed; the keys have the same structure."""
+    changes = []
+    orders = zip(dict_names(function, key.structure), old.orders, key.orders, strict=True)
+    for (name, keys), before, now in orders:
+        if before != now:
+            texts = [f"[{', '.join(map(shown, order or keys))}]" for order in (now, before)]
+            changes.append(f"{name} has the keys {texts[0]}, had {texts[1]}")
+    return "; ".join(changes)
 
 
 def _in_words_of_change(name: str, before: str, now: str) -> str:

@@ -60,7 +60,7 @@ class ValuePart(NamedTuple):
 
     def __str__(self) -> str:
         if type(self.value) is Detail:
-            return shown(self.value.value)
+            return " ".join(shown(self.value.value).split())
         return str(self.value[0]) if issubclass(self.kind, _INEXACT) else shown(self.value)
 
 

@@ -10,6 +10,7 @@ each call of an array that stays, or of memory that does not belong to NumPy.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,10 @@ class Inputs:
         self._taken = taken
         self._expressions: dict[int, tuple[str, str]] = {}  # outside and inside an evaluation that goes on
         self._by_owner: dict[int, list[SeenArray]] = {}
+        arrays = {id(entry.data): entry.data for entry in seen}
+        arrays.update((ident, data) for ident, (data, _) in taken.items())
+        # How many of them are views of an array, by its id.
+        self._views = Counter(id(data.base) for data in arrays.values() if data.base is not None)
         self.by_data: dict[int, list[SeenArray]] = {}
         self.by_value: dict[int, SeenArray] = {}
         for entry in seen:
@@ -136,7 +141,8 @@ class Inputs:
 
     def is_held(self, entry: SeenArray) -> bool:
         """Return whether anything but the recording has an array that no path leads to."""
-        mine = len(self.by_data[id(entry.data)]) - 1 + (id(entry.data) in self._taken)
+        ident = id(entry.data)
+        mine = len(self.by_data[ident]) - 1 + (ident in self._taken) + self._views[ident]
         return _references(entry) > _ALONE + mine
 
     def shares_memory(self, entry: SeenArray) -> bool:

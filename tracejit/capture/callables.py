@@ -150,6 +150,10 @@ class ObservedAccelerated(ObservedCode):
 
     __slots__ = ()
 
+    def attribute(self, name: str) -> Any:
+        own = getattr(self.value, "__dict__", {})
+        return own[name] if name in own else super().attribute(name)
+
     def note(self, snapshot: Notes) -> None:
         snapshot.read(self, AttributeSlot, "_function")
 

@@ -282,7 +282,8 @@ class ObservedInstance(ObservedNames):
             own.is_read = True
         raw = static(type(self.value), name)
         if raw is not MISSING and not isinstance(raw, _FOUND_BY_CODE):
-            snapshot.read(snapshot.root_of(type(self.value)), ClassSlot, name)
+            root = snapshot.root_of(type(self.value))
+            snapshot.read(root, ClassSlot if root.attribute(name) is UNKNOWN else AttributeSlot, name)
         if not is_user_class(type(self.value)) or raw is MISSING:
             return
         is_of_python = isinstance(raw, (types.WrapperDescriptorType, types.MethodDescriptorType))

@@ -20,7 +20,8 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.writer import NAMES, GuardWriter
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
-from tracejit.record import monitor
+from tracejit.record import monitor, recorder
+from tracejit.record.side_effects import SideEffect, SideEffects
 from tracejit.record.state import State
 from tracejit.util import generated
 from tracejit.util.frames import user_place
@@ -66,11 +67,12 @@ class CapturedState(State):
         self.changed: tuple[str, Where] | None = None
         self.unguarded: tuple[str, Where] | None = None
         self.drew: tuple[str, Where] | None = None
+        self._effects = SideEffects()
 
     def open(self) -> None:
         """Start watching the functions that run in this thread."""
         self._snapshot = Snapshot(self._function, self._arguments)
-        self._watch = monitor.Watch(PathReader(self._snapshot).started)
+        self._watch = monitor.Watch(PathReader(self._snapshot).started, self._effects)
         self._watch.__enter__()
 
     def value(self, builder: Builder, data: np.ndarray) -> Value | None:
@@ -113,6 +115,11 @@ class CapturedState(State):
         """Note that the elements of an untraced dlarray were read by Python or by NumPy."""
         if id(data) not in self._taken:
             self._taken[id(data)] = (data, data.tobytes())
+
+    def side_effect(self) -> SideEffect | None:
+        """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
+        objects = {} if self._snapshot is None else self._snapshot.objects
+        return self._effects.first(objects.__contains__, _is_traced)
 
     def abandon(self) -> None:
         """Stop watching a function that raised an error."""
@@ -199,6 +206,7 @@ class CapturedState(State):
 
     def _forget(self) -> None:
         """Release everything that belongs to the recording."""
+        self._effects = SideEffects()
         self._function, self._arguments, self._builder = None, (), None
         self._seen, self._numbers, self.given_back, self.located = [], [], [], []
         self._by_data, self._by_value, self._taken = {}, {}, {}
@@ -271,6 +279,10 @@ class CapturedState(State):
 def _layout(data: np.ndarray) -> Layout | None:
     part = signature.array_part(data)
     return Layout(0, part.shape, part.strides) if part.strides else None
+
+
+def _is_traced(value: Any) -> bool:
+    return recorder.is_number(value) or (recorder.is_array(value) and value._value is not None)
 
 
 def _make_constant(builder: Builder, value: Value) -> None:

@@ -237,7 +237,9 @@ class GuardWriter:
 
 
 def _shown(value: Any) -> str:
-    shown = text.shown(value)
+    if getattr(type(value), "evaluates_itself", False):
+        return f"accelerated {getattr(value, '__name__', 'function')}"
+    shown = " ".join(text.shown(value).split())
     return shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
 
 

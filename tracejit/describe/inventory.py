@@ -8,6 +8,7 @@ long unrolled loop it holds the first rows, and the first row of each kernel; ``
     function, defined, signature    the accelerated function: its name, [file, line], and [name, text] of each argument
     target                          of its kernels
     inputs, outputs                 of the program, in words
+    written                         the numbers of the inputs that it writes, if there are any
     ops         number, name, inputs, params, outputs ([value, shape, dtype]), where ([file, line]), rows
     kernels     name, entry (the key of the entry on disk), lines ([line of the source, number of an op])
     rows        number, kernel (a number), arguments, operations (in words), ops (numbers), purpose, where, and
@@ -84,6 +85,7 @@ def described(
         "target": "cpu",
         "inputs": [str(aval) for aval in program.inputs],
         "outputs": [str(aval) for aval in program.outputs],
+        **({"written": list(program.written)} if program.written else {}),
         "ops": list(map(_operation, description.ops)),
         "kernels": [
             {

@@ -27,7 +27,7 @@ from tracejit.exports import files, values
 from tracejit.exports.mismatch import mismatch
 from tracejit.exports.traces import LoadedTrace, Signature, choose_target, read_traces
 from tracejit.record import recorder
-from tracejit.util import logs
+from tracejit.util import arguments, logs
 from tracejit.util.text import count, milliseconds
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is computed
@@ -235,7 +235,11 @@ def load(
         (x: 2 float64) -> 2 float64
     """
     started_ns = time.perf_counter_ns()
-    path = os.path.abspath(os.fsdecode(path))
+    path = os.path.abspath(arguments.path("load", "path", path))
+    shared = arguments.flag("load", "shared", shared)
+    sha256 = None if sha256 is None else arguments.text("load", "sha256", sha256)
+    classes = None if classes is None else arguments.named("load", "classes", classes)
+    cpu = None if cpu is None else arguments.text("load", "cpu", cpu)
     _check_process()
     try:
         content = files.read(path, shared, sha256)

@@ -31,7 +31,7 @@ from tracejit.codegen.emit import module_source
 from tracejit.codegen.target import of_this_machine
 from tracejit.errors import ArgumentError, ExportError
 from tracejit.exports import files, values
-from tracejit.exports.machine import HOST, executor_hash, system
+from tracejit.exports.machine import HOST, checked_targets, executor_hash, system
 from tracejit.functions import rng
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
@@ -39,7 +39,9 @@ from tracejit.record.recorder import at_location
 from tracejit.record.state import State
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
-from tracejit.util.text import name_of
+from tracejit.util.arguments import flag, is_option, listed, named
+from tracejit.util.arguments import path as checked_path
+from tracejit.util.text import brief, name_of
 
 CAPTURED = ("refuse", "constants")
 _MORE_CALLS = 4  # than confirmations, until a call with the same arguments has to be a replay
@@ -111,7 +113,15 @@ def export(
         >>> loaded(np.array([1.0, 2.0, 3.0])).tolist()
         [2.0, 4.0, 6.0]
     """
-    targets = _checked_targets(accfun, cpus, captured)
+    if not isinstance(accfun, AcceleratedFunction):
+        raise ArgumentError(f"export: expected an accelerated function, not {type(accfun).__name__}.")
+    if not is_option(captured, CAPTURED):
+        raise ArgumentError(f"export: captured: expected one of {CAPTURED}, not {brief(captured)}.")
+    targets = checked_targets(cpus)
+    path = checked_path("export", "path", path)
+    args = None if args is None else listed("export", "args", args)
+    kwargs = None if kwargs is None else named("export", "kwargs", kwargs)
+    replace = flag("export", "replace", replace)
     if recorder.recorder() is not None:
         raise ExportError(
             "export: a function cannot be exported while dlfeval or an accelerated function runs; call export() "
@@ -124,39 +134,12 @@ def export(
         writer.add(trace)
     for target in targets:
         writer.compile(target)
-    sha256 = files.write(os.fsdecode(path), writer.manifest(), writer.files, replace)
+    sha256 = files.write(path, writer.manifest(), writer.files, replace)
     kernels = {name for table in writer.code.values() for name in table}
     return Exported(
-        os.path.abspath(os.fsdecode(path)), sha256, len(writer.traces), len(kernels), targets,
+        os.path.abspath(path), sha256, len(writer.traces), len(kernels), targets,
         sum(map(len, writer.files.values())), tuple(writer.fixed.items()),
     )  # fmt: skip
-
-
-def _checked_targets(accfun: Any, cpus: Any, captured: Any) -> tuple[str, ...]:
-    """Check the arguments of export(), and return the names of the targets."""
-    if not isinstance(accfun, AcceleratedFunction):
-        raise ArgumentError(f"export: expected an accelerated function, not {type(accfun).__name__}.")
-    if captured not in CAPTURED:
-        raise ArgumentError(f"export: captured: expected one of {CAPTURED}, not {captured!r}.")
-    from tracejit.compile.ahead import LEVELS
-
-    names = (cpus,) if isinstance(cpus, str) else tuple(cpus)
-    for name in names:
-        if name != HOST and name not in LEVELS:
-            valid = ", ".join(map(repr, (HOST, *reversed(LEVELS))))
-            raise ArgumentError(f"export: cpus: expected one of {valid}, not {name!r}.")
-        if name != HOST and not system().startswith("x86_64 "):
-            raise ExportError(
-                f'export: object code for {name} cannot be compiled on {system()}; use cpus="{HOST}".'
-            )
-    if not names or len(set(names)) != len(names):
-        raise ArgumentError(f"export: cpus: expected one or more names, each once, not {names!r}.")
-    if executor_hash() is None:
-        raise ExportError(
-            "export: the source files of tracejit's kernels are missing, so load() could not tell whether the folder "
-            "fits its executor. Install tracejit with its .py files."
-        )
-    return names
 
 
 def _call_until_replayed(

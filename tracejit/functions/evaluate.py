@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit import autodiff, tree
+from tracejit import autodiff, config, tree
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, GradientError
@@ -27,7 +27,9 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         fun: any function.
         args: its arguments. dlarrays, ndarrays (as unformatted dlarrays) and anything with ``__dlpack__``
             are traced, also within dicts, lists, tuples, named tuples and dataclasses; integer and bool
-            arrays are dlarrays inside but have no gradient. Anything else is passed on as it is.
+            arrays are dlarrays inside but have no gradient. Anything else is passed on as it is. What `fun`
+            writes into an array (x += 1, x[0] = y) is in the caller's array afterwards, unless the setting
+            write_arguments is off.
         kwargs: likewise.
 
     Returns:
@@ -46,6 +48,11 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> y.item(), grad.tolist()
         (104.0, [396.0, 200.0])
     """
+    return evaluate(fun, args, kwargs, config.settings.write_arguments)
+
+
+def evaluate(fun: Callable[..., Any], args: Any, kwargs: Any, write: bool) -> Any:
+    """Evaluate a function as dlfeval does; `write` if what it writes into its arguments reaches the caller's arrays."""
     if not callable(fun):
         raise ArgumentError(
             f"dlfeval: fun must be a function, not {type(fun).__name__}; pass the function and then its "
@@ -61,11 +68,12 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         args, kwargs = tree.unflatten(treedef, inputs)
         result = fun(*args, **kwargs)
         for leaf, array, value in zip(leaves, inputs, values, strict=True):
-            if type(array) is dlarray and array._value is not value:
+            if write and type(array) is dlarray and array._value is not value:
                 views.store(_as_input(leaf), array)
         return result
     with recorders.Recorder(name_of(fun)) as recorder:
         recorder.keeps_graph = False
+        recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]
         recorder.memories.place = lambda number: _places(fun, leaves, treedef)[number]
         args, kwargs = tree.unflatten(treedef, inputs)
@@ -76,7 +84,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             for leaf, array, value in zip(
                 _arrays(leaves), _arrays(inputs), recorder.graph.inputs, strict=False
             )
-            if array._value is not value
+            if write and array._value is not value
         ]
         if any(_is_foreign(leaf) for leaf in leaves):  # whose copies share no memory
             arrays = [_memory(leaf) for leaf in _arrays(leaves)]

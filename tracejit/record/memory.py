@@ -71,6 +71,7 @@ class Memories:
         place: names an input, by its number among the sources, for error messages.
         has_private: whether there are private arrays.
         of_numpy, of_tracejit: mark private arrays.
+        writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
     """
 
@@ -84,6 +85,7 @@ class Memories:
         "read",
         "sources",
         "views",
+        "writes_sources",
         "written",
     )
 
@@ -93,6 +95,7 @@ class Memories:
         self.written: dict[int, Change] = {}
         self.place = _place
         self.has_private = self.met_numbers = False
+        self.writes_sources = True
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}

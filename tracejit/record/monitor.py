@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.record.side_effects import LOG, NAMES, SideEffects
 from tracejit.util.frames import PACKAGE
 from tracejit.util.locks import new_lock
 
@@ -49,6 +50,7 @@ class _Watching(threading.local):
     called: Called | None = None
     import_around: types.FrameType | None = None  # the import that runs the block itself
     has_imported = False  # whether an import ran, or still runs, in the block
+    effects: SideEffects | None = None
     profile: Any = None  # the profile function, on Python 3.11
     trace: Any = None  # the trace function (crossings.py), on Python 3.11
 
@@ -93,18 +95,21 @@ class Watch:
     the end can be repeated.
     """
 
-    def __init__(self, started: Started) -> None:
+    def __init__(self, started: Started, effects: SideEffects | None = None) -> None:
         self._started = started
+        self._effects = effects
         self._outer: tuple[Any, ...] | None = None
         self._monitored = False
         self._previous: Any = None  # profile function
 
     def __enter__(self) -> "Watch":
-        self._outer = current.started, current.import_around, current.has_imported, current.profile
+        self._outer = (
+            current.started, current.import_around, current.has_imported, current.profile, current.effects,
+        )  # fmt: skip
         try:
             around = _import_around(sys._getframe())
             current.import_around, current.has_imported = around, False
-            current.started = self._started
+            current.started, current.effects = self._started, self._effects
             if _monitoring is not None and _monitor.claim():
                 self._monitored = True
                 _monitor.watch(self)
@@ -118,7 +123,9 @@ class Watch:
     def __exit__(self, *exc: object) -> None:
         if self._outer is None:
             return
-        current.started, current.import_around, current.has_imported, current.profile = self._outer
+        (
+            current.started, current.import_around, current.has_imported, current.profile, current.effects,
+        ) = self._outer  # fmt: skip
         if self._monitored:
             _monitor.leave(self)
         else:
@@ -145,6 +152,10 @@ class Watch:
                     _start(frame)
                 elif file in _IMPORTS:
                     current.has_imported = True
+                elif frame.f_code is LOG:
+                    _logged(frame)
+            elif event == "c_call" and arg.__name__ in NAMES:
+                _called(frame, arg)
             if forward is not None:
                 forward(frame, event, arg)
 
@@ -169,6 +180,24 @@ def _start(frame: types.FrameType) -> None:
             started(frame)
         finally:
             current.started = started
+
+
+def _called(frame: types.FrameType, function: Any, argument: Any = None) -> None:
+    """Note a call of the user's code to a function of C that may have an effect."""
+    effects = current.effects
+    if effects is None or current.started is None or is_library(frame.f_code.co_filename):
+        return
+    if not current.has_imported or _import_around(frame) is current.import_around:
+        effects.called(frame, function, argument)
+
+
+def _logged(frame: types.FrameType) -> None:
+    """Note that the user's code logs a line."""
+    caller = frame.f_back
+    while caller is not None and is_library(caller.f_code.co_filename):
+        caller = caller.f_back
+    if current.effects is not None and caller is not None and current.started is not None:
+        current.effects.logged(frame, (caller.f_code.co_filename, caller.f_lineno))
 
 
 class CallWatch:
@@ -227,6 +256,9 @@ class _Monitor:
         if code.co_filename in _IMPORTS:
             current.has_imported = True
             return None
+        if code is LOG:
+            _logged(sys._getframe(1))
+            return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
         if current.started is not None:
@@ -236,6 +268,8 @@ class _Monitor:
     def called(self, code: types.CodeType, offset: int, function: Any, argument: Any) -> Any:
         if is_library(code.co_filename):
             return _monitoring.DISABLE
+        if getattr(function, "__name__", "") in NAMES:
+            _called(sys._getframe(1), function, argument)
         if current.called is not None:
             current.called(sys._getframe(1), offset, function, argument)
         return None
@@ -254,8 +288,11 @@ class _Monitor:
 
     def set_events(self) -> None:
         """Turn the events on or off."""
-        events = _monitoring.events.PY_START if self.blocks else 0
-        _monitoring.set_events(self.tool, events | (_monitoring.events.CALL if self.blocks_with_calls else 0))
+        kinds = _monitoring.events
+        both = kinds.PY_START | kinds.CALL
+        _monitoring.set_events(
+            self.tool, both if self.blocks else kinds.CALL if self.blocks_with_calls else 0
+        )
 
 
 _monitor = _Monitor()

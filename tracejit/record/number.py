@@ -128,6 +128,8 @@ class Number:
 
     def _item(self, *index: Any) -> Any:
         """Return a number of NumPy as one of Python."""
+        if self._kind is np.uint64:  # it need not fit the int64 that Python's integers are recorded in
+            return self.needed("item()").item(*index)
         number = self._number.item(*index)
         array, dtype = self._array, np.dtype(type(number))
         return Number(

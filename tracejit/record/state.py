@@ -22,6 +22,7 @@ import numpy as np
 
 from tracejit.ir import Builder, Value, Where
 from tracejit.ops import Layout
+from tracejit.record.side_effects import SideEffect
 
 
 class State:
@@ -81,6 +82,10 @@ class State:
     def changes(self) -> tuple[list[Any], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""
         return [], set()
+
+    def side_effect(self) -> SideEffect | None:
+        """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
+        return None
 
     def abandon(self) -> None:
         """End a recording whose function raised an error."""

@@ -252,7 +252,7 @@ def _begin(root: Any, current: Any) -> None:
         return  # made by the recording; a copy of an input has its Value, too
     if value is not None and value.node is not None:
         return
-    if root._view is not None:  # private
+    if root._view is not None or (value is not None and not memories.writes_sources):  # private, or a copy
         return
     if not root._data.flags.writeable:
         check_writeable(root)

@@ -24,6 +24,7 @@ from tracejit.record import recorder as recorders
 from tracejit.record.memory import Change, check_same, is_ndarray
 from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
+from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import State
 from tracejit.traces import refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
@@ -52,7 +53,11 @@ class Recording(NamedTuple):
 
 
 def record(
-    name: str, function: Callable[..., Any], call: Call, outer: recorders.Recorder | None = None
+    name: str,
+    function: Callable[..., Any],
+    call: Call,
+    outer: recorders.Recorder | None = None,
+    write: bool = True,
 ) -> Recording:
     """Run a function once, on a trace of its own.
 
@@ -62,12 +67,14 @@ def record(
         call: its arguments.
         outer: the recorder of the evaluation around the call, if there is one; the recorded operations are then
             appended to that tape too, and the arrays of the result are on it.
+        write: whether what the function writes into its arguments reaches the caller's arrays.
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
     recorder.around = None if outer is None else weakref.ref(outer)
     with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)
+        recorder.memories.writes_sources = write
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         try:
@@ -86,12 +93,8 @@ def record(
         length = len(recorder.graph.nodes)  # reading the Value of a view may record it
         everything = [*values, *written]
         on_tape: dict[Value, Value] = {}
-        arrays = (
-            _own(recorder, everything)
-            if outer is None
-            else _spliced(recorder, everything, call, outer, on_tape)
-        )
-        _tell(reads, values, results, stores)
+        arrays = _arrays(recorder, everything, call, outer, on_tape)
+        side_effect = _tell(reads, values, results, stores)
         graph = recorder.graph
         holds = guards.conjunction(recorder.builder, recorder.guards)
     del inputs, args, kwargs, leaves
@@ -108,7 +111,7 @@ def record(
     trace = Trace(
         graph, result, name, call.key, recorder.guards, state, recorder.refusal, length, effects, stores
     )
-    trace.lost_change = lost
+    trace.lost_change, trace.side_effect = lost, side_effect
     keep = recorder.replayable and not recorder.needed
     found = result.assemble(arrays)
     recorded = Recording(trace if keep else None, found, recorder.needed)
@@ -121,12 +124,17 @@ def record(
 
 def _tell(
     reads: CapturedState, values: list[tuple[Value, dlarray]], results: list[Any], stores: Stores
-) -> None:
-    """Tell the captured state what the function gives back and stores, before the recording ends."""
+) -> SideEffect | None:
+    """Tell the captured state what the function gives back and stores, before the recording ends.
+
+    Returns:
+        An effect that a replay does not repeat.
+    """
     arrays = [data_of(array) for array in stores.arrays]
     reads.results = {id(data) for data in (*[leaf._data for _, leaf in values], *arrays)}
     reads.given_back = [*[leaf for leaf in results if not is_output(leaf)], *stores.constants]
     reads.located = [*stores.objects]
+    return reads.side_effect()
 
 
 def _refuse(recorder: recorders.Recorder, reads: CapturedState, stores: Stores) -> None:
@@ -179,7 +187,7 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list
     for leaf in inputs:
         if type(leaf) is dlarray or type(leaf) is Number:
             value = next(values)
-            if type(leaf) is dlarray and leaf._value is not value:
+            if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
                 writes.append(_Write(value, leaf, number, None))
             number += 1
     if call.originals:  # the function saw copies, which do not share memory as these do
@@ -290,6 +298,16 @@ def _inputs(recorder: recorders.Recorder, call: Call) -> list[Any]:
         else:
             leaves.append(leaf)
     return leaves
+
+
+def _arrays(
+    recorder: recorders.Recorder, values: list[tuple[Value, dlarray]], call: Call, outer: recorders.Recorder | None,
+    on_tape: dict[Value, Value],
+) -> list[dlarray]:  # fmt: skip
+    """Return the results as arrays: of their own, or on the tape of the evaluation around the call."""
+    if outer is None:
+        return _own(recorder, values)
+    return _spliced(recorder, values, call, outer, on_tape)
 
 
 def _own(recorder: recorders.Recorder, values: list[tuple[Value, dlarray]]) -> list[dlarray]:

@@ -18,6 +18,7 @@ from tracejit.ops import Op
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
+from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import NO_EFFECTS, Effects
 from tracejit.traces.replay import Listener, Replay, call_op
@@ -157,6 +158,7 @@ class Trace(Replayable):
     ) -> None:  # fmt: skip
         # An array that the function put into an argument and did not return.
         self.lost_change: tuple[int, tree.TreeDef] | None = None
+        self.side_effect: SideEffect | None = None
         super().__init__(result, key, state, len(graph.outputs) - 1 if guards else None, effects, stores)
         self.graph = graph
         self.guards = guards

@@ -6,7 +6,9 @@ which names the function and the argument.
 """
 
 import operator
-from collections.abc import Collection, Mapping, Set
+import os
+from collections.abc import Callable, Collection, Mapping, Set
+from contextlib import suppress
 from itertools import islice
 from math import prod
 from typing import Any
@@ -165,6 +167,69 @@ def real(function: str, argument: str, value: Any) -> Any:
     if is_real(value) and (type(value) is not int or abs(value) < _LARGEST):
         return value if isinstance(value, (int, float)) else value.__float__()
     raise ArgumentError(f"{function}: {argument} must be a real number, not {brief(value)}.")
+
+
+def text(function: str, argument: str, value: Any) -> str:
+    """Return an argument that is a string.
+
+    Raises:
+        ArgumentError: if it is none.
+    """
+    if not isinstance(value, str):
+        raise ArgumentError(f"{function}: {argument} must be a string, not {brief(value)}.")
+    return value
+
+
+def path(function: str, argument: str, value: Any) -> str:
+    """Return an argument that names a file or a folder as a string.
+
+    Raises:
+        ArgumentError: if it is no path.
+    """
+    try:
+        name = os.fsdecode(value)
+    except Exception:
+        name = ""
+    if not name or "\0" in name:
+        raise ArgumentError(f"{function}: {argument} must be a path, not {brief(value)}.")
+    return name
+
+
+def callable_(function: str, argument: str, value: Any) -> Callable[..., Any]:
+    """Return an argument that can be called.
+
+    Raises:
+        ArgumentError: if it cannot.
+    """
+    if not callable(value):
+        raise ArgumentError(f"{function}: {argument} must be a function, not {brief(value)}.")
+    return value  # type: ignore[no-any-return]
+
+
+def listed(function: str, argument: str, value: Any) -> tuple[Any, ...]:
+    """Return an argument that is a list or a tuple as a tuple.
+
+    Raises:
+        ArgumentError: if it is neither.
+    """
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{function}: {argument} must be a list or a tuple, not {brief(value)}.")
+    return tuple(value)
+
+
+def named(function: str, argument: str, value: Any) -> dict[str, Any]:
+    """Return an argument that is a mapping from strings as a dict.
+
+    Raises:
+        ArgumentError: if it is none.
+    """
+    names: dict[Any, Any] = {0: value}
+    if isinstance(value, Mapping):
+        with suppress(Exception):
+            names = dict(value)
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"{function}: {argument} must be a dict from names, not {brief(value)}.")
+    return names
 
 
 def is_option(value: Any, options: Collection[str]) -> bool:

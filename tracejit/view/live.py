@@ -118,9 +118,10 @@ def _program(
     described = describe(running.function, variants.key, [variants.key for variants in running.variants])
     number = f", trace {variants.traces.index(trace) + 1}" if len(variants.traces) > 1 else ""
     part = "" if replay is trace.replay else ", " + replay.title.rpartition(", ")[2]  # forward or adjoint
+    inputs = _inputs(running.function, variants.key, trace, replay)
     built = Built(
         f"{described}{number}{part}",
-        _inputs(running.function, variants.key, trace, replay),
+        inputs,
         [
             "whether the guards hold" if number == compiled.guard else f"result {number + 1}"
             for number in range(len(compiled.outputs))
@@ -136,12 +137,17 @@ def _program(
         [
             ("arguments", described),
             ("results", ", ".join(str(aval) for aval in compiled.outputs) or "none"),
+            *([("writes", _named(inputs, compiled.written))] if compiled.written else []),
             ("constants", _constants(compiled.constants)),
             ("built in", f"{replay.build_ns / 1e6:.1f} ms"),
             ("target", "cpu"),
         ],
     )
     return program(built, sources.place, measured(profile, rates() if profile else None, in_parts), guards)
+
+
+def _named(inputs: Sequence[Input], numbers: Sequence[int]) -> str:
+    return ", ".join([inputs[number].name or f"input {number + 1}" for number in numbers])
 
 
 def _constants(arrays: Sequence[np.ndarray]) -> str:

@@ -80,9 +80,10 @@ def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.PageP
     words = [f"{name}: {text}" for name, text in signature]
     arguments = ", ".join(words)
     compiled = [entry.compile_ns for entry in shown.kernels.values()]
+    inputs, written = _inputs(record["inputs"], signature), record.get("written", ())
     built = Built(
         f"{shown.key[:12]} {', '.join(words[i] for i in order)}".rstrip(),
-        _inputs(record["inputs"], signature),
+        inputs,
         [f"result {number + 1}" for number in range(len(record["outputs"]))],
         (),
         _rows(record["rows"], names),
@@ -94,6 +95,11 @@ def _program(shown: Shown, order: Sequence[int], sources: Sources) -> data.PageP
             ("function", _defined(record)),
             ("arguments", arguments or ", ".join(record["inputs"]) or "none"),
             ("results", ", ".join(record["outputs"]) or "none"),
+            *(
+                [("writes", ", ".join([inputs[i].name or f"input {i + 1}" for i in written]))]
+                if written
+                else []
+            ),
             ("constants", size(record["constant_bytes"])),
             ("compiled in", f"{sum(compiled) / 1e6:.1f} ms, {len(compiled)} of {len(names)} kernels on disk"),
             ("target", record["target"]),

@@ -35,3 +35,23 @@ class TestBecomesAnInput:
             np.bool_(True),
         ):
             follow(result, [number] * 6, X)
+
+    @pytest.mark.parametrize(
+        "kind", [np.float64, np.float32, np.int64, np.int32, np.int8, np.uint8, np.uint64]
+    )
+    def test_numbers_of_numpy_at_their_limits(self, kind):
+        """They wrap around and divide by zero as NumPy's do."""
+
+        def fun(x, k):
+            return (
+                x * k, k + 1, 1 - k, k * 2.5, 1 / k, k // 2, 7 // k, k % 3, 7.5 % k, -k, abs(k), k * k * k * k, k - 3,
+                np.minimum(k, 1), np.float32(2) * k, k / k, k.item() + 1, k < 1, k == 2, divmod(k, 3), -k // 3, -k % 3,
+            )  # fmt: skip
+
+        numbers = [1, 2, 3, 4, 50, 7, 0, 127, 5]
+        if np.dtype(kind).kind == "f":
+            numbers += [np.inf, -np.inf, np.nan, 1e30, -0.0, 0.1, -1.0]
+        else:
+            numbers += [np.iinfo(kind).max, np.iinfo(kind).min, np.iinfo(kind).max // 2]
+        hits = follow(fun, [kind(n) for n in numbers] * 2, X, max_variants=50).stats.hits
+        assert hits > (1 if kind is np.uint64 else 10)  # k.item() of that is needed

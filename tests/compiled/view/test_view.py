@@ -12,6 +12,7 @@ from page_parts import Parts, check
 
 from tracejit import cli, config, dlaccelerate, dlarray, dlgradient, tanh
 from tracejit.cache import inspect
+from tracejit.cache.program_text import ProgramText
 from tracejit.errors import CacheError
 from tracejit.store.programs import Programs
 from tracejit.view import data, live, stored
@@ -227,3 +228,25 @@ def long(x: dlarray) -> dlarray:
     for _ in range(250):
         x = tanh(x @ x)
     return x
+
+
+def scaled(p: dlarray, q: dlarray, factor: float) -> dlarray:
+    p *= factor
+    q[1:] += p[1:]
+    return p.sum()
+
+
+def test_arguments_that_are_written(folder: Path) -> None:
+    accelerated = dlaccelerate(scaled)
+    for _ in range(3):
+        accelerated(np.ones(4), np.ones(4), 2.0)
+    page = page_of(accelerated)
+    check(page)
+    (program,) = page["programs"]
+    assert ("writes", "p, q") in program["facts"]
+    assert all(launch["ns"] >= 0 for launch in program["launches"])  # type: ignore[operator]
+    shown = inspect.show("scaled")
+    assert shown.program["written"] == [0, 1]
+    assert ("writes", "p, q") in stored.page([shown])["programs"][0]["facts"]
+    lines = ProgramText(shown.key, shown.program, shown.kernels).head()
+    assert lines.count("input     4 float64, written") == 2 and "input     4 float64" not in lines

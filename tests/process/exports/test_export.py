@@ -840,9 +840,7 @@ def test_the_same_export_has_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_different_architecture(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.exports import writer
-
-    monkeypatch.setattr(writer, "system", lambda: "aarch64 linux")
+    monkeypatch.setattr(machine, "system", lambda: "aarch64 linux")
     with pytest.raises(
         ExportError,
         match=r'object code for x86-64-v3 cannot be compiled on aarch64 linux; use cpus="host"\.$',
@@ -851,9 +849,7 @@ def test_levels_of_a_different_architecture(path: str, monkeypatch: pytest.Monke
 
 
 def test_an_export_needs_the_sources_of_the_kernels(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracejit.exports import writer
-
-    monkeypatch.setattr(writer, "executor_hash", lambda: None)
+    monkeypatch.setattr(machine, "executor_hash", lambda: None)
     with pytest.raises(
         ExportError,
         match=r"^export: the source files of tracejit's kernels are missing, .* Install tracejit with",

@@ -124,6 +124,7 @@ class TestErrors:
             ):
                 dlaccelerate(fun)(vector(1, 2))
 
+    @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_kept_arrays(self):
         """They are untraced afterwards: the caller's own argument, and an array of its own."""
         kept = []
@@ -145,6 +146,7 @@ class TestErrors:
                 assert (use(made), use(argument)) == (3.0, 2.0)
                 assert repr(made) == "1 dlarray float64\n[2.]"
 
+    @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_arrays_that_are_kept_of_a_recording_inside_an_evaluation(self):
         kept = []
         fun = dlaccelerate(escaping(kept))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from accelerated import dlaccelerate, vector
 
+import tracejit as tj
 from tracejit import (
     ArgumentError,
     dlfeval,
@@ -255,8 +256,8 @@ class TestUnknownAttributes:
             setattr(dlaccelerate(np.square), name, 3)
         assert str(error.value) == (
             f"an accelerated function has no attribute {name!r}; the options are audit, cache_size, check_every, "
-            "check_mode, check_tolerance, confirm, enabled, max_variants. To attach a value of your own, set it on the "
-            "function before it is accelerated."
+            "check_mode, check_tolerance, confirm, enabled, max_variants, write_arguments. To attach a value of your "
+            "own, set it on the function before it is accelerated."
         )
 
     def test_attributes_of_the_function_are_copied_and_can_be_set(self):
@@ -296,3 +297,17 @@ class TestUnknownAttributes:
         accelerated = dlaccelerate(scaled)
         assert [accelerated(vector(3)).tolist() for _ in range(3)] == [[6.0]] * 3
         assert accelerated.factor == 2.0 and scaled._cache == "mine" and accelerated.hit_rate > 60.0
+
+
+@pytest.mark.parametrize("name", [name for name in dir(tj.dlaccelerate(abs)) if not name.startswith("__")])
+def test_attributes_of_a_function_hide_nothing(name):
+    def double(x):
+        return x * 2
+
+    vars(double).update({name: "mine", "rate": 3.0})
+    accelerated = tj.dlaccelerate(double)
+    for _ in range(3):
+        assert accelerated(np.ones(2)).tolist() == [2.0, 2.0]
+    accelerated.confirm = 2
+    assert accelerated.rate == 3.0 and "replayed" in str(accelerated.explain())
+    assert getattr(accelerated, name) != "mine"

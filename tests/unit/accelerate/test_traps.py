@@ -90,6 +90,7 @@ class TestErrors:
             outer(X)
         assert [outer(X * n)[0].item() for n in range(4)] == [1.0, 3.0, 5.0, 7.0]
 
+    @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_an_array_that_is_kept(self):
         kept = []
         fun = dlaccelerate(lambda x: kept.append(x * 2) or x + 1)

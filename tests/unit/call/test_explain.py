@@ -134,3 +134,57 @@ class TestExplain:
             del data
             gc.collect()
             assert gone() is None
+
+
+class TestKeysOfDicts:
+    def test_the_dict_whose_order_changed_is_named(self):
+        fun = dlaccelerate(
+            lambda params, state: [x * 2.0 for x in params["layer"].values()] + [*state.values()]
+        )
+        x = np.ones(2)
+        fun({"layer": {"w": x, "b": x}}, {"m": x, "v": x})
+        fun({"layer": {"b": x, "w": x}}, {"m": x, "v": x})
+        expected = "because params['layer'] has the keys ['b', 'w'], had ['w', 'b']: a function that iterates"
+        assert expected in fun.explain()
+
+    def test_keys_of_other_types(self):
+        fun = dlaccelerate(lambda table: [x * 2.0 for x in table.values()])
+        fun({1: np.ones(2)})
+        fun({True: np.ones(2)})
+        assert "because table has the keys [True], had [1]" in fun.explain()
+
+
+class TestOneLine:
+    """What explain() says of one thing is one line, whatever its repr()."""
+
+    def test_of_a_method_that_is_replaced(self):
+        class Model:
+            @dlaccelerate
+            def step(self, x):
+                return x * 2
+
+        model = Model()
+        fun = dlaccelerate(lambda x: model.step(x))
+        fun(np.ones(2))
+        Model.step = dlaccelerate(lambda self, x: x * 3)
+        assert fun(np.ones(2)).tolist() == [3.0, 3.0]
+        assert fun.explain().splitlines()[0].endswith("because Model.step is no longer accelerated step.")
+
+    def test_of_an_argument_and_of_state(self):
+        class Long:
+            def __eq__(self, other):
+                return type(other) is Long
+
+            def __hash__(self):
+                return 1
+
+            def __repr__(self):
+                return "Long(\n    1,\n)"
+
+        kept = [np.float64(1), Long()]
+        fun = dlaccelerate(lambda x, long: x * 2 if kept[1] else x)
+        fun(np.ones(2), Long())
+        kept[1] = 2.0
+        fun(np.ones(2), Long())
+        fun(np.ones(2), 1)
+        assert "Long( 1, )" in fun.explain() and "Long(\n" not in fun.explain()

@@ -78,6 +78,19 @@ def called(function, *args, **kwargs):
     return function(*args, **kwargs)
 
 
+def reversed_as_well(h, x):
+    return h * x + h[::-1] * x
+
+
+def reshaped_as_well(h, x):
+    return h * x + (h.reshape(-1, 1) + h.reshape(1, -1)) @ x + h[1:].sum() * h[:2].max()
+
+
+def transposed_as_well(h, x):
+    f = np.outer(h, h) + np.arange(9.0).reshape(3, 3)
+    return f @ np.outer(x, x) @ f.T @ x + f[0] * x + f.T[0] * x
+
+
 WAYS = {
     "a function": mul,
     "by keyword": lambda h, x: mul(x=x, h=h),
@@ -94,6 +107,9 @@ WAYS = {
     "a partial": lambda h, x: functools.partial(mul, h)(x),
     "twice": lambda h, x: mul(h, x) + mul(h, x) + h,
     "mutated afterwards": lambda h, x: in_place(h, x) + h,
+    "reversed as well": lambda h, x: reversed_as_well(np.arange(3.0), x),
+    "reshaped as well": lambda h, x: reshaped_as_well(np.arange(3.0), x),
+    "transposed as well": lambda h, x: transposed_as_well(np.arange(3.0), x),
     "given back": lambda h, x: called(lambda k: k, h),
 }
 

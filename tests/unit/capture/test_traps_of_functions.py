@@ -565,6 +565,19 @@ def callable_instance_attr():
     return c, setting(c, "k")
 
 
+@trap
+def attribute_of_an_accelerated_function():
+    def fun(x):
+        return x * inner.rate + inner(x)
+
+    def plain(x):
+        return x * 2
+
+    plain.rate = 1.0
+    inner = tj.dlaccelerate(plain)
+    return fun, setting(inner, "rate")
+
+
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

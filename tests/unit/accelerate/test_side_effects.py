@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions that print, log, or keep values: one warning where a replay does not do it again, none elsewhere."""
+
+import io
+import logging
+import re
+import warnings
+from collections import deque
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+
+X = np.array([1.0, 2.0])
+history = []
+by_name = {}
+latest = deque(maxlen=2)
+logger = logging.getLogger("of.a.user")
+
+
+def helper(y):
+    history.append(y)
+
+
+class Trainer:
+    def __init__(self):
+        self.history = []
+        self.table = {}
+
+    def step(self, x):
+        loss = (x**2).sum()
+        self.history.append({"loss": loss, "kind": "train"})
+        return loss
+
+
+def warned(function, *args):
+    """Call an accelerated function some times; return its warnings."""
+    step = tj.dlaccelerate(function)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(5):
+            step(*args)
+    assert step.stats.hits == 3
+    return found
+
+
+def prints(x):
+    print("loss")
+    return x * 2
+
+
+def logs(x):
+    logger.warning("loss %s", 1)
+    return x * 2
+
+
+def keeps_by_append(x):
+    y = x * 2
+    history.append(y)
+    return y
+
+
+def keeps_by_extend(x):
+    y = x * 2
+    history.extend([y, y])
+    return y
+
+
+def keeps_by_insert(x):
+    y = x * 2
+    history.insert(0, (1, y))
+    return y
+
+
+def keeps_by_update(x):
+    y = x * 2
+    by_name.update(loss=y)
+    return y
+
+
+def keeps_the_latest(x):
+    y = x * 2
+    latest.appendleft(y)
+    return y
+
+
+def keeps_in_a_helper(x):
+    y = x * 2
+    helper(y)
+    return y
+
+
+@pytest.fixture(autouse=True)
+def _empty():
+    history.clear()
+    by_name.clear()
+    latest.clear()
+
+
+OF_LIST = "of a list that it did not make"
+
+
+@pytest.mark.parametrize(
+    ("function", "what", "instead", "line"),
+    [
+        (prints, "calls print()", "print it", 1),
+        (logs, "writes to the log", "log it", 1),
+        (keeps_by_append, f"calls append() {OF_LIST}", "append it", 2),
+        (keeps_by_extend, f"calls extend() {OF_LIST}", "keep it", 2),
+        (keeps_by_insert, f"calls insert() {OF_LIST}", "keep it", 2),
+        (keeps_the_latest, "calls appendleft() of a deque that it did not make", "keep it", 2),
+    ],
+)
+def test_what_a_replay_does_not_repeat(function, what, instead, line, capsys, caplog):
+    place = f"{__file__}:{function.__code__.co_firstlineno + line}"
+    (warning,) = warned(function, X)
+    assert warning.category is tj.LostChangeWarning
+    assert str(warning.message) == (
+        f"{function.__name__} {what} at {place}, which happens while it is recorded only: a replay does not repeat it. "
+        f"Return the value, and {instead} outside."
+    )
+    assert f"{warning.filename}:{warning.lineno}" == place
+
+
+def test_a_dict_that_is_updated_is_updated_by_replays():
+    accelerated = tj.dlaccelerate(keeps_by_update)
+    for n in range(4):
+        accelerated(np.full(2, float(n)))
+        assert by_name["loss"].tolist() == [2.0 * n] * 2
+    assert accelerated.stats.hits == 2
+
+
+def test_in_a_helper_and_in_an_attribute():
+    (warning,) = warned(keeps_in_a_helper, X)
+    assert f"test_side_effects.py:{helper.__code__.co_firstlineno + 1}," in str(warning.message)
+    trainer = Trainer()
+    (warning,) = warned(trainer.step, X)
+    assert re.match(r"Trainer.step calls append\(\) of a list", str(warning.message))
+    assert [entry["loss"].item() for entry in trainer.history] == [5.0, 5.0]  # what was recorded is usable
+    assert [(kept + 1).tolist() for kept in history] == [[3.0, 5.0]] * 2
+
+
+def test_both_are_told():
+    def both(x):
+        print("loss")
+        history.append(x * 2)
+        return x * 2
+
+    (warning,) = warned(both, X)  # the first of them: the other is told once that is mended
+    assert "print()" in str(warning.message)
+
+
+def makes_lists(x):
+    values, table = [], {}
+    for i in range(3):
+        values.append(x * i)
+        table.update({i: x})
+    values.extend([x])
+    return sum(values)
+
+
+def keeps_constants(x):
+    history.append(1)
+    return x * 2
+
+
+def fills_a_list_of_the_call(x, rows):
+    rows = list(rows)
+    rows.append(x * 2)
+    return rows
+
+
+def is_asked_not_to_print(x):
+    if len(x) > 5:
+        print("long")
+        history.append(x * 2)
+    return x * 2
+
+
+def prints_to_a_buffer(x):
+    buffer = io.StringIO()
+    print("text", file=buffer)
+    return x * len(buffer.getvalue())
+
+
+def logs_below_the_level(x):
+    logger.debug("loss")
+    return x * 2
+
+
+def comprehends(x):
+    return sum([x * i for i in range(3)])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        makes_lists,
+        keeps_constants,
+        is_asked_not_to_print,
+        prints_to_a_buffer,
+        logs_below_the_level,
+        comprehends,
+    ],
+)
+def test_no_false_alarm(function):
+    assert not warned(function, X)
+
+
+def test_no_alarm_for_a_copied_argument():
+    assert not warned(fills_a_list_of_the_call, X, [X])
+
+
+def test_no_alarm_where_the_function_runs_uncompiled():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        step = tj.dlaccelerate(prints, enabled=False)
+        for _ in range(4):
+            step(X)
+            tj.dlfeval(keeps_by_append, X)
+    assert not found
+
+
+def test_once_for_each_kind():
+    step = tj.dlaccelerate(keeps_by_append)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for size in (1, 2, 3, 1, 2, 3):
+            step(np.ones(size))
+    assert len(found) == 1
