@@ -184,8 +184,8 @@ def _writes(recorder: recorders.Recorder, inputs: list[Any], call: Call) -> list
     writes = []
     values = iter(recorder.graph.inputs)
     number = 0
-    for leaf in inputs:
-        if type(leaf) is dlarray or type(leaf) is Number:
+    for leaf, part in zip(inputs, call.key.parts, strict=True):
+        if type(leaf) is dlarray or type(part) is NumberPart:  # a Number may be a true number by now
             value = next(values)
             if type(leaf) is dlarray and leaf._value is not value and recorder.memories.writes_sources:
                 writes.append(_Write(value, leaf, number, None))

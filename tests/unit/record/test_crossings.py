@@ -824,3 +824,26 @@ class TestTheFunctionItself:
                 seen.clear()
         finally:
             sys.settrace(None)
+
+
+class TestBesideArrays:
+    """A number that is needed stands before, between and behind arrays, which are written or not."""
+
+    @pytest.mark.parametrize(
+        "needs", [json.dumps, math.sqrt, hash, lambda k: np.ones(2) * k, lambda k: [k].index(k)]
+    )
+    def test_in_any_place(self, needs):
+        def fun(k, x, n, y, m, z):
+            needs(k), needs(n), needs(m)
+            y += x * n
+            return z * k - m
+
+        fast = dlaccelerate(fun, audit=False)
+        for k in (1.0, 2.0, 3.0, 4.0, 5.0, 3.0, 3.0):
+            mine, theirs = ([np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array(5.0)] for _ in range(2))
+            found = fast(k, mine[0], k + 1, mine[1], k + 2, mine[2])
+            np.testing.assert_allclose(
+                tj.extractdata(found), fun(k, theirs[0], k + 1, theirs[1], k + 2, theirs[2])
+            )
+            for have, want in zip(mine, theirs, strict=True):
+                np.testing.assert_array_equal(have, want)
