@@ -29,6 +29,7 @@ from worlds import pick
 
 import tracejit as tj
 
+DATABASES = []
 TRAPS = Traps()
 trap = TRAPS.trap
 
@@ -634,6 +635,7 @@ def m_struct():
 @trap(warns=CHANGES)
 def m_sqlite():
     c = sqlite3.connect(":memory:")
+    DATABASES.append(c)  # which would warn where they are collected
     c.execute("create table t(k)")
     c.execute("insert into t values (1.0)")
 
