@@ -1770,6 +1770,11 @@ ROWS: tuple[Row, ...] = (
         "np.place: vals is empty; pass at least one value.",
     ),
     Row(
+        lambda: tj.dlfeval(lambda x: np.array(x, np.float32, copy=False), X),
+        ValueError,
+        "np.array: copy=False cannot be met, as a copy is needed; leave copy= out.",
+    ),
+    Row(
         lambda: np.multiply.at(X.copy(), 0, 1.0),  # type: ignore[arg-type]
         ArgumentError,
         "np.multiply.at: not supported on dlarrays; np.add.at and np.subtract.at are. Where no place occurs twice, "

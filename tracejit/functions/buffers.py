@@ -16,6 +16,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES
+from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.movement import stack
 from tracejit.record import patches, recorder, views
@@ -55,32 +56,63 @@ def _full(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    if not isinstance(fill_value, dlarray):
+    if not _is_traced(fill_value):
         return _made(original, is_kept, shape, fill_value, dtype, *args, **kwargs)
     return views.copy(full(shape, fill_value, dtype))
 
 
 def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **kwargs: Any) -> Any:
     """Answer np.array: a copy."""
-    if isinstance(data, dlarray):
-        return views.copy(data if dtype is None else _cast(data, dtype))
+    if _is_traced(data):
+        return _as_asked(data, dtype, **{"copy": True, **kwargs})
     if isinstance(data, (list, tuple)):
         if _holds_traced(data):
-            return _stacked(data, dtype)
+            return _as_asked(_stacked(data, dtype), None, **{**kwargs, "copy": None})
         made = original(data, dtype, **kwargs)
         return _as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
     return original(data, dtype, **kwargs)
 
 
 def _seen_as(
-    original: _Function, is_kept: bool, data: Any, dtype: Any = None, *args: Any, **kwargs: Any
+    original: _Function, is_kept: bool, data: Any, dtype: Any = None, order: Any = None, **kwargs: Any
 ) -> Any:
     """Answer np.asarray and its kin: the array itself where it is one."""
-    if isinstance(data, dlarray):
-        return data if dtype is None else _cast(data, dtype)
+    if original is _ASCONTIGUOUSARRAY:
+        order, kwargs = "C", {**kwargs, "ndmin": 1}
+    if _is_traced(data):
+        return _as_asked(data, dtype, order=order, **kwargs)
     if isinstance(data, (list, tuple)) and _holds_traced(data):
-        return _stacked(data, dtype)
-    return original(data, dtype, *args, **kwargs)
+        return _as_asked(_stacked(data, dtype), None, order=order, **{**kwargs, "copy": None})
+    return original(data, dtype, **({} if original is _ASCONTIGUOUSARRAY else {"order": order, **kwargs}))
+
+
+_ASCONTIGUOUSARRAY = np.ascontiguousarray
+
+
+def _as_asked(
+    data: Any,
+    dtype: Any,
+    *,
+    copy: bool | None = None,
+    order: str | None = None,
+    ndmin: int = 0,
+    subok: bool = False,
+    like: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return an array or a number as NumPy's np.array does with these options."""
+    given = data if isinstance(data, dlarray) else views.without_axes(as_array(data))
+    array = given if dtype is None else _cast(given, dtype)
+    if array._data.ndim < ndmin:
+        array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
+    is_copy = given._data.dtype != array._data.dtype or given is not data
+    if (order == "C" and not array._data.flags.c_contiguous) or (copy and not is_copy and order != "F"):
+        array, is_copy = views.copy(array, "C" if order == "C" else "K"), True
+    elif order == "F" and ((copy and not is_copy) or not array._data.flags.f_contiguous):
+        array, is_copy = views.copy(array.T, "C").T, True
+    if copy is False and is_copy:
+        raise ValueError("np.array: copy=False cannot be met, as a copy is needed; leave copy= out.")
+    return array
 
 
 def _cast(array: dlarray, dtype: Any) -> Any:

@@ -2,6 +2,7 @@
 """New arrays: zeros, ones, full, eye, arange and their ..._like forms."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -232,7 +233,8 @@ def zeros_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         [0. 0.]
     """
     like = as_array(x, "zeros_like")
-    return _constant("zeros_like", np.zeros, like.shape if shape is None else shape, dtype, None, like)
+    make = partial(_like, np.zeros_like, like._data)
+    return _constant("zeros_like", make, like.shape if shape is None else shape, dtype, None, like)
 
 
 def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -253,7 +255,13 @@ def ones_like(x: Any, dtype: Any = None, shape: Any = None) -> dlarray:
         [1. 1.]
     """
     like = as_array(x, "ones_like")
-    return _constant("ones_like", np.ones, like.shape if shape is None else shape, dtype, None, like)
+    make = partial(_like, np.ones_like, like._data)
+    return _constant("ones_like", make, like.shape if shape is None else shape, dtype, None, like)
+
+
+def _like(make: Callable[..., np.ndarray], data: np.ndarray, shape: Any, dtype: np.dtype) -> np.ndarray:
+    """Return what NumPy makes like an array: elements in its order in memory, of which views depend."""
+    return make(data, dtype, shape=shape)
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> dlarray:
@@ -275,7 +283,12 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> 
         [3. 3.]
     """
     like = as_array(x, "full_like")
-    return _full("full_like", like.shape if shape is None else shape, fill_value, dtype, None, like)
+    array = _full("full_like", like.shape if shape is None else shape, fill_value, dtype, None, like)
+    if like._data.flags.c_contiguous or array.shape != like.shape:
+        return array
+    result = zeros_like(like, array.dtype)
+    result[...] = array
+    return result
 
 
 def dtype_of(where: str, dtype: Any, like: Any) -> np.dtype:

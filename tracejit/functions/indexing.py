@@ -555,7 +555,9 @@ def _merged(region: dlarray, parsed: _Key) -> dlarray:
 def _as_value(array: dlarray, value: Any, function: str = "setitem", argument: str = "value") -> dlarray:
     """Return a value to assign in the dtype of `array`."""
     dtype = array._data.dtype
-    if isinstance(value, (int, float)):
+    if recorder.is_number(value) and value.fits(dtype):
+        value = value._array
+    elif isinstance(value, (int, float)):
         if isinstance(value, int) and dtype.kind in "iu":
             info = np.iinfo(dtype)
             if not info.min <= value <= info.max:

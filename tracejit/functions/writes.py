@@ -67,6 +67,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         )
     if casting == "unsafe":
         given = elementwise.cast(given, target.dtype)
+    elif recorder.is_number(src):
+        given = src.weak([target.dtype])
     elif isinstance(src, (int, float)) and not isinstance(src, bool):
         given = as_array(np.asarray(src, np.result_type(target.dtype, src)))
     if where is not True:

@@ -58,6 +58,7 @@ _BY_METHODS: frozenset[int] = frozenset(
     if callable(thing) and name != "ldexp" and getattr(thing, "__module__", None) != "_frozen_importlib"
 ) | {*map(id, _KEEPING)}
 _CONTAINERS = (list, tuple, dict, set, frozenset, str, deque, defaultdict, OrderedDict, types.GeneratorType)
+_METHODS_BY_METHODS = (*_CONTAINERS, np.ufunc)  # classes whose methods do so
 _BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
 _KEEPERS = frozenset(
     {object, tuple, list, dict, set, frozenset, BaseException, Exception}
@@ -88,10 +89,10 @@ def takes_numbers(function: Any) -> bool:
     if issubclass(kind, type):
         return _makes_of_numbers(function)
     if kind is types.MethodDescriptorType:
-        return function.__objclass__ in _CONTAINERS
+        return function.__objclass__ in _METHODS_BY_METHODS
     if kind in _BOUND_IN_C:
         owner = function.__self__
-        if type(owner) in _CONTAINERS:
+        if type(owner) in _METHODS_BY_METHODS:
             return True
         return str(function.__module__).partition(".")[0] == "numpy" and "random" not in str(
             function.__module__

@@ -23,6 +23,7 @@ from tracejit.record.arithmetic import SUM, compared, computed, holds
 from tracejit.record.become import become
 from tracejit.record.guards import Decides
 
+_INT64_MAX = np.iinfo(np.int64).max
 _OF_SCALARS = {"shape": (), "ndim": 0, "size": 1}  # attributes that the numbers of NumPy have
 
 
@@ -71,6 +72,13 @@ class Number:
             self._bounds.add(bound)
             holds(recorder.apply("less", recorder.apply("abs", self._array), bound), "the size of an integer")
         return True
+
+    def fits(self, dtype: np.dtype) -> bool:
+        """Return whether the number may be cast to a dtype as NumPy does in an assignment, which is then a guard."""
+        if self._kind is not int or dtype.kind not in "iu":
+            return True
+        info = np.iinfo(dtype)
+        return bool((info.min < 0 or self >= 0) and (info.max >= _INT64_MAX or self.below(info.max + 1)))
 
     # What Python and NumPy ask of a number
 
