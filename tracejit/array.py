@@ -23,9 +23,8 @@ from tracejit.util.frames import is_storing, scipy_call
 from tracejit.util.text import brief
 
 BUFFERS = (
-    "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array made in the "
-    "function (called by these names, not by ones that were imported from numpy), or tj.dlarray(y).copy() of an "
-    "ndarray y; or join the values with np.stack."
+    "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array, called by "
+    "name, made in the function, or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack."
 )
 """The advice where traced values are to go into an ndarray."""
 _new = object.__new__

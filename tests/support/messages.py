@@ -360,10 +360,10 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(np.asarray),
         TraceError,
-        "conversion of a traced 2x3 float64 to an ndarray at <place> would silently drop its derivative. "
-        "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array made in the "
-        "function (called by these names, not by ones that were imported from numpy), or tj.dlarray(y).copy() of an "
-        "ndarray y; or join the values with np.stack. If the value is meant to be a constant, use extractdata.",
+        "conversion of a traced 2x3 float64 to an ndarray at <place> would silently drop its derivative. Fill an "
+        "array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array, called by "
+        "name, made in the function, or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack. "
+        "If the value is meant to be a constant, use extractdata.",
     ),
     Row(
         lambda: operator.index(X),
@@ -1721,9 +1721,8 @@ ROWS: tuple[Row, ...] = (
         lambda: tj.dlfeval(lambda x: np.add(x, x, out=V), V),
         ArgumentError,
         "np.add: out is an ndarray, and the result is traced. Fill an array that holds traced values: one that "
-        "np.zeros, np.ones, np.empty, np.full or np.array made in the function (called by these names, not by ones "
-        "that were "
-        "imported from numpy), or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+        "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
+        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
     ),
     # functions/writes
     Row(
@@ -1734,9 +1733,9 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.dlfeval(lambda x: np.copyto(V, x), V),
         ArgumentError,
-        "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: one that "
-        "np.zeros, np.ones, np.empty, np.full or np.array made in the function (called by these names, not by ones "
-        "that were imported from numpy), or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+        "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: "
+        "one that np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
+        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
     ),
     Row(
         lambda: np.put_along_axis(3, tj.dlarray([0]), 1.0, 0),  # type: ignore[arg-type]

@@ -69,7 +69,12 @@ class GlobalSlot(ItemSlot):
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        return owner.value.get(name, MISSING)
+        return patches.original(owner.value.get(name, MISSING))
+
+    def expression(self, owner: str, source: Source) -> str:
+        found = super().expression(owner, source)
+        # A thread that records replaces the name while this one replays.
+        return f"original({found})" if patches.is_patched(self.value) else found
 
     def path(self, owner: str) -> str:
         return f"global {self.name}"
@@ -92,13 +97,8 @@ class LibrarySlot(GlobalSlot):
 
     @staticmethod
     def look(owner: Observed, name: Any) -> Any:
-        value = patches.original(owner.value.get(name, MISSING))
+        value = GlobalSlot.look(owner, name)
         return UNKNOWN if value is MISSING and "__getattr__" in owner.value else value
-
-    def expression(self, owner: str, source: Source) -> str:
-        found = super().expression(owner, source)
-        # A thread that records replaces the name while this one replays.
-        return f"original({found})" if patches.is_patched(self.value) else found
 
     def path(self, owner: str) -> str:
         return f"{owner}.{self.name}"

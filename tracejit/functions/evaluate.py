@@ -14,6 +14,7 @@ from tracejit.ir import Value
 from tracejit.record import monitor, views
 from tracejit.record import recorder as recorders
 from tracejit.record.memory import check_same, is_ndarray, is_private, root_of
+from tracejit.util.frames import global_names
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
 
@@ -71,7 +72,9 @@ def evaluate(fun: Callable[..., Any], args: Any, kwargs: Any, write: bool) -> An
             if write and type(array) is dlarray and array._value is not value:
                 views.store(_as_input(leaf), array)
         return result
-    with recorders.Recorder(name_of(fun)) as recorder:
+    recorder = recorders.Recorder(name_of(fun))
+    recorder.names = global_names(fun)
+    with recorder:
         recorder.keeps_graph = False
         recorder.memories.writes_sources = write
         inputs = [recorder.input(leaf) if type(leaf) is dlarray else leaf for leaf in _as_inputs(leaves)]

@@ -19,10 +19,14 @@ class RecordingBlock:
 
     Args:
         state: what the recording reads besides arguments.
+
+    Attributes:
+        names: the global names of the recorded function, if they are known.
     """
 
     def __init__(self, state: State) -> None:
         self.state = state
+        self.names: dict[str, Any] | None = None
         self._outer: Any = None
         self._errors: Any = {}  # NumPy's settings around the block
 
@@ -31,7 +35,7 @@ class RecordingBlock:
         self._errors = np.geterr()
         try:
             thread.recorder = self
-            patches.begin(self)
+            patches.begin(self, self.names)
             np.seterr(all="ignore")  # once for the recording: around each op it would take a microsecond
             self.state.open()
         except BaseException as error:

@@ -8,7 +8,8 @@ that do what they do, except where the code of a user calls them in a thread tha
 Note [calls of users]
 Code in C that calls np.asarray has no frame, so the frame of the caller may be that of a user who called a function of
 NumPy's generators, whose code takes apart what it gets. So the user's frame must be at a call whose callee reads
-``np.asarray``: an attribute of a name that holds NumPy. Calls in other forms get what NumPy makes.
+``np.asarray``, an attribute of a name that holds NumPy, or ``asarray``, a name that was imported into the module of the
+recorded function. Calls in other forms get what NumPy makes.
 """
 
 import dis
@@ -17,7 +18,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import lru_cache, update_wrapper
-from types import CodeType
+from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,13 +35,14 @@ class Patched:
 
     def __init__(self, original: Callable[..., Any], instead: Callable[..., Any]) -> None:
         update_wrapper(self, original)
+        self.name = original.__name__
         self._original = original
         self._instead = instead
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if thread.recorder is None:
             return self._original(*args, **kwargs)
-        call = _call_of_user(sys._getframe(1), self.__name__)  # type: ignore[attr-defined]
+        call = _call_of_user(sys._getframe(1), self.name)
         if call is None:
             return self._original(*args, **kwargs)
         with monitor.paused():
@@ -53,7 +55,7 @@ class Patched:
         return hash(self._original)
 
     def __reduce__(self) -> Any:
-        return (_of_numpy, (self.__name__,))  # type: ignore[attr-defined]
+        return (_of_numpy, (self.name,))
 
     def __repr__(self) -> str:
         return repr(self._original)
@@ -64,13 +66,15 @@ def _of_numpy(name: str) -> Any:
 
 
 class UserCall(NamedTuple):
-    """A call ``module.function(...)`` in a user's code.
+    """A call ``np.function(...)`` or ``function(...)`` in a user's code.
 
-    module      the name before the dot
+    name        the first name that it reads
+    of_module   whether this is the name of the module
     is_kept     whether the result is returned, or kept in a global name, an attribute or a container, at once
     """
 
-    module: str
+    name: str
+    of_module: bool
     is_kept: bool
 
 
@@ -82,8 +86,10 @@ def _call_of_user(frame: Any, name: str) -> UserCall | None:
     call = _call_at(code, frame.f_lasti, name)
     if call is not None:
         for names in (frame.f_locals, frame.f_globals):
-            if call.module in names:
-                return call if names[call.module] is np else None
+            if call.name in names:
+                found = names[call.name]
+                is_ours = found is np if call.of_module else type(found) is Patched and found.name == name
+                return call if is_ours else None
     return None
 
 
@@ -103,13 +109,13 @@ def _call_at(code: CodeType, at: int, function: str) -> UserCall | None:
         for instruction in instructions[:number]
         if instruction.opname.startswith("LOAD_") and _begin(instruction.positions) == _begin(call)
     ]
-    if (
-        len(callee) != 2
-        or callee[1].argval != function
-        or "ATTR" not in callee[1].opname.replace("METHOD", "ATTR")
+    if len(callee) == 2 and (
+        callee[1].argval != function or not callee[1].opname.endswith(("ATTR", "METHOD"))
     ):
         return None
-    return UserCall(str(callee[0].argval), instructions[number + 1].opname in _KEEPS)
+    if len(callee) not in (1, 2) or not isinstance(callee[0].argval, str):
+        return None
+    return UserCall(callee[0].argval, len(callee) == 2, instructions[number + 1].opname in _KEEPS)
 
 
 _KEEPS = frozenset({"RETURN_VALUE", "STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR"})
@@ -148,11 +154,13 @@ def is_patched(function: Any) -> bool:
     )
 
 
-def begin(recording: object) -> None:
-    """Replace the functions while a recording is open."""
+def begin(recording: object, names: dict[str, Any] | None) -> None:
+    """Replace the functions while a recording is open, in NumPy and among the global names of the recorded function."""
     with _lock:
         _open.add(id(recording))
-        _set(lambda patched: patched)
+        if names is not None and not any(names is others for others in _namespaces):
+            _namespaces.append(names)
+        _exchange({patched._original: patched for patched in _patched.values()})
 
 
 def end(recording: object) -> None:
@@ -160,11 +168,20 @@ def end(recording: object) -> None:
     with _lock:
         _open.discard(id(recording))
         if not _open:
-            _set(lambda patched: patched._original)
+            _exchange({patched: patched._original for patched in _patched.values()})
+            _namespaces.clear()
 
 
-def _set(chosen: Callable[[Patched], Any]) -> None:
-    for name, patched in _patched.items():
-        # What somebody else has put there stays.
-        if getattr(np, name) == patched:
-            setattr(np, name, chosen(patched))
+def _exchange(functions: dict[Any, Any]) -> None:
+    """Exchange functions; what somebody else has put in the place of one stays."""
+    for name in _patched:
+        if type(found := getattr(np, name)) in _KINDS and found in functions:
+            setattr(np, name, functions[found])
+    for names in _namespaces:
+        for name, found in list(names.items()):
+            if type(found) in _KINDS and found in functions:
+                names[name] = functions[found]
+
+
+_KINDS = (Patched, BuiltinFunctionType, FunctionType, type(np.empty_like))
+_namespaces: list[dict[str, Any]] = []

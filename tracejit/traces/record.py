@@ -30,6 +30,7 @@ from tracejit.traces import refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
+from tracejit.util.frames import global_names
 
 
 def _nothing() -> None:
@@ -71,6 +72,7 @@ def record(
     """
     reads = CapturedState(function, call.leaves, keeps_entered=outer is not None)
     recorder = recorders.Recorder(name, accelerating=True, state=reads)
+    recorder.names = global_names(function)
     recorder.around = None if outer is None else weakref.ref(outer)
     with _true_numbers_after(recorder), recorder:
         recorder.memories.place = partial(_place, function, call)

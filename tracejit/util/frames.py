@@ -2,6 +2,7 @@
 """The place in the user's code that called this package."""
 
 import dis
+import functools
 import itertools
 import os
 import sys
@@ -105,3 +106,18 @@ def user_location() -> tuple[str, int] | None:
         return _caller.place
     frame = user_frame()
     return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def global_names(function: Any) -> dict[str, Any] | None:
+    """Return the global names that a function reads, or None if they are not known."""
+    for _ in range(100):  # a chain without an end must not hang
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
+        if inner is None and isinstance(function, functools.partial):
+            inner = function.func
+        if inner is None:
+            break
+        function = inner
+    if not hasattr(function, "__globals__"):
+        function = type(function).__call__
+    names: dict[str, Any] | None = getattr(function, "__globals__", None)
+    return names

@@ -13,7 +13,8 @@ from tracejit import dlaccelerate, dlarray, dlfeval, dlgradient
 from tracejit.record import patches
 
 X = np.array([0.25, 1.5, 3.0])
-zeros_by_another_name = np.zeros
+zeros = np.zeros
+array = np.array
 
 
 def element_by_element(x):
@@ -149,9 +150,21 @@ def put_at_places(x):
     return table
 
 
+def imported_by_name(x):
+    out = zeros((2, 2))
+    out[0] = x[:2]
+    out[1] = array([x[1], 1.0])
+    return out
+
+
+def called_through_a_list(x):
+    return [*map(zeros, (2, 3))][1] + x
+
+
 PROGRAMS = [
     element_by_element, like_the_argument, of_an_ndarray, rotation, kalman, list_of_buffers, view_of_a_buffer,
-    handed_to_a_helper, steers_python, mixed_lists, out_arguments, added_at, copied, diagonals, put_at_places,
+    handed_to_a_helper, steers_python, imported_by_name, called_through_a_list, mixed_lists, out_arguments, added_at,
+    copied, diagonals, put_at_places,
 ]  # fmt: skip
 
 
@@ -232,7 +245,7 @@ def test_code_in_c_gets_arrays_of_numpy():
     assert dlfeval(lambda x: np.asarray(list(map(np.ones, (2, 3)))[1]).tolist(), X) == [1.0] * 3
 
 
-@pytest.mark.parametrize("make", [lambda: zeros_by_another_name(3), lambda: np.linspace(0.0, 1.0, 3)])
+@pytest.mark.parametrize("make", [lambda: next(map(np.zeros, [3])), lambda: np.linspace(0.0, 1.0, 3)])
 def test_an_ndarray_that_cannot_hold_traced_values_says_which_can(make):
     def program(x):
         out = make()
@@ -271,7 +284,7 @@ class TestPatches:
         with pytest.raises(ZeroDivisionError):
             dlfeval(lambda x: 1 // 0, X)
         assert before == {name: getattr(np, name) for name in patches._patched}
-        assert not any(isinstance(function, patches.Patched) for function in before.values())
+        assert not any(isinstance(function, patches.Patched) for function in (*before.values(), zeros, array))
 
     def test_a_patched_function_passes_for_the_original(self):
         seen = dlfeval(lambda x: [np.zeros], X)[0]
