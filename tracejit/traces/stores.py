@@ -14,7 +14,7 @@ from tracejit.call.path import Stored
 from tracejit.call.signature import Call
 from tracejit.capture.changes import Assignment, look, put
 from tracejit.capture.state import CapturedState
-from tracejit.capture.values import arrays_inside, is_atom
+from tracejit.capture.values import arrays_inside, is_atom, is_user_class
 from tracejit.errors import TraceJitError
 from tracejit.ir import Where
 from tracejit.ops import Op
@@ -248,8 +248,10 @@ class Collector:
             except TraceJitError:  # a container that holds itself
                 continue
             if all(map(self._is_storable, leaves)):
-                # What is neither computed by the trace nor given to it is stored while recording only.
-                if any(map(self._is_array_of_trace, leaves)):
+                # A number or a text is stored while recording only. An array that the function makes is a constant,
+                # unless it reads what was there: then it would be another one after each call.
+                is_made = not change.is_read and _is_of_user(change.owner) and any(map(_is_array, leaves))
+                if is_made or any(map(self._is_array_of_trace, leaves)):
                     kept.append((change, leaves, treedef))
             elif any(self._is_traced(leaf) or self._holds_traced(leaf) for leaf in leaves):
                 self.stores.impossible = self.stores.impossible or (change.place, change.where)
@@ -339,6 +341,20 @@ class Collector:
             self._numbers[kind, id(value)] = len(values)
             values.append(value)
         return self._numbers[kind, id(value)]
+
+
+def _is_array(leaf: Any) -> bool:
+    return type(leaf) is dlarray or type(leaf) is np.ndarray
+
+
+def _is_of_user(owner: Any) -> bool:
+    """Return whether an object is one that only the user's code assigns to."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    return (
+        kind in (dict, list)
+        or is_user_class(kind)
+        or isinstance(owner, (types.FunctionType, types.ModuleType))
+    )
 
 
 def _is_whole(data: np.ndarray) -> bool:

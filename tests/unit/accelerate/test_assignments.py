@@ -287,3 +287,37 @@ def test_gradients_within_an_evaluation():
         np.testing.assert_allclose(tj.extractdata(tj.dlfeval(loss, X + n)), 2 * X * (X + n))
     assert inner.stats.hits > 0
     assert model.u.tolist() == (X * (X + 4) ** 2).tolist()
+
+
+@pytest.mark.parametrize("zeros", [np.zeros, tj.zeros, lambda n: [tj.zeros(n), {"a": np.ones(n)}]])
+def test_constant_arrays_that_are_only_assigned(zeros):
+    """Each call assigns new ones, which the code around it may write."""
+    model = Model(u=None)
+
+    @tj.dlaccelerate
+    def reset(x):
+        model.u = zeros(3)
+        return x * 2
+
+    for _ in range(5):
+        reset(X)
+        first = model.u[0] if isinstance(model.u, list) else model.u
+        assert first.tolist() == [0.0] * 3
+        first += 1.0
+    assert reset.stats.hits == 3
+
+
+def test_a_trace_that_is_replayed_at_once_and_audited():
+    model = Model(u=tj.dlarray(np.zeros(3)))
+
+    def step(x):
+        model.u = model.u * 0.5 + x
+        return model.u
+
+    expected = np.zeros(3)
+    for fast, hits in ((tj.dlaccelerate(step, confirm=0), 67), (tj.dlaccelerate(step), 66)):
+        for n in range(70):
+            expected = expected * 0.5 + (X + n)
+            np.testing.assert_allclose(tj.extractdata(fast(X + n)), expected, rtol=1e-12)
+            np.testing.assert_allclose(tj.extractdata(model.u), expected, rtol=1e-12)
+        assert fast.stats.hits == hits
