@@ -2,13 +2,14 @@
 """The memory of emitted kernels: typed pointers, scratch memory, and numbers passed as integers.
 
 Note [aliasing]
-LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all
-written operands of a kernel are disjoint from each other and from all operands that are read. Metadata says so: all
-read operands share one number, each written operand has its own, and accesses of different numbers are disjoint. That
-replaces run-time overlap checks, which LLVM gives up on beyond a few pointers. The metadata spells a number bit by bit:
-each bit is a domain of two scopes, 0 and 1; an access is in the scopes of its bits, and noalias with the scopes of the
-opposite bits. Different numbers differ in some bit, and LLVM takes two accesses as disjoint if they are in any domain.
-So a number takes 8 scopes; with a scope for each number, it would take a list of all others.
+LLVM vectorises a loop only if stores cannot change what is loaded. The memory planner guarantees that all written
+operands of a kernel are disjoint from each other and from all operands that are read; elements that a kernel overwrites
+one by one it reads through the written operand. Metadata says so: all read operands share one number, each written
+operand has its own, and accesses of different numbers are disjoint. That replaces run-time overlap checks, which LLVM
+gives up on beyond a few pointers. The metadata spells a number bit by bit: each bit is a domain of two scopes, 0 and 1;
+an access is in the scopes of its bits, and noalias with the scopes of the opposite bits. Different numbers differ in
+some bit, and LLVM takes two accesses as disjoint if they are in any domain. So a number takes 8 scopes; with a scope
+for each number, it would take a list of all others.
 """
 
 import operator

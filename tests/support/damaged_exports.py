@@ -272,6 +272,10 @@ DAMAGES: tuple[Damage, ...] = (
         wrong("ValueError: a number of the result is an array"),
     ),
     Damage(
+        manifest(*RESULTS, "leaves", 1, to=["number", "bool", None]),
+        wrong("ValueError: the kind of a number is 'bool'"),
+    ),
+    Damage(
         manifest(*RESULTS, "leaves", 0, to=["constant", ["int", "1"]]),
         wrong("ValueError: the outputs of a program are not the arrays of its result"),
     ),
