@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 Stopping = Callable[[], bool]
 """Tells work that an exception waits for its end."""
 _ENDING = ("can't create new thread at interpreter shutdown",)
+# A signal that comes just before a wait begins is handled when the wait ends.
+_LONGEST_WAIT_S = 0.05
 _NO_THREAD = (("can't start new thread",), _ENDING)  # what the errors of Python say
 
 
@@ -72,9 +74,9 @@ class _Work(Generic[_T]):
                     if not started:
                         started = True
                         _thread.start_new_thread(self._run, ())
-                    if notice is None:
-                        self._ended.acquire()
-                    elif not self._ended.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                    left = max(0.0, deadline - time.monotonic()) if notice is not None else _LONGEST_WAIT_S
+                    self._ended.acquire(timeout=min(left, _LONGEST_WAIT_S))
+                    if notice is not None and not self._outcome and time.monotonic() >= deadline:
                         pending, notice = notice, None
                         pending()
                 return

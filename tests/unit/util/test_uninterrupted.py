@@ -69,11 +69,11 @@ def test_an_exception_of_a_handler_waits(alarm):
     done = []
 
     def work(stopping):
+        alarm(0.002)
         while not stopping():
             time.sleep(0.0005)
         done.append(True)
 
-    alarm(0.002)
     with pytest.raises(AlarmError, match="now") as caught:
         uninterrupted.uninterrupted(work)
     assert done and is_of_handler(caught.value)
