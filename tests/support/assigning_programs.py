@@ -487,6 +487,222 @@ def userdict(accelerate, array):
     return step, lambda: d["u"]
 
 
+@case
+def setattr_override(accelerate, array):
+    class S:
+        def __init__(self):
+            object.__setattr__(self, "store", {})
+            self.u = array(np.zeros(3))
+
+        def __setattr__(self, k, v):
+            self.store[k] = v
+
+        def __getattr__(self, k):
+            try:
+                return object.__getattribute__(self, "store")[k]
+            except KeyError:
+                raise AttributeError(k) from None
+
+    s = S()
+
+    @accelerate
+    def step(x):
+        s.u = s.u * 0.5 + x
+        return s.u.sum()
+
+    return step, lambda: s.u
+
+
+@case
+def frozen(accelerate, array):
+    @dataclasses.dataclass(frozen=True)
+    class F:
+        u: object
+
+    f = F(array(np.zeros(3)))
+
+    @accelerate
+    def step(x):
+        object.__setattr__(f, "u", f.u + x)
+        return f.u
+
+    return step, lambda: f.u
+
+
+@case
+def temp(accelerate, array):
+    class S:
+        pass
+
+    s = S()
+    s.u = array(np.zeros(3))
+
+    @accelerate
+    def step(x):
+        s.tmp = x * 2
+        s.u = s.u + s.tmp
+        del s.tmp
+        return s.u
+
+    return step, lambda: [s.u, hasattr(s, "tmp")]
+
+
+@case
+def layers(accelerate, array):
+    class Layer:
+        def __init__(self):
+            self.h = array(np.zeros(3))
+
+        def __call__(self, x):
+            self.h = 0.9 * self.h + 0.1 * x
+            return self.h * 2
+
+    class Net:
+        def __init__(self):
+            self.layers = [Layer() for _ in range(3)]
+
+        @accelerate
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    n = Net()
+    return n.forward, lambda: [layer.h for layer in n.layers]
+
+
+@case
+def ring(accelerate, array):
+    class R:
+        def __init__(self):
+            self.buf = [array(np.zeros(3)) for _ in range(4)]
+            self.i = 0
+
+        @accelerate
+        def push(self, x):
+            self.buf = [x * 1.0, *self.buf[:-1]]
+            return self.buf[0] + self.buf[3]
+
+    r = R()
+    return r.push, lambda: r.buf
+
+
+@case
+def momentum(accelerate, array):
+    class M:
+        def __init__(self):
+            self.p = {"w": array(np.ones(3)), "b": array(np.zeros(3))}
+            self.v = {k: array(np.zeros(3)) for k in self.p}
+
+        @accelerate
+        def step(self, x):
+            for k in self.p:
+                self.v[k] = 0.9 * self.v[k] - 0.1 * x
+                self.p[k] = self.p[k] + self.v[k]
+            return self.p["w"].sum()
+
+    m = M()
+    return m.step, lambda: [m.p, m.v]
+
+
+@case
+def counter(accelerate, array):
+    class M:
+        def __init__(self):
+            self.u = array(np.zeros(3))
+            self.t = array(np.array(0.0))
+
+        @accelerate
+        def step(self, x):
+            self.t = self.t + 1.0
+            self.u = self.u + x / self.t
+            return self.u
+
+    m = M()
+    return m.step, lambda: [m.u, m.t]
+
+
+@case
+def best(accelerate, array):
+    class M:
+        def __init__(self):
+            self.best = array(np.array(1e9))
+            self.w = array(np.zeros(3))
+
+        @accelerate
+        def step(self, x):
+            loss = ((x - 3) ** 2).sum()
+            if loss < self.best:
+                self.best = loss
+                self.w = x * 1.0
+            return loss
+
+    m = M()
+    return m.step, lambda: [m.best, m.w]
+
+
+@case
+def inherit(accelerate, array):
+    class A:
+        def __init__(self):
+            self.u = array(np.zeros(3))
+
+        def upd(self, x):
+            self.u = self.u + x
+
+    class B(A):
+        def upd(self, x):
+            super().upd(x)
+            self.w = self.u * 2
+
+        @accelerate
+        def step(self, x):
+            self.upd(x)
+            return self.w
+
+    b = B()
+    return b.step, lambda: [b.u, b.w]
+
+
+@case
+def generator(accelerate, array):
+    class M:
+        def __init__(self):
+            self.u = array(np.zeros(3))
+
+    m = M()
+
+    @accelerate
+    def step(x):
+        def inner():
+            for k in range(2):
+                m.u = m.u + k * x
+                yield m.u
+
+        return sum(v.sum() for v in inner())
+
+    return step, lambda: m.u
+
+
+@case
+def matrix(accelerate, array):
+    class K:
+        def __init__(self):
+            self.P = array(np.eye(3))
+            self.x = array(np.zeros(3))
+
+        @accelerate
+        def step(self, z):
+            self.P = self.P + 0.1 * np.eye(3)
+            k = self.P @ np.ones(3) * 0.1
+            self.x = self.x + k * (z - self.x)
+            self.P = self.P - np.outer(k, np.ones(3)) @ self.P * 0.01
+            return self.x
+
+    k = K()
+    return k.step, lambda: [k.P, k.x]
+
+
 # Places, as source: what makes the objects, the place itself, another one beside it, and a declaration.
 PLACES = {
     "attribute": ("m = Model(u=A, v=B)", "m.u", "m.v", ""),
