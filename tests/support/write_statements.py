@@ -193,7 +193,9 @@ class Writer:
 
     def bind_view(self) -> str:
         x = self.view()
-        array, name = np.asarray(self.value(x)), self.new()
+        if isinstance(self.value(x), np.generic):  # a number, of which NumPy makes arrays unseen
+            return f"{self.new()} = {x}"
+        array, name = self.value(x), self.new()
         shape = array.shape
         forms = [x, f"{x}.ravel()", f"np.ravel({x})", f"{x}.flatten()", f"{x}.reshape(-1)", f"{x}.copy()",
                  f"np.expand_dims({x}, 0)", f"{x}.squeeze()", f"np.squeeze({x})", f"{x}[None]",
@@ -462,7 +464,7 @@ class Writer:
             f"v, w, *u = {x}[:1]", f"{x}[...] = [1.0] * 9", f"v = np.zeros(2, bool)\nv -= {x} > 0",
             f"{x}[0, 0, 0, 0, 0] = 1",
             f"v = np.broadcast_to({x}, {(2, *self.value(x).shape)})\nv += 1",
-            f"np.copyto({x}, np.ones(9))", f"{x}[0] = np.ones((5, 5, 5))",
+            "np.copyto(np.zeros(3), np.ones(9))", f"{x}[0] = np.ones((5, 5, 5))",
             "v = np.arange(3)\nv[1:] *= 0.5", f"v = np.arange(3)\nnp.multiply(v, {x}.sum(), out=v)",
             f"{x}[[0, 99]] = 1",
             "v = np.arange(3)\nv **= -1", f"{x}.reshape(7, 11)[0] = 1", f"np.copyto(np.arange(3), {x}.sum())",
