@@ -5,8 +5,8 @@ np.zeros(3) and its kin give arrays that are private to the recording (record/me
 written into them they are NumPy's own memory, written in place, and a constant of the trace. np.array([x, -y]) of
 traced numbers is a stack.
 
-What is returned or kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may
-be there already, and would then be an array from outside.
+What is kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may be there
+already, and would then be an array from outside.
 """
 
 from collections.abc import Callable, Iterator
@@ -70,7 +70,8 @@ def _array(original: _Function, is_kept: bool, data: Any, dtype: Any = None, **k
             return _as_asked(_stacked(data, dtype), None, **{**kwargs, "copy": None})
         made = original(data, dtype, **kwargs)
         return _as_private(made) if made.dtype.kind == "f" and made.ndim and not is_kept else made
-    return original(data, dtype, **kwargs)
+    made = original(data, dtype, **kwargs)
+    return _as_private(made) if type(data) is float and not is_kept else made
 
 
 def _seen_as(

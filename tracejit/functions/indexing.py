@@ -408,7 +408,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     if recorder.is_number(entry) and windows.is_place(entry):
         return (_PLACES, entry._array)  # beside index arrays an integer is one
     if not recorder.is_array(entry):
-        if not isinstance(entry, (np.ndarray, np.generic, list, tuple, bool)):
+        if not isinstance(entry, (np.ndarray, np.generic, list, tuple, range, bool)):
             number = as_index(entry)
             if number is None:
                 raise _no_index(function, entry)

@@ -252,6 +252,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         ArgumentError: for a ufunc, a method of it, or an option that dlarrays do not support.
     """
     name = _name_of_ufunc(ufunc)
+    if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
+        return getattr(ufunc, method)(*_constants(inputs), **_constants(options))
     if method == "at":
         return writes.at(ufunc, name, *inputs)
     out = options.pop("out", None)
@@ -275,6 +277,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
             return ufunc(*_constants(inputs))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     return function(*inputs)
+
+
+def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> bool:
+    """Return whether NumPy can do what dlarrays do not support, which arrays without traced values may need."""
+    if method == "at":
+        return ufunc not in (np.add, np.subtract)
+    if method == "reduce" and ufunc in REDUCTIONS:
+        return not options.keys() <= {"axis", "keepdims", "out"}
+    return method != "__call__" or not options.keys() <= {"out", "where"}
 
 
 def _are_constants(x: Any) -> bool:

@@ -13,11 +13,12 @@ recorded function. Calls in other forms get what NumPy makes.
 """
 
 import dis
+import gc
 import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import lru_cache, update_wrapper
+from functools import cached_property, lru_cache, update_wrapper
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -68,29 +69,74 @@ def _of_numpy(name: str) -> Any:
 class UserCall(NamedTuple):
     """A call ``np.function(...)`` or ``function(...)`` in a user's code.
 
-    name        the first name that it reads
-    of_module   whether this is the name of the module
-    is_kept     whether the result is returned, or kept in a global name, an attribute or a container, at once
+    name          the first name that it reads
+    of_module     whether this is the name of the module
+    is_kept       whether the result is returned, or kept in a global name, an attribute or a container, at once
+    is_returned   whether it is returned
     """
 
     name: str
     of_module: bool
     is_kept: bool
+    is_returned: bool
 
 
 def _call_of_user(frame: Any, name: str) -> UserCall | None:
     """Return the call of a function of NumPy that a user's code is at, or None (Note [calls of users])."""
-    code = frame.f_code
-    if _PACKAGES.intersection(code.co_filename.split(os.sep)) or monitor.is_library(code.co_filename):
+    if _is_of_library(frame.f_code):
         return None
-    call = _call_at(code, frame.f_lasti, name)
+    call = _call_at(frame.f_code, frame.f_lasti, name)
     if call is not None:
         for names in (frame.f_locals, frame.f_globals):
             if call.name in names:
                 found = names[call.name]
                 is_ours = found is np if call.of_module else type(found) is Patched and found.name == name
-                return call if is_ours else None
+                return call._replace(is_kept=_is_kept(call, frame)) if is_ours else None
     return None
+
+
+def _is_of_library(code: CodeType) -> bool:
+    return bool(_PACKAGES.intersection(code.co_filename.split(os.sep))) or monitor.is_library(
+        code.co_filename
+    )
+
+
+def _is_kept(call: UserCall, frame: Any) -> bool:
+    """Return whether the result of a call is kept, or is made in a function whose results a cache keeps.
+
+    A function that returns it to the user's code gives it to that; one that a library calls, to the library.
+    """
+    if call.is_kept and (not call.is_returned or frame.f_back is None or _is_of_library(frame.f_back.f_code)):
+        return True
+    while frame.f_back is not None:
+        caller = frame.f_back.f_code
+        if _is_of_library(caller):
+            return bool(caller is _PROPERTY)
+        if _is_cached(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+_CACHE = type(lru_cache(len))
+_PROPERTY = cached_property.__get__.__code__
+
+
+def _is_cached(frame: Any) -> bool:
+    """Return whether functools.lru_cache keeps the results of the function of a frame, which does not tell."""
+    name = frame.f_code.co_name
+    known = [frame.f_back.f_locals.get(name), frame.f_globals.get(name)]
+    owner = frame.f_globals.get(frame.f_code.co_qualname.rpartition(".")[0])
+    if isinstance(owner, type):
+        known.append(vars(owner).get(name))
+    return any(type(thing) is _CACHE for thing in known) or _has_cache(frame.f_code)
+
+
+@lru_cache(maxsize=1024)
+def _has_cache(code: CodeType) -> bool:
+    """Return whether the collector knows an lru_cache of a function with a code, under whatever name."""
+    functions = [function for function in gc.get_referrers(code) if type(function) is FunctionType]
+    return any(type(wrapper) is _CACHE for function in functions for wrapper in gc.get_referrers(function))
 
 
 _PACKAGES = frozenset({"site-packages", "dist-packages"})
@@ -115,7 +161,8 @@ def _call_at(code: CodeType, at: int, function: str) -> UserCall | None:
         return None
     if len(callee) not in (1, 2) or not isinstance(callee[0].argval, str):
         return None
-    return UserCall(callee[0].argval, len(callee) == 2, instructions[number + 1].opname in _KEEPS)
+    follows = instructions[number + 1].opname
+    return UserCall(callee[0].argval, len(callee) == 2, follows in _KEEPS, follows == "RETURN_VALUE")
 
 
 _KEEPS = frozenset({"RETURN_VALUE", "STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR"})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Arrays that NumPy makes in a recorded function, and NumPy's functions that write into arrays; NumPy is the oracle."""
 
+import dataclasses
 import functools
 import pickle
 import warnings
@@ -297,3 +298,75 @@ class TestPatches:
         monkeypatch.setattr(np, "zeros", own)
         assert dlfeval(lambda x: np.zeros(3).tolist(), X) == [7.0]
         assert np.zeros is own
+
+
+@functools.lru_cache
+def cosines(n):
+    table = np.zeros((n, n))
+    for k in range(n):
+        table[k] = np.cos(np.arange(n) * k)
+    return table
+
+
+class Weights:
+    @functools.cached_property
+    def table(self):
+        table = np.ones(3)
+        table[0] = 2.0
+        return table
+
+
+weights = Weights()
+
+
+@pytest.mark.parametrize("program", [lambda x: cosines(3) @ x, lambda x: weights.table * x])
+def test_what_a_cache_of_functools_keeps_stays_an_ndarray(program):
+    cosines.cache_clear()
+    accelerated = dlaccelerate(program)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = [accelerated(X + n) for n in range(4)]
+    assert_same(results, [program(X + n) for n in range(4)])
+    assert type(cosines(3)) is np.ndarray and accelerated.stats.hits > 0
+
+
+@dataclasses.dataclass
+class State:
+    total: object = dataclasses.field(default_factory=lambda: np.zeros(3))
+
+
+def test_a_function_may_return_a_buffer_at_once():
+    def made(n):
+        return np.zeros(n), np.ones(n)
+
+    def blank(n):
+        return np.empty(n)
+
+    def program(x):
+        state, (first, second), third = State(), made(3), blank(3)
+        state.total += x
+        first[0] = x[1]
+        second *= x
+        third[:] = x
+        return state.total, first, second, third
+
+    assert_same(dlfeval(program, X), program(X))
+
+
+def test_a_number_may_be_a_buffer():
+    def program(x):
+        total = np.array(0.0)
+        total += x.sum()
+        return total
+
+    assert_same(dlfeval(program, X), program(X))
+
+
+def test_what_numpy_does_with_constants_need_not_be_supported():
+    def program(x):
+        table = np.ones((3, 3))
+        table[0, 1] = 4.0
+        np.multiply.at(table, ([0, 0], [1, 1]), 3.0)
+        return x * table, np.add.outer(table[0], table[1]), np.sqrt(table, dtype=np.float32), x[range(2)]
+
+    assert_same(dlfeval(program, X), program(X))
