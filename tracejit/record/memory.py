@@ -132,7 +132,10 @@ class Memories:
         """
         data = root._data
         for number, (_, other) in enumerate(self.sources):
-            check_same(data, other, self.place(number), name)
+            if np.may_share_memory(
+                data, other
+            ):  # the states of generators are sources too, and have no place
+                check_same(data, other, self.place(number), name)
         for other in self.read.values():
             check_same(data, other, f"an array that {name} reads besides its arguments", name)
         self.changed.append((root, data))

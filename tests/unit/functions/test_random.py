@@ -322,3 +322,21 @@ def test_the_op_refuses_anything_but_a_state(state):
 def test_the_op_refuses_anything_but_a_vector(u):
     with pytest.raises(DimsError, match="permutation: expected a vector of float64 numbers, not 2"):
         tj.record.recorder.apply("permutation", u)
+
+
+def noisy(x, weights):
+    x += tj.randn(3, like=x)
+    weights[1:] *= tj.dropout(weights[1:], 0.5)
+    buffer = np.zeros(3)
+    buffer[0] = tj.rand(1, like=x)[0]
+    return buffer + x
+
+
+def test_draws_are_written_into_arguments_as_without_acceleration():
+    accelerated, results = tj.dlaccelerate(noisy), []
+    for run in (accelerated, lambda *given: tj.dlfeval(noisy, *given)):
+        tj.rng(3)
+        calls = [(np.full(3, float(n)), np.ones(3)) for n in range(5)]
+        results.append([np.stack([tj.extractdata(run(*call)), *call]) for call in calls])
+    np.testing.assert_array_equal(*results)
+    assert accelerated.stats.hits == 3 and len({result.tobytes() for result in results[0]}) == 5
