@@ -205,6 +205,9 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     is_plain = _only_mask(key) is None and not _varies(key)
     parsed = _parsed("setitem", array, key) if is_plain else None
     if parsed is None or parsed.order is not None:
+        if recorder.recorder() is not None:  # a constant stays one
+            key = tuple(map(_as_constant, key)) if isinstance(key, tuple) else _as_constant(key)
+            value = _as_constant(_as_value(array, value)) if type(value) in (int, float, bool) else value
         views.store(array, setitem(array, key, value))
         return
     given = _fitted(array, _as_value(array, value), parsed.result, parsed.result_format)
@@ -214,6 +217,18 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     whole = tuple(map(len, map(range, parsed.starts, parsed.stops, parsed.steps)))
     data = given._data.reshape(whole) if given._data.ndim else given._data
     array._data[index_of(parsed.starts, parsed.stops, parsed.steps)] = data
+
+
+def _as_constant(x: Any) -> Any:
+    """Return an untraced number, or integers in a list or a range, as an array that is private to the recording."""
+    if isinstance(x, list) and x and all(type(part) in (int, bool) for part in x):
+        x = as_array(np.asarray(x))
+    elif isinstance(x, range) and len(x):
+        x = as_array(np.asarray(x, _INT64))
+    elif type(x) is not dlarray or x._value is not None or x._data.ndim or x._view is not None:
+        return x
+    recorder.recorder().memories.private(x, is_ndarray=True)  # type: ignore[union-attr]
+    return x
 
 
 def _is_own_part(array: dlarray, key: Any, value: Any) -> bool:

@@ -87,7 +87,10 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     step = shape[1] + 1 if len(shape) == 2 else 1 + sum(np.cumprod(shape[:0:-1]).tolist())
     end = shape[1] * shape[1] if len(shape) == 2 and not wrap else target.size
     places = np.arange(target.size)[:end:step]
-    target[np.unravel_index(places, shape)] = _cycled(val, places.size)
+    key = np.unravel_index(places, shape)
+    if views.is_in_memory(target):  # lists are constants
+        key = tuple(part.tolist() for part in key)
+    target[key] = _cycled(val, places.size)
 
 
 def _cycled(values: Any, count: int) -> Any:

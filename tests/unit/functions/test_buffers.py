@@ -370,3 +370,20 @@ def test_what_numpy_does_with_constants_need_not_be_supported():
         return x * table, np.add.outer(table[0], table[1]), np.sqrt(table, dtype=np.float32), x[range(2)]
 
     assert_same(dlfeval(program, X), program(X))
+
+
+def test_a_constant_matrix_stays_one_whatever_the_index():
+    def program(x):
+        matrix = np.zeros((3, 3))
+        matrix[range(3), range(3)] = 2.0
+        matrix[0, [1, 2]] = 1
+        other = np.eye(3)
+        other[other == 0] = 0.25
+        np.fill_diagonal(other, 3.0)
+        return np.linalg.inv(matrix) @ x, np.linalg.inv(other) @ x
+
+    accelerated = dlaccelerate(program)
+    assert_same(dlfeval(program, X), program(X))
+    for n in range(4):
+        assert_same(accelerated(X + n), program(X + n))
+    assert accelerated.stats.hits == 2
