@@ -49,6 +49,7 @@ CALLS: dict[Any, Any] = {
     np.vstack: [(([ONE, ONE],), {})],
     np.hstack: [(([ONE, ONE],), {})],
     np.flip: [((ONE, 1), {})],
+    np.copy: [((ONE,), {})],
     np.roll: [((ONE, 1, 0), {})],
     np.pad: [((ONE, 1), {"constant_values": 2.0}), ((ONE, ((1, 0), (0, 2)), "edge"), {})],
     np.repeat: [((ONE, 2, 1), {})],

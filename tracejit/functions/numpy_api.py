@@ -15,7 +15,7 @@ from tracejit.aval import Aval, broadcast_shapes, supported
 from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions, writes
 from tracejit.functions.axes import normalize_axes
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.record.memory import is_private
 from tracejit.util.arguments import flag, real
@@ -146,6 +146,10 @@ def _all(condition: Any, what: str) -> bool:
     return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
 
 
+def _copy(a: Any) -> Any:
+    return views.copy(as_array(a))
+
+
 def _clip(
     x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = np._NoValue, max: Any = np._NoValue
 ) -> Any:
@@ -227,6 +231,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.clip: _clip,
     np.round: elementwise.round,
     # creation
+    np.copy: _copy,
     np.zeros_like: creation.zeros_like,
     np.ones_like: creation.ones_like,
     np.full_like: creation.full_like,

@@ -33,7 +33,6 @@ _NUMPY = (
     ("np.column_stack([x, y])", "np.stack([x, y], axis=1)"),
     ("np.compress(b, x)", "x[b]"),
     ("np.convolve(x, k, 'valid')", "sum(k[-1 - j] * x[j : len(x) - len(k) + 1 + j] for j in range(len(k)))"),
-    ("np.copy(x)", "x.copy()"),
     (
         "np.corrcoef(A)",
         "d @ d.T / np.outer(s, s), where d = A - np.mean(A, axis=1, keepdims=True), s = np.linalg.norm(d, axis=1)",
