@@ -60,9 +60,9 @@ def test_demo(capsys, tmp_path):
     assert float(rows["test accuracy"]) >= 0.97
     assert float(rows["losses differ by"]) <= 1e-4
     assert float(rows["hit rate"]) == pytest.approx(
-        100 * (1 - 8 / 1225), abs=0.05
-    )  # two traces were recorded, confirmed and audited
-    assert rows["occupancy"] == "4"
+        100 * (1 - 9 / 1225), abs=0.05
+    )  # three traces were recorded, two of them confirmed and audited
+    assert rows["occupancy"] == "6"
     assert "training: 100%" in printed.err
     assert (tmp_path / "new" / "digits_loss.png").read_bytes().startswith(b"\x89PNG")
     compile((tmp_path / "new" / "digits_step.py").read_text(), "digits_step.py", "exec")

@@ -27,7 +27,7 @@ from tracejit.capture.objects import (
 )
 from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
-from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_user_class
+from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_library_module, is_user_class
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_OBJECTS = 20_000
@@ -238,12 +238,16 @@ class Snapshot:
                 self.observe(logger).note_state(self)
 
     def _note_imports(self) -> None:
-        """Note the modules that the call imported first: importing is no change, but a replay must find them."""
+        """Note the modules of Python that the call imported first: a replay must find them.
+
+        What it read of a module of a user was not there when it began, so the call has changed what it reads.
+        """
         modules = self.objects.get(id(sys.modules))
         for slot in [*modules.slots.values()] if modules else ():
-            if slot.value is MISSING:
-                slot.value = sys.modules.get(slot.name, MISSING)
-                self.observe(slot.value)
+            module = sys.modules.get(slot.name, MISSING)
+            if slot.value is MISSING and type(module) is types.ModuleType and is_library_module(module):
+                slot.value = module
+                self.observe(module)
 
     def _note_inherited(self, owner: ObservedInstance, slot: Slot) -> None:
         """Note where the attribute of an instance that the call makes is found in a replay."""

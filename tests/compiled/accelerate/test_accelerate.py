@@ -71,6 +71,7 @@ class TestCompiled:
                 seen.append(array._data)
                 array._data[...] = 7
 
+    @pytest.mark.filterwarnings("ignore:.* while it is recorded only")
     def test_escaped_arrays(self):
         kept = []
         fun = dlaccelerate(lambda x: kept.append(x) or x * 2)

@@ -354,16 +354,26 @@ class TestLayouts:
             a[1:] = a[:-1] + b[1:]
             return a, b * a, dlgradient((a * b).sum(), b)
 
-        base = np.arange(8.0)
-        pairs = [
-            (base[:4], base[:4]),
-            (base[:4], base[1:5]),
-            (base[3::-1], base[:4]),
-            (base[::2], base[1::2]),
+        followed = [
+            lambda base: (base[:4], base[:4]),
+            lambda base: (base[:4], base[4:]),
+        ]
+        refused = [
+            lambda base: (base[:4], base[1:5]),
+            lambda base: (base[3::-1], base[:4]),
+            lambda base: (base[::2], base[1::2]),  # whose intervals overlap
         ]
         accelerated = dlaccelerate(fun)
         for _ in range(4):
-            for a, b in pairs:
-                for found, want in zip(accelerated(a, b), dlfeval(fun, a, b), strict=True):
+            for pair in followed:
+                mine, theirs = np.arange(8.0), np.arange(8.0)
+                results = zip(accelerated(*pair(mine)), dlfeval(fun, *pair(theirs)), strict=True)
+                for found, want in results:
                     np.testing.assert_array_equal(tj.extractdata(found), tj.extractdata(want))
-        np.testing.assert_array_equal(base, np.arange(8.0))
+                np.testing.assert_array_equal(mine, theirs)
+            for pair in refused:
+                base = np.arange(8.0)
+                for function in (accelerated, lambda a, b: dlfeval(fun, a, b)):
+                    with pytest.raises(tj.WriteError, match="shares memory"):
+                        function(*pair(base))
+                np.testing.assert_array_equal(base, np.arange(8.0))
