@@ -17,6 +17,8 @@ from tracejit.util import html
 
 Where = tuple[str, int] | None  # the user's file and line
 _SHOWN = 60  # nodes of a graph in a notebook
+asarray = np.asarray
+"""NumPy's own: while something is recorded the name stands for a function that asks first who calls it."""
 
 
 class Value:
@@ -126,7 +128,7 @@ class Builder:
 
     def constant(self, data: Any) -> Value:
         """Append a constant; `data` must not be written afterwards."""
-        array = np.asarray(data)
+        array = asarray(data)
         value = Value(Aval(array.shape, None, array.dtype), self.owner, None, array, is_constant=True)
         self.graph.constants.append(value)
         return value
@@ -179,7 +181,7 @@ class Builder:
         if aval.format is not None:
             aval = aval._replace(format=None)
         if data is not None and type(data) is not np.ndarray:
-            data = np.asarray(data)  # a ufunc gives a scalar for 0-d operands
+            data = asarray(data)  # a ufunc gives a scalar for 0-d operands
         return Value(aval, self.owner, node, data)
 
     def _cast(self, value: Value, dtype: np.dtype) -> Value:
@@ -211,13 +213,13 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
             if dtype.kind == "f" or (kind is int and dtype.kind in "iu"):
                 common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
                 try:
-                    return np.asarray(x, common)
+                    return asarray(x, common)
                 except OverflowError:
                     break
         else:
             if dtypes:
-                return np.asarray(x, np.result_type(*dtypes, x))
-    data = np.asarray(x)
+                return asarray(x, np.result_type(*dtypes, x))
+    data = asarray(x)
     if data.dtype == object:
         raise OverflowError("the integer does not fit 64 bits")
     return data
@@ -263,9 +265,9 @@ def evaluate(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         for node in graph.nodes:
             result = node.op.numpy(*[data[v] for v in node.inputs], **node.params)
             if len(node.outputs) == 1 and not isinstance(result, tuple):
-                data[node.outputs[0]] = np.asarray(result)
+                data[node.outputs[0]] = asarray(result)
             else:
-                data.update(zip(node.outputs, map(np.asarray, result), strict=True))
+                data.update(zip(node.outputs, map(asarray, result), strict=True))
     return [data[v] for v in graph.outputs]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.aval import Aval, check_dtype
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.ir import asarray
 from tracejit.record.ended import is_open
 from tracejit.util.arguments import MOST_AXES, no_room
 from tracejit.util.text import brief
@@ -42,7 +43,7 @@ def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarr
             f"np.asarray({argument}), or {argument}.filled(value) of a masked array."
         )
     native = check_dtype(function, x.dtype, argument)
-    return np.asarray(x, dtype=native)
+    return asarray(x, dtype=native)
 
 
 def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:
@@ -52,7 +53,7 @@ def _made(x: Any, function: str, argument: str, array_class: type) -> np.ndarray
         _check_list(x, function, argument, array_class)
     try:
         tensor = not listed and not isinstance(x, (*_NUMBERS, type)) and hasattr(x, "__dlpack__")
-        data: np.ndarray = np.from_dlpack(x) if tensor else np.asarray(x)
+        data: np.ndarray = np.from_dlpack(x) if tensor else asarray(x)
     except Exception as error:
         if is_of_handler(error):
             raise
@@ -113,7 +114,7 @@ def _reason(error: Exception) -> str:
 def ndarray_of(x: Any) -> np.ndarray:
     """Return what NumPy makes of an object, for arguments that are no operands; what is raised may be anything."""
     check_nesting(x)
-    return np.asarray(x)
+    return asarray(x)
 
 
 def _check_list(x: Any, function: str, argument: str, array_class: type) -> None:

@@ -26,6 +26,13 @@ def _references() -> int:
     return max([sys.getrefcount(view) for view in [object()]])
 
 
+def _references_of_popped() -> int:
+    views = [object()]
+    view = views.pop()
+    return sys.getrefcount(view)
+
+
+_POPPED = _references_of_popped()
 HELD = _references()
 """The references to a view that only a list of views has, in a comprehension over that list."""
 
@@ -167,12 +174,19 @@ class Memories:
         if is_alone:
             for source, data in self.sources:
                 source._data, source._value = data, None
+        held = []
+        while self.views:  # from the last one, so that what only a view has that nobody has ends with it
+            view = self.views.pop()
+            if sys.getrefcount(view) > _POPPED:
+                held.append(view)
+            else:
+                view._view = None
+        if is_alone:
             done: set[int] = set()
-            for view in [view for view in self.views if sys.getrefcount(view) > HELD]:
+            for view in held:
                 _end(view, done)
-        for view in self.views:
+        for view in held:
             view._view = None
-        self.views.clear()
         self.place = _place  # which may hold the arguments
         self.sources, self.changed, self.read = [], [], {}
 

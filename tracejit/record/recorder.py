@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.aval import Aval, axes_in, merge_formats
 from tracejit.errors import BoundsError, TraceError, TraceJitError
-from tracejit.ir import Builder, Graph, Value, Where, weak_array
+from tracejit.ir import Builder, Graph, Value, Where, asarray, weak_array
 from tracejit.ops import OPS, Kind, Op
 from tracejit.record import block, monitor
 from tracejit.record import current as current_recorder
@@ -315,10 +315,10 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
             result = op.numpy(*[a._data for a in arrays], **params)
         if type(avals) is Aval:
             if type(result) is not np.ndarray:
-                result = np.asarray(result)
+                result = asarray(result)
             return _array_class._wrap(result, avals.format, None)
         return tuple(
-            _array_class._wrap(np.asarray(part), aval.format, None)
+            _array_class._wrap(asarray(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
     if current.memories.has_private and _are_private(arrays):
