@@ -46,6 +46,13 @@ class Thing:
     """An object with attributes."""
 
 
+class Obj:
+    """An object with one attribute."""
+
+    def __init__(self, k):
+        self.k = k
+
+
 def rates(n):
     """Return a number that changes every three calls."""
     return pick(n, 1.0, 2.0, 5.0)

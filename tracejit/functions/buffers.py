@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
+from tracejit.functions.formats import in_dtype
 from tracejit.functions.movement import stack
 from tracejit.record import patches, recorder, views
 
@@ -103,7 +104,7 @@ def _as_asked(
 ) -> Any:
     """Return an array or a number as NumPy's np.array does with these options."""
     given = data if isinstance(data, dlarray) else views.without_axes(as_array(data))
-    array = given if dtype is None else _cast(given, dtype)
+    array = given if dtype is None else in_dtype(given, np.dtype(dtype))
     if array._data.ndim < ndmin:
         array = movement.reshape(array, (1,) * (ndmin - array._data.ndim) + array._data.shape)
     is_copy = given._data.dtype != array._data.dtype or given is not data
@@ -114,11 +115,6 @@ def _as_asked(
     if copy is False and is_copy:
         raise ValueError("np.array: copy=False cannot be met, as a copy is needed; leave copy= out.")
     return array
-
-
-def _cast(array: dlarray, dtype: Any) -> Any:
-    wanted = np.dtype(dtype)
-    return array if array._data.dtype == wanted else apply("cast", array, dtype=wanted)
 
 
 def _is_traced(x: Any) -> bool:
@@ -158,7 +154,9 @@ def _stacked(data: Any, dtype: Any) -> Any:
 
     def joined(part: Any) -> dlarray:
         return (
-            _cast(arrays[part], wanted) if isinstance(part, int) else stack([joined(inner) for inner in part])
+            in_dtype(arrays[part], wanted)
+            if isinstance(part, int)
+            else stack([joined(inner) for inner in part])
         )
 
     return joined(places)

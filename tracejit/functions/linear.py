@@ -12,19 +12,15 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axis
+from tracejit.functions.movement import relabel
 from tracejit.ops import OPS
 from tracejit.ops.linear import check_unique, join_labels
-from tracejit.record import views
 from tracejit.util.arguments import as_index, check_room, check_sizes, integer, is_option
 from tracejit.util.text import brief
 
 
 def _describe(array: Any) -> str:
     return describe_shape(array._data.shape, array._format)
-
-
-def _relabel(array: dlarray, format: str | None) -> dlarray:
-    return array if array._format == format else views.alias(array, format or None)
 
 
 def _reshape(array: dlarray, shape: tuple[int, ...]) -> dlarray:
@@ -83,10 +79,10 @@ def matmul(x: Any, y: Any) -> dlarray:
         return _einsum("matmul", [first, second], ["a", "a"], "")
     if vectors[0]:
         row = _reshape(first, (1, columns))
-        product = _matmul(_relabel(row, first._format and "U" + first._format), second)
+        product = _matmul(relabel(row, first._format and "U" + first._format), second)
         return drop_axes(product, (product._data.ndim - 2,))
     column = _reshape(second, (rows, 1))
-    product = _matmul(first, _relabel(column, second._format and second._format + "U"))
+    product = _matmul(first, relabel(column, second._format and second._format + "U"))
     return drop_axes(product, (product._data.ndim - 1,))
 
 
@@ -100,8 +96,8 @@ def _matmul(x: Any, y: Any) -> dlarray:
         Aval(shape, x._format, x._data.dtype), Aval(y._data.shape, y._format, y._data.dtype)
     )
     assert isinstance(aval, Aval)
-    rows = _reshape(_relabel(x, None), (math.prod(shape[:-1]), shape[-1]))
-    return _relabel(_reshape(apply("matmul", rows, _relabel(y, None)), aval.shape), aval.format)
+    rows = _reshape(relabel(x, None), (math.prod(shape[:-1]), shape[-1]))
+    return relabel(_reshape(apply("matmul", rows, relabel(y, None)), aval.shape), aval.format)
 
 
 def dot(x: Any, y: Any) -> dlarray:
@@ -146,7 +142,7 @@ def vdot(x: Any, y: Any) -> dlarray:
     11.0
     """
     first, second = (_flat(as_array(operand, "vdot", name)) for operand, name in ((x, "x"), (y, "y")))
-    return _contract("vdot", _relabel(first, None), _relabel(second, None), (0,), (0,))
+    return _contract("vdot", relabel(first, None), relabel(second, None), (0,), (0,))
 
 
 def _flat(array: dlarray) -> dlarray:
@@ -387,7 +383,7 @@ def _einsum(function: str, arrays: Sequence[Any], letters: Sequence[str], result
     dtype = np.result_type(*[array._data.dtype for array in arrays])
     terms = []
     for array, names in zip(arrays, letters, strict=True):
-        term = _diagonals(_Term(_cast(_relabel(array, None), dtype), names))
+        term = _diagonals(_Term(_cast(relabel(array, None), dtype), names))
         # An axis of size 1 that meets a larger one is left out: the product broadcasts it.
         kept = "".join(n for n in term.letters if term.size(n) == sizes[n])
         terms.append(_Term(_reshape(term.array, tuple(sizes[n] for n in kept)), kept))
@@ -401,7 +397,7 @@ def _einsum(function: str, arrays: Sequence[Any], letters: Sequence[str], result
         terms.append(product)
     final = _sum_out(terms[0], set(result))
     array = _transpose(final.array, tuple(final.letters.index(n) for n in result))
-    return _relabel(array, format)
+    return relabel(array, format)
 
 
 def _sizes(function: str, arrays: Sequence[Any], letters: Sequence[str]) -> dict[str, int]:
@@ -554,9 +550,9 @@ def trace(x: Any, offset: int = 0) -> dlarray:
     5.0
     """
     array = _matrix("trace", x)
-    diagonal = _diagonal(_relabel(array, None), 0, 1, integer("trace", "offset", offset))
+    diagonal = _diagonal(relabel(array, None), 0, 1, integer("trace", "offset", offset))
     total = apply("sum", diagonal, axes=(diagonal._data.ndim - 1,), keepdims=False)
-    return _relabel(total, array._format and array._format[2:])
+    return relabel(total, array._format and array._format[2:])
 
 
 def diag(x: Any, k: int = 0) -> dlarray:
@@ -577,7 +573,7 @@ def diag(x: Any, k: int = 0) -> dlarray:
     2 dlarray float64
     [1. 4.]
     """
-    array = _relabel(as_array(x, "diag"), None)
+    array = relabel(as_array(x, "diag"), None)
     k = integer("diag", "k", k)
     if array._data.ndim == 2:
         return _diagonal(array, 0, 1, k)

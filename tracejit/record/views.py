@@ -254,8 +254,7 @@ def _begin(root: Any, current: Any) -> None:
         return
     if root._view is not None or (value is not None and not memories.writes_sources):  # private, or a copy
         return
-    if not root._data.flags.writeable:
-        check_writeable(root)
+    check_writeable(root)
     if value is None:
         root._value = entered = current.value(root)
         memories.written[id(root)] = Change(root, root._data, None, entered)

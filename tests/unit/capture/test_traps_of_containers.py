@@ -24,7 +24,7 @@ import weakref
 
 import numpy as np
 import pytest
-from state_traps import CHANGES, OWN_CHANGE, Traps, rates, setting
+from state_traps import CHANGES, OWN_CHANGE, Obj, Traps, rates, setting
 from worlds import pick
 
 import tracejit as tj
@@ -38,11 +38,6 @@ trap = TRAPS.trap
 def _seeded():
     with tj.rng(0):
         yield
-
-
-class Obj:
-    def __init__(self, k):
-        self.k = k
 
 
 @trap

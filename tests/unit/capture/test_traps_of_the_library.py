@@ -22,7 +22,7 @@ import uuid
 
 import numpy as np
 import pytest
-from state_traps import CHANGES, DRAWS, OWN_CHANGE, Traps, rates, setting, toggling
+from state_traps import CHANGES, DRAWS, OWN_CHANGE, Obj, Traps, rates, setting, toggling
 from worlds import pick
 
 import tracejit as tj
@@ -35,11 +35,6 @@ trap = TRAPS.trap
 def _seeded():
     with tj.rng(0):
         yield
-
-
-class Obj:
-    def __init__(self, k):
-        self.k = k
 
 
 @trap
