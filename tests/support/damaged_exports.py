@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tracejit as tj
+from tracejit.codegen.names import NAME, named
 
 TABLE = np.arange(6.0).reshape(2, 3)
 
@@ -119,6 +120,11 @@ def array(dtype: Any = float, allow_pickle: bool = False) -> bytes:
     stream = io.BytesIO()
     np.save(stream, np.ones(6, dtype), allow_pickle=allow_pickle)
     return stream.getvalue()
+
+
+def forged(line: str) -> dict[str, str]:
+    """Return a kernel of one line, whose name has the hash of its text."""
+    return named(f"def {NAME}(args):\n    {line}\n", "forged")._asdict()
 
 
 def wrong(what: str) -> str:
@@ -335,6 +341,34 @@ DAMAGES: tuple[Damage, ...] = (
     Damage(
         program(*ROW, "arguments", to=more(["number", "float64", "00"])),
         wrong_program("a number of row 0 has 1 bytes"),
+    ),
+    Damage(
+        program(*ROW, "arguments", to=more(0)),
+        wrong_program("row 0 has 16 arguments, expected 15"),
+    ),
+    Damage(
+        program(*ROW, "arguments", 0, to=["number", "float64", "00" * 8]),
+        wrong_program("row 0 has argument 0 that is a number of float64, expected an integer"),
+    ),
+    Damage(
+        program(*ROW, "arguments", -1, to=["symbol", "sgemm"]),
+        wrong_program(
+            "row 0 has argument 14 that is the routine sgemm, expected an address of float64 to write"
+        ),
+    ),
+    Damage(
+        program(*ROW, "arguments", -1, to=["input", 0, 0, 0, "float64"]),
+        wrong_program(
+            "row 0 has argument 14 that is an address of float64 in input 0, expected an address of float64 to write"
+        ),
+    ),
+    Damage(
+        program("kernels", 0, to=forged("n0 = args[1]")),
+        wrong("CodegenError: kernel <kernel> does not use each of its arguments once"),
+    ),
+    Damage(
+        program("kernels", 0, to=forged("p0 = read_c64(args[0])")),
+        wrong("CodegenError: kernel <kernel> has an argument of the unknown type c64"),
     ),
     Damage(
         argument("input", 0, "stack"),

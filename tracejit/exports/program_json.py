@@ -3,8 +3,9 @@
 
 Note [programs as data]
 The program that is read is the program that was written, to the bit. It is also checked: each kernel, place and size
-that a row names exists, and each address lies in its memory. The code of a kernel decides how far it reads from there,
-so a program is as trusted as the code that comes with it.
+that a row names exists, each address lies in its memory, and the arguments of a row are as many and of the kinds that
+the text of its kernel says. The code of a kernel decides how far it reads from an address, so a program is as trusted
+as the code that comes with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
 from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
+from tracejit.exports.parameters import misfit, parameters
 from tracejit.ops import Layout
 from tracejit.program import ALIGNMENT, Argument, Kernel, Place, Pointer, Program, Row, ScalarArgument, Symbol
 
@@ -159,6 +161,9 @@ class _Reader:
         self.arena_bytes = whole(data["arena_bytes"], 0, MOST_BYTES, "the size of the arena")
         self.checked = tuple([_text(name, "a checked operation") for name in data["checked"]])
         self.kernels = [self.kernel(kernel) for kernel in data["kernels"]]
+        self.parameters = [parameters(kernel) for kernel in self.kernels]
+        last = len(self.inputs) - 1
+        self.written = [whole(number, 0, last, "the number of a written input") for number in data["written"]]
         _check(len(set(self.kernels)) == len(self.kernels), "two kernels are the same")
         _check(len(layouts) <= len(self.inputs), f"it has {len(self.inputs)} inputs, not {len(layouts)}")
         self.places: dict[str, list[tuple[int, int, np.dtype]]] = {
@@ -188,13 +193,11 @@ class _Reader:
             follows = (row.part, row.parts, row.length) == ((i - first) // length, parts, length)
             _check(follows, f"row {i} is part {row.part} of {row.parts}")
         _check(end == len(rows), "the last launch lacks parts")
-        last = len(self.inputs) - 1
-        written = [whole(number, 0, last, "the number of a written input") for number in self.data["written"]]
         commits = whole(self.data["commits"], 0, len(rows), "the number of commits")
         _check(commits == 0 or rows[-commits].part == 0, f"row {len(rows) - commits} begins no launch")
         return Program(
             rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard,
-            tuple(written), commits,
+            tuple(self.written), commits,
         )  # fmt: skip
 
     def kernel(self, data: Any) -> Kernel:
@@ -203,13 +206,17 @@ class _Reader:
         return Kernel(name, text)
 
     def row(self, data: Any, number: int) -> Row:
-        kernel = self.kernels[whole(data["kernel"], 0, len(self.kernels) - 1, f"the kernel of row {number}")]
+        choice = whole(data["kernel"], 0, len(self.kernels) - 1, f"the kernel of row {number}")
+        arguments = tuple([self.argument(argument, number) for argument in data["arguments"]])
+        wrong = misfit(self.parameters[choice], arguments, self.written)
+        if wrong is not None:
+            raise _wrong(f"row {number} has {wrong}")
         part, parts, length = data["part"]
         whole(parts, 1, _WORD - 1, f"the parts of row {number}")
         whole(length, 1, _WORD - 1, f"the rows of a part of row {number}")
         return Row(
-            kernel,
-            tuple([self.argument(argument, number) for argument in data["arguments"]]),
+            self.kernels[choice],
+            arguments,
             _text(data["operations"], f"what row {number} does"),
             tuple([(_text(file, "a file"), whole(line, 0, _WORD, "a line")) for file, line in data["where"]]),
             whole(part, 0, parts - 1, f"the part of row {number}"),
