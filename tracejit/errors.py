@@ -22,12 +22,32 @@
     ├── ChangedTraceWarning          an audit found that the function no longer does what its trace does
     └── CacheWarning                 compiled kernels cannot be kept on disk
 
-Every message names the function and the argument, what was found, what was expected, and what to do.
+Every message names the function and the argument, what was found, what was expected, and what to do. Where an error is
+shown, the address of the page of its class follows: the mistake, an example that fails, and one that works.
 """
+
+from functools import cached_property
+
+DOCUMENTATION = "https://tracejit.readthedocs.io/en/stable"  # the address of the pages that docs/ makes
+
+
+def _see(error: BaseException) -> list[str]:
+    """Return the line below a message: the page of the error's class, or of the class that a user's class extends.
+
+    It is a note (PEP 678) that Python asks for when it shows the error. So nothing is done when an error is raised, and
+    ``str(error)`` is the message alone.
+    """
+    name = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == __name__)
+    return [f"See {DOCUMENTATION}/errors/{name}.html"]
+
+
+_notes = cached_property(_see)  # a list for each error, which Python's add_note appends to
 
 
 class TraceJitError(Exception):
     """Base of all errors raised by tracejit."""
+
+    __notes__ = _notes  # an attribute for Python's own code
 
 
 class DimsError(TraceJitError, ValueError):
@@ -76,6 +96,8 @@ class ExportError(TraceJitError, RuntimeError):
 
 class TraceJitWarning(UserWarning):
     """Base of all warnings issued by tracejit."""
+
+    __notes__ = _notes  # shown where warnings are errors
 
 
 class OutputsDifferWarning(TraceJitWarning):
