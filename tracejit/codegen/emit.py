@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.codegen import gemm
+from tracejit.codegen import gemm, hand_written
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.ir import Node, Where
@@ -108,7 +108,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
-    return _adapter(launch)
+    return hand_written.kernel(launch) or _adapter(launch)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:

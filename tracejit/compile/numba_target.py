@@ -95,7 +95,7 @@ class _Typing(typing.BaseContext):
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         # Numba asks several times for each call of each function; the answers do not change.
-        key = func, args, tuple(kws.items())
+        key = func, args, tuple(kws.items()) if kws else ()  # the implementation of min and max gives a tuple
         resolved = self._resolved.get(key)
         if resolved is None:
             resolved = self._resolved[key] = super().resolve_function_type(func, args, kws)

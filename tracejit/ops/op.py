@@ -133,12 +133,24 @@ class Cut(NamedTuple):
     numbers: Callable[[Sequence[int], int, int], Sequence[int]]
 
 
+class RangeCut(NamedTuple):
+    """The division of a kernel's work into calls on ranges of its rows, whose pointers stay where they are.
+
+    The first two integers of the kernel are the rows where a call starts and stops. There are `rows(numbers)` of them,
+    which take about `ns(numbers)` together. A call writes nothing outside its rows.
+    """
+
+    ns: Callable[[Sequence[int]], float]
+    rows: Callable[[Sequence[int]], int]
+
+
 class KernelCall(NamedTuple):
     """Emission of a CONTRACT or KERNEL op: the name of a function in kernels/.
 
     The function is called as ``name(*numbers, *inputs, *outputs)``: integers from
     `numbers(out_aval(s), *in_avals, **params)`, then a pointer to the contiguous memory of each input and
-    each output. It writes every element of its outputs. If `checked`, it takes one more pointer, to an integer that it
+    each output. It writes every element of its outputs. `variant`, called as `numbers` is, returns the name of another
+    function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
     share the work.
     """
@@ -146,7 +158,8 @@ class KernelCall(NamedTuple):
     name: str
     numbers: Callable[..., Sequence[int]]
     checked: bool = False
-    cut: Cut | None = None
+    cut: Cut | RangeCut | None = None
+    variant: Callable[..., str] | None = None
 
 
 class Sample(NamedTuple):

@@ -47,9 +47,16 @@ def graph_of(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> Graph:
     graph = Graph()
     b = Builder(graph)
     inputs = [b.input(Aval(array.shape, None, array.dtype)) for array in arrays]
-    graph.outputs = [b.apply(op, inputs, dict(params))]
+    results = b.apply(op, inputs, dict(params))
+    graph.outputs = list(results) if isinstance(results, tuple) else [results]
     verify(graph)
     return graph
+
+
+def computed(op: Op, arrays: Sequence[np.ndarray], params: Any) -> list[np.ndarray]:
+    """Return what the reference computes, as a list of the outputs."""
+    results = op.numpy(*arrays, **params)
+    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]
 
 
 WAYS = {  # how operands lie in memory; the dtype makes no difference to that
@@ -113,12 +120,15 @@ def check_infer(op: Op, sample: Sample, dtype: str) -> None:
             return
         assert op.name in ("scatter_add", "add_along_axis"), "infer refuses what the reference computes"
         return
-    result = np.asarray(op.numpy(*arrays, **sample.params))
-    aval = op.infer(*avals, **sample.params)
-    assert (aval.shape, aval.format, aval.dtype) == (result.shape, None, result.dtype)
+    results = computed(op, arrays, sample.params)
+    inferred = op.infer(*avals, **sample.params)
     # In a graph the operands are cast before the op, which must give the same numbers.
-    (recorded,) = evaluate(graph_of(op, sample.params, arrays), arrays)
-    assert_close(recorded, result, "recorded")
+    recorded = evaluate(graph_of(op, sample.params, arrays), arrays)
+    for aval, result, found in zip(
+        (inferred,) if isinstance(inferred, Aval) else inferred, results, recorded, strict=True
+    ):
+        assert (aval.shape, aval.format, aval.dtype) == (result.shape, None, result.dtype)
+        assert_close(found, result, "recorded")
 
 
 @every_op
@@ -131,7 +141,7 @@ def test_emitted_code_is_the_reference(case: tuple[Op, Sample]) -> None:
 def check_emitted(op: Op, sample: Sample, dtype: str) -> None:
     arrays = draw(op, sample, dtype)
     graph = graph_of(op, sample.params, arrays)
-    (expected,) = evaluate(graph, arrays)
+    expected = evaluate(graph, arrays)
     arranged = [arrangements(array) for array in arrays]
     tried = set()
     for way in WAYS.get(dtype, ("contiguous",)):
@@ -142,24 +152,54 @@ def check_emitted(op: Op, sample: Sample, dtype: str) -> None:
         tried.add(layouts)
         program = build(graph, layouts)
         before = [array.copy() for array in placed]
-        (found,) = PythonExecutable(program)(placed)
-        assert_close(found, expected, way)
+        for have, want in zip(PythonExecutable(program)(placed), expected, strict=True):
+            assert_close(have, want, way)
         for array, copy in zip(placed, before, strict=True):
             assert same_bits(array, copy)
 
 
 def adjoint(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> tuple[Graph, list[int]]:
-    """Return a graph of the inputs and a cotangent that gives the cotangent of each floating-point input."""
+    """Return a graph of the inputs and a cotangent that gives the cotangent of each floating-point input.
+
+    Of several outputs of an op, each that is floating-point has the elements of the cotangent, or as many of them."""
     graph = graph_of(op, params, arrays)
     b = Builder(graph)
     wrt = [i for i, value in enumerate(graph.inputs) if value.dtype.kind == "f"]
-    ct = b.input(graph.outputs[0].aval)
-    found = gradient(b, graph.outputs, [ct], [graph.inputs[i] for i in wrt])
+    outputs = smooth(graph.outputs)
+    ct = b.input(outputs[0].aval._replace(shape=ct_shape(outputs)))
+    found = gradient(b, outputs, spread(b, ct, outputs), [graph.inputs[i] for i in wrt])
     graph.outputs = [
         zeros_like(b, graph.inputs[i]) if g is None else g for i, g in zip(wrt, found, strict=True)
     ]
     verify(graph)
     return graph, wrt
+
+
+def smooth(outputs: Sequence[Any]) -> list[Any]:
+    """Return the outputs, values or arrays, that have derivatives."""
+    return [output for output in outputs if output.dtype.kind in "fc"]
+
+
+def ct_shape(outputs: Sequence[Any]) -> tuple[int, ...]:
+    """Return the shape of a cotangent of outputs together: that of the only one, or all elements in a row."""
+    return outputs[0].shape if len(outputs) == 1 else (sum(int(np.prod(value.shape)) for value in outputs),)
+
+
+def spread(b: Builder, ct: Value, outputs: Sequence[Value]) -> list[Value]:
+    """Return the parts of a cotangent for each output."""
+    if len(outputs) == 1:
+        return [ct]
+    edges = np.cumsum([0, *(int(np.prod(value.shape)) for value in outputs)])
+    return [
+        b.reshape(b.slice(ct, starts=(int(start),), stops=(int(stop),), steps=(1,)), shape=value.shape)
+        for start, stop, value in zip(edges, edges[1:], outputs, strict=False)
+    ]
+
+
+def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """Return what corresponds to a cotangent of outputs together."""
+    found = smooth(outputs)
+    return found[0] if len(found) == 1 else np.concatenate([array.ravel() for array in found])
 
 
 def zeros_like(b: Builder, value: Value) -> Value:
@@ -193,7 +233,7 @@ def check_adjoint(op: Op, sample: Sample) -> None:
     found = dot(evaluate(graph, [*arrays, ct]), [by[i] for i in wrt])
 
     def value(step: complex) -> Any:
-        return dot([np.asarray(op.numpy(*moved(arrays, by, step), **sample.params))], [ct])
+        return dot([joined(computed(op, moved(arrays, by, step), sample.params))], [ct])
 
     if op.analytic:
         assert_derivative(found, np.imag(value(1e-30j)) / 1e-30, EXACT)

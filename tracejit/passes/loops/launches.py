@@ -4,7 +4,7 @@
 from typing import NamedTuple
 
 from tracejit.ir import Node, Value
-from tracejit.ops.op import Cut
+from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
 
@@ -47,7 +47,7 @@ class KernelLaunch(NamedTuple):
     written: int  # the number of pointers, at the end, that are written
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
-    whole: Product | Cut | None = None  # how it can be cut into parts
+    whole: Product | Cut | RangeCut | None = None  # how it can be cut into parts
     epilogue: Epilogue | None = None  # with one, the result of the product is not in memory
 
     @property

@@ -6,7 +6,7 @@ Every value that another step reads, and every output, has memory; all others li
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -169,18 +169,18 @@ class _Selector:
 
     def kernel_call(self, node: Node, emit: KernelCall) -> None:
         """Launch a hand-written kernel, which takes contiguous operands."""
-        avals = [v.aval for v in node.outputs]
-        result = avals[0] if len(avals) == 1 else tuple(avals)
-        numbers = emit.numbers(result, *[v.aval for v in node.inputs], **node.params)
+        results = [v.aval for v in node.outputs]
+        result = results[0] if len(results) == 1 else tuple(results)
+        avals: list[Any] = [result, *[v.aval for v in node.inputs]]
+        numbers = emit.numbers(*avals, **node.params)
+        name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
         pointers = [self.builder.contiguous(v) for v in node.inputs]
         pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
         if emit.checked:
             pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
             self.checked.append(node)
         written = len(node.outputs) + emit.checked
-        self.builder.add(
-            KernelLaunch(emit.name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut)
-        )
+        self.builder.add(KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut))
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""

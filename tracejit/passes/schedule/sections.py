@@ -27,7 +27,7 @@ from collections import Counter, deque
 from collections.abc import Container, Sequence
 
 from tracejit.ir import Value
-from tracejit.ops.op import Cut
+from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes import cost
 from tracejit.passes.loops import bands, parts, products
 from tracejit.passes.loops.bands import cuts_of_product, rows_of_nest
@@ -126,8 +126,15 @@ class _Scheduler:
         return [launch] if len(pieces) == 1 else [Section([[piece] for piece in pieces])]
 
 
-def _parts_of_kernel(launch: KernelLaunch, cut: Cut) -> list[Single]:
-    """Return a launch in parts of its output, one if it does not take long."""
+def _parts_of_kernel(launch: KernelLaunch, cut: Cut | RangeCut) -> list[Single]:
+    """Return a launch in parts of its output, or of its rows, one if it does not take long."""
+    if isinstance(cut, RangeCut):
+        rows = cut.rows(launch.numbers)
+        count = cost.count_of_parts(cut.ns(launch.numbers), rows)
+        return [
+            launch._replace(numbers=(start, stop, *launch.numbers[2:]))
+            for start, stop in parts.bounds(rows, count)
+        ]
     *read, out = launch.pointers
     size = out.root.aval.size
     count = cost.count_of_parts(cut.ns * size, size // cut.unit)
