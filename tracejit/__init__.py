@@ -39,6 +39,7 @@ from tracejit.functions.activations import (
     softmax,
     softplus,
 )
+from tracejit.functions.convolution import dlconv, dltranspconv
 from tracejit.functions.creation import (
     arange,
     eye,
@@ -276,8 +277,10 @@ __all__ = [
     "divide",
     "dlaccelerate",
     "dlarray",
+    "dlconv",
     "dlfeval",
     "dlgradient",
+    "dltranspconv",
     "dlupdate",
     "dot",
     "dropout",

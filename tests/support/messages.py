@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import messages_convolution
 import numpy as np
 
 import tracejit as tj
@@ -2286,4 +2287,5 @@ ROWS: tuple[Row, ...] = (
         "object that is created in each call. Compute it outside and pass it as an argument, or use the "
         "random functions of tracejit with like=, which are recorded.",
     ),
+    *(Row(*row) for row in messages_convolution.ROWS),
 )

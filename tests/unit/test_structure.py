@@ -238,7 +238,7 @@ def test_kernels_never_import_tracejit() -> None:
             assert not statement.imported.startswith("tracejit"), statement
 
 
-@pytest.mark.parametrize("name", ["gather", "gemm", "random", "scan", "search"])
+@pytest.mark.parametrize("name", ["convolution", "gather", "gemm", "random", "scan", "search"])
 def test_kernels_that_are_loops_are_plain_python(name: str) -> None:
     imported = {
         part_of(statement.imported) for statement in imports_of(KERNELS / "loops" / f"{name}.py", name)

@@ -25,6 +25,8 @@ class LaunchBuilder:
 
     def add_nest(self, nest: Nest) -> None:
         """Append the launch of a nest, or of the nests that run over several of its short rows at a time."""
+        if not any(access.root.aval.size for access in nest.writes):
+            return  # a number that all elements have in common would be read although there is none
         tiled = tiles.tile(nest)
         if tiled is None:
             self.add(NestLaunch(nest))
