@@ -179,6 +179,7 @@ from tracejit.functions.movement import (
     vstack,
 )
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
+from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
 from tracejit.functions.random import (
     dropout,
     rand,
@@ -239,6 +240,7 @@ __all__ = [
     "WriteError",
     "abs",
     "adamupdate",
+    "adaptiveavgpool",
     "add",
     "all",
     "any",
@@ -256,6 +258,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "avgpool",
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",
@@ -330,9 +333,12 @@ __all__ = [
     "logical_xor",
     "logsoftmax",
     "logsumexp",
+    "lppool",
     "matmul",
     "max",
     "maximum",
+    "maxpool",
+    "maxunpool",
     "mean",
     "min",
     "minimum",

@@ -111,3 +111,21 @@ def add_along_axis(
                 else:
                     fault[0] = 1
                 at += 1
+
+
+def maxunpool(
+    first: int, last: int, n: int, inner: int, m: int, v: Any, index: Any, y: Any, fault: Any
+) -> None:
+    """y (outer, n, inner) = v (outer, m, inner) at index (outer, m, inner), 0 elsewhere; rows of outer."""
+    for o in range(first, last):
+        for i in range(o * n * inner, (o + 1) * n * inner):
+            y[i] = 0
+        at = o * m * inner
+        for _ in range(m):
+            for i in range(inner):
+                k = index[at]
+                if 0 <= k < n:
+                    y[(o * n + k) * inner + i] = v[at]
+                else:
+                    fault[0] = 1
+                at += 1

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import messages_convolution
+import messages_layers
 import numpy as np
 
 import tracejit as tj
@@ -2288,4 +2289,5 @@ ROWS: tuple[Row, ...] = (
         "random functions of tracejit with like=, which are recorded.",
     ),
     *(Row(*row) for row in messages_convolution.ROWS),
+    *(Row(*row) for row in messages_layers.ROWS),
 )

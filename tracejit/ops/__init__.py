@@ -5,12 +5,22 @@ In: sizes, formats and dtypes of operands. Out: those of results; a reference in
 May import: aval.py and below. Records neither build graphs nor emit source themselves: they are handed a builder.
 """
 
-from tracejit.ops import attention, convolution, elementwise, indexing, linear, movement, random, reduce
+from tracejit.ops import (
+    attention,
+    convolution,
+    elementwise,
+    indexing,
+    linear,
+    movement,
+    pooling,
+    random,
+    reduce,
+)
 from tracejit.ops.op import Kind, Layout, Op, table
 
 OPS: dict[str, Op] = table(
     elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS,
-    convolution.OPS,
+    convolution.OPS, pooling.OPS,
 )  # fmt: skip
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]

@@ -15,7 +15,7 @@ import numpy as np
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
 from tracejit.ops.movement import target, zeros
-from tracejit.ops.op import KernelCall, Kind, Op, Sample
+from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 Shape = tuple[int, ...]
 
@@ -230,6 +230,50 @@ def _numpy_true_places(x: np.ndarray, *, count: int) -> np.ndarray:
     return places
 
 
+def _infer_maxunpool(v: Aval, index: Aval, *, axis: int, extent: int) -> Aval:
+    _check("maxunpool", v, index, axis)
+    if index.shape != v.shape:
+        raise DimsError(
+            f"maxunpool: index has size {describe_shape(index.shape, None)} and v {describe_shape(v.shape, v.format)}; "
+            "there must be an index for each element."
+        )
+    return Aval((*v.shape[:axis], extent, *v.shape[axis + 1 :]), v.format, v.dtype)
+
+
+def _numpy_maxunpool(v: np.ndarray, index: np.ndarray, *, axis: int, extent: int) -> np.ndarray:
+    outside = (index < 0) | (index >= extent)
+    if outside.any():
+        raise BoundsError(
+            f"maxunpool: index {index[outside][0]} is out of range for an image of {extent} elements; valid indices "
+            f"are 0 to {extent - 1}."
+        )
+    y = np.zeros((*v.shape[:axis], extent, *v.shape[axis + 1 :]), v.dtype)
+    np.put_along_axis(y, index.astype(np.int64, copy=False), v, axis)
+    return y
+
+
+def _vjp_maxunpool(b: Any, node: Any, ct: Any) -> Any:
+    v, index = node.inputs
+
+    def of_value() -> Any:
+        # Of elements at one place only the last one shows in the result: the number of each is put there, too.
+        numbers = b.reshape(b.constant(np.arange(prod(v.shape))), shape=v.shape)
+        last = b.take_along_axis(b.maxunpool(numbers, index, **node.params), index, axis=node.params["axis"])
+        return b.where(b.equal(last, numbers), b.take_along_axis(ct, index, axis=node.params["axis"]), 0.0)
+
+    return (of_value, None)
+
+
+def _maxunpool_numbers(out: Aval, v: Aval, index: Aval, *, axis: int, extent: int) -> Sequence[int]:
+    rows = prod(v.shape[:axis])
+    return (0, rows, extent, prod(v.shape[axis + 1 :]), v.shape[axis])
+
+
+def _maxunpool_ns(numbers: Sequence[int]) -> float:
+    _, rows, extent, inner, m = numbers
+    return rows * inner * (extent * 0.1 + m * 1.5)
+
+
 def _sample(*shapes: Shape, axis: int, high: int) -> Sample:
     dtypes = (None, "int64") if len(shapes) == 2 else (None, "int64", None)
     return Sample(shapes, {"axis": axis}, dtypes=dtypes, integer_high=high)
@@ -269,6 +313,12 @@ OPS = (
        emit=KernelCall("add_along_axis", _add_along_numbers, True),
        samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),
                 _sample((2, 3, 2), (2, 5, 2), (2, 5, 2), axis=1, high=3))),
+    Op(name="maxunpool", doc="zeros with v at the places `index` along an axis, given for each element; of repeated "
+       "places the last counts. ct at the places, 0 for what was overwritten. Out of range as in put.",
+       kind=Kind.KERNEL, infer=_infer_maxunpool, numpy=_numpy_maxunpool, promote=_promote_two, vjp=_vjp_maxunpool,
+       emit=KernelCall("maxunpool", _maxunpool_numbers, True, RangeCut(_maxunpool_ns, lambda numbers: numbers[1])),
+       samples=tuple(Sample((shape, shape), {"axis": axis, "extent": 4}, dtypes=(None, "int64"), integer_high=4)
+                     for shape, axis in (((3,), 0), ((2, 3), 1), ((2, 3, 2), 1)))),
     Op(name="true_places", doc="the places, in C order, of the first `count` elements that are not 0, then zeros; "
        "no derivative",
        kind=Kind.KERNEL, infer=_infer_true_places, numpy=_numpy_true_places, vjp=None, analytic=False,

@@ -187,13 +187,15 @@ def test_a_method(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*CALLS, *METHODS][:: effort.sweep(7, 1)])
 def test_a_function_while_it_is_recorded(name: str) -> None:
-    function = getattr(dlarray if name in METHODS and name not in CALLS else tj, name)
+    is_method = name in METHODS and name not in CALLS
+    function = getattr(dlarray if is_method else tj, name)
 
     def recorded(*args: Any, **options: Any) -> Any:
         with Recorder("step", accelerating=True):
             return function(*args, **options)
 
-    sweep(name, recorded, (METHODS | CALLS)[name], first=int(function in vars(dlarray).values()))
+    shown = f"dlarray.{name}" if is_method else name
+    sweep(shown, recorded, (METHODS | CALLS)[name], first=int(function in vars(dlarray).values()))
 
 
 @pytest.mark.parametrize("function", NUMPY_CALLS, ids=lambda function: function.__name__)

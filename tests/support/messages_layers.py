@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages for pooling, normalisation, losses of classes and resizing."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.aval import Aval
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
+from tracejit.ops import OPS
+
+IMAGES = tj.dlarray(np.ones((2, 3, 4, 5)), "BCSS")
+IMAGES_AVAL = Aval((2, 3, 4, 5), "BCSS", np.dtype(np.float64))
+INDEX_AVAL = Aval((2, 3), None, np.dtype(np.int64))
+ROW = tj.dlarray(np.ones((2, 4)), "BS")
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.maxpool(tj.dlarray(np.ones((2, 3)), "BC"), 2),
+        DimsError,
+        "maxpool: x of size 2(B) x 3(C) has neither spatial axes (S) nor time (T), along which maxpool pools; label "
+        "them.",
+    ),
+    (
+        lambda: tj.maxpool(tj.dlarray(np.ones((1, 1, 1, 1)), "SSSS"), 1),
+        DimsError,
+        "maxpool: x of size 1(S) x 1(S) x 1(S) x 1(S) has 4 spatial axes; maxpool pools along at most 3.",
+    ),
+    (
+        lambda: tj.maxpool(IMAGES, (2, 2, 2)),
+        ArgumentError,
+        "maxpool: pool_size must be an integer from 1 on, or 2 of them, one for each of the 2 axes, not (2, 2, 2).",
+    ),
+    (
+        lambda: tj.maxpool(IMAGES, "all"),
+        ArgumentError,
+        "maxpool: pool_size must be \"global\" or integers, not 'all'.",
+    ),
+    (
+        lambda: tj.maxpool(IMAGES, 2, padding="causal"),
+        ArgumentError,
+        "maxpool: padding must be \"same\", integers, or pairs (before, after), not 'causal'.",
+    ),
+    (
+        lambda: tj.maxpool(IMAGES, 2, padding=((1, 1), (1, -1))),
+        ArgumentError,
+        "maxpool: padding must have a pair (before, after) of integers from 0 on for each of the 2 axes, not ((1, 1), "
+        "(1, -1)).",
+    ),
+    (
+        lambda: tj.avgpool(IMAGES, (5, 3), stride=2),
+        DimsError,
+        "avgpool: windows of 5(S) x 3(S), stride 2x2, with padding ((0, 0), (0, 0)), on x of size 2(B) x 3(C) x 4(S) x "
+        "5(S): the output would be 0(S) x 2(S); windows must fit the padded input.",
+    ),
+    (
+        lambda: tj.avgpool(IMAGES, 2, padding=2),
+        DimsError,
+        "avgpool: windows of 2(S) x 2(S), stride 1x1, with padding ((2, 2), (2, 2)), on x of size 2(B) x 3(C) x 4(S) x "
+        "5(S): the outermost windows would hold padding only; padding must be smaller than pool_size.",
+    ),
+    (
+        lambda: tj.avgpool(tj.dlarray(np.ones((2, 0)), "BS"), "global"),
+        DimsError,
+        "avgpool: axis 1 of x of size 2(B) x 0(S) is empty; there is nothing to pool.",
+    ),
+    (
+        lambda: tj.avgpool(IMAGES, 2, padding_value=1),
+        ArgumentError,
+        'avgpool: padding_value must be 0 or "mean", not 1.',
+    ),
+    (
+        lambda: tj.lppool(IMAGES, 0, 2),
+        ArgumentError,
+        "lppool: norm_type must be a positive number, not 0.",
+    ),
+    (
+        lambda: OPS["avgpool"].infer(
+            IMAGES_AVAL, axis=2, size=(5, 5), stride=(1, 1), padding=((0, 0), (0, 0)), count_padding=True
+        ),
+        DimsError,
+        "avgpool: windows of 5x5, 1x1 apart, with padding ((0, 0), (0, 0)), do not fit x of 2(B) x 3(C) x 4(S) x 5(S) "
+        "from axis 2 on: the result would be 0x1.",
+    ),
+    (
+        lambda: tj.maxunpool(ROW, np.zeros((2, 4)), 9),
+        DTypeError,
+        "maxunpool: indices have dtype float64, expected integers, as maxpool returns.",
+    ),
+    (
+        lambda: tj.maxunpool(ROW, np.zeros((2, 3), np.int64), 9),
+        DimsError,
+        "maxunpool: indices are of size 2x3 and y of size 2(B) x 4(S); there must be an index for each element.",
+    ),
+    (
+        lambda: tj.maxunpool(ROW, np.zeros((2, 4), np.int64), (3, 9)),
+        DimsError,
+        "maxunpool: output_size=(3, 9) does not fit y of size 2(B) x 4(S); give the sizes of its 1 spatial axes, or "
+        "all sizes with the others as they are.",
+    ),
+    (
+        lambda: tj.maxunpool(ROW, np.full((2, 4), 9), 9),
+        BoundsError,
+        "maxunpool: index 9 is out of range for an image of 9 elements; valid indices are 0 to 8.",
+    ),
+    (
+        lambda: OPS["maxunpool"].infer(IMAGES_AVAL, INDEX_AVAL, axis=1, extent=3),
+        DimsError,
+        "maxunpool: index has size 2x3 and v 2(B) x 3(C) x 4(S) x 5(S); there must be an index for each element.",
+    ),
+)  # fmt: skip
