@@ -45,7 +45,7 @@ class _Pooling(NamedTuple):
 
     @property
     def is_global(self) -> bool:
-        """Whether one window is all of each axis."""
+        """True if one window is all of each axis."""
         extents = self.array._data.shape[self.axis : self.axis + len(self.size)]
         return extents == self.size and not any(map(any, self.padding))
 
