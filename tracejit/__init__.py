@@ -39,6 +39,7 @@ from tracejit.functions.activations import (
     softmax,
     softplus,
 )
+from tracejit.functions.attention import attention
 from tracejit.functions.convolution import dlconv, dltranspconv
 from tracejit.functions.creation import (
     arange,
@@ -258,6 +259,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "attention",
     "avgpool",
     "bitwise_and",
     "bitwise_or",

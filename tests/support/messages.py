@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import messages_convolution
 import messages_layers
+import messages_sequences
 import numpy as np
 
 import tracejit as tj
@@ -2290,4 +2291,5 @@ ROWS: tuple[Row, ...] = (
     ),
     *(Row(*row) for row in messages_convolution.ROWS),
     *(Row(*row) for row in messages_layers.ROWS),
+    *[Row(*row) for row in messages_sequences.ROWS],
 )

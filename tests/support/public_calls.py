@@ -11,6 +11,7 @@ from tracejit import dlarray
 
 A = np.arange(6.0).reshape(2, 3) / 7 + 0.1
 V = np.array([0.3, 0.1, 0.7])
+SEQUENCE = np.arange(12.0).reshape(2, 3, 2) / 7  # of two observations
 N = np.array([[1, 2, 3], [4, 5, 6]])
 
 
@@ -74,6 +75,11 @@ CALLS: dict[str, list[Call]] = {
     "ones_like": [call(A, np.float32, (2, 2))],
     "zeros": [call((2, 3), np.float32, "CB"), call(3, like=dlarray(V))],
     "zeros_like": [call(A, np.float32, (2, 2))],
+    "attention": [
+        call(SEQUENCE, SEQUENCE, SEQUENCE, 2, scale=0.5, attention_mask=np.tri(3), padding_mask=np.ones((2, 3)),
+             dropout_probability=0.5, return_weights=True, data_format="BTC"),
+        call(SEQUENCE, SEQUENCE, SEQUENCE, 2, scale="auto", attention_mask="causal", data_format="BTC"),
+    ],
     "fullyconnect": [call(A, np.ones((2, 3)), np.ones(2), data_format="BC")],
     "dlconv": [call(np.ones((2, 3, 4)), np.ones((2, 3, 2)), V[:2], stride=1, padding=(1, 0), dilation_factor=2,
                     groups=1, data_format="BCS", weights_format="UCS")],

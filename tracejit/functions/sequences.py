@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operands of functions of sequences: labelled in any order, and as (batch, length, channels) within."""
+
+from typing import Any, NamedTuple
+
+from tracejit.array import as_array, dlarray
+from tracejit.errors import DimsError
+from tracejit.functions.formats import describe, floating, labelled, need_labels
+from tracejit.functions.movement import permuted, relabel, reshaped
+
+
+class LabelledSequence(NamedTuple):
+    """An operand as an unformatted array (batch, length, channels).
+
+    data        the array; without an axis B or T its extent is 1
+    format      the labels that the operand came with, or that data_format gave
+    formatted   whether they were its own
+    """
+
+    data: dlarray
+    format: str
+    formatted: bool
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The batch, the length and the channels."""
+        batch, length, channels = self.data._data.shape
+        return batch, length, channels
+
+    def restored(self, result: dlarray) -> dlarray:
+        """Return a result (batch, length, channels) with the labels and the order of axes of this operand."""
+        wanted = [label for label in "BTC" if label in self.format.replace("S", "T")]
+        shape = tuple(
+            extent for label, extent in zip("BTC", result._data.shape, strict=True) if label in wanted
+        )
+        plain = reshaped(result, shape, None)
+        order = tuple(wanted.index("T" if label == "S" else label) for label in self.format)
+        return relabel(permuted(plain, order), self.format if self.formatted else None)
+
+    def restored_state(self, state: dlarray) -> dlarray:
+        """Return a state (batch, channels) with the labels and the order of this operand, without its length."""
+        format = "".join(label for label in self.format if label in "BC")
+        if format == "C":
+            state = reshaped(state, state._data.shape[1:], None)
+        elif format == "CB":
+            state = permuted(state, (1, 0))
+        return relabel(state, format if self.formatted else None)
+
+
+def sequence(
+    function: str, argument: str, x: Any, data_format: str | None, *, needs_length: bool
+) -> LabelledSequence:
+    """Return an operand whose labels are C, T (or one S) and perhaps B, in any order.
+
+    Raises:
+        DimsError: if it has other labels or lacks one that is needed, or has no labels and there is no data_format.
+        ArgumentError: if it is no array.
+    """
+    as_array(x, function, argument)
+    array, formatted = labelled(function, x, data_format)
+    format = need_labels(function, array, f"{function} goes along the time (T)")
+    plain = format.replace("S", "T")
+    allowed = ("BCT", "CT") if needs_length else ("BCT", "CT", "BC", "C")
+    if "".join(sorted(plain)) not in allowed:
+        raise DimsError(
+            f"{function}: {argument} is of {describe(array)}, but its labels must be C (channels), "
+            f"T (time; or one S){'' if needs_length else ' if it has several steps'} and B if it has several "
+            "observations, each once; relabel it with dlarray(x, format)."
+        )
+    data = floating(function, relabel(array, None))
+    order = [plain.index(label) for label in "BTC" if label in plain]
+    shape = tuple(array._data.shape[plain.index(label)] if label in plain else 1 for label in "BTC")
+    return LabelledSequence(reshaped(permuted(data, tuple(order)), shape, None), format, formatted)
