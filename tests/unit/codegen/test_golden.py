@@ -5,7 +5,7 @@ Each file is named for the property that it pins. They change only by ``pytest -
 then reviewed like code.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import pytest
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
-from tracejit.codegen import gemm, lanes
+from tracejit.codegen import target
 from tracejit.codegen.emit import module_source
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes.loops import multiplier
@@ -37,10 +37,12 @@ class Case(NamedTuple):
     blas: bool = False  # True if BLAS multiplies, as if the matrices were large
 
 
-@pytest.fixture(autouse=True)
-def _vectors_of_64_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm, "vector_bytes", lambda: 64)
-    monkeypatch.setattr(lanes, "vector_bytes", lambda: 64)
+@pytest.fixture(autouse=True, params=[16, 64], ids="on_a_machine_of_{}_bytes".format)
+def _vectors_of_64_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Write for vectors of 64 bytes, whatever the machine has."""
+    monkeypatch.setattr(target, "of_this_machine", lambda: request.param)
+    with target.written_for(64):
+        yield
 
 
 def _layer(b: Builder, x: Value, w: Value, bias: Value) -> list[Value]:
