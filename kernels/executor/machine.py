@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .state import HAS_CONTROL_REGISTER, HAS_THREADS
+from .state import CPU, HAS_THREADS
 
 Word = Any
 """A word for mypy: an integer of 64 bits, or an address."""
@@ -104,8 +104,10 @@ def half_at(t: Text, at: str) -> str:
 
 @Primitive
 def read_control(t: Text) -> str:
-    """Return the control register of SSE; 0 on machines without it."""
-    if not HAS_CONTROL_REGISTER:
+    """Return the register that controls arithmetic (MXCSR of SSE, FPCR of NEON); 0 on other machines."""
+    if CPU == "aarch64":
+        return t.value(t.routine("llvm.aarch64.get.fpcr", "i64"))
+    if CPU != "x86_64":
         return "0"
     slot = t.memory("i32")
     t.do(t.routine("llvm.x86.sse.stmxcsr", "void", f"ptr {slot}"))
@@ -114,8 +116,10 @@ def read_control(t: Text) -> str:
 
 @Primitive
 def set_control(t: Text, control: str) -> None:
-    """Set the control register of SSE, if there is one."""
-    if HAS_CONTROL_REGISTER:
+    """Set the register that controls arithmetic, if there is one."""
+    if CPU == "aarch64":
+        t.do(t.routine("llvm.aarch64.set.fpcr", "void", f"i64 {control}"))
+    elif CPU == "x86_64":
         slot = t.memory("i32")
         t.do(f"store i32 {t.value(f'trunc i64 {control} to i32')}, ptr {slot}")
         t.do(t.routine("llvm.x86.sse.ldmxcsr", "void", f"ptr {slot}"))
@@ -181,5 +185,7 @@ def now_ns(t: Text) -> str:
 @Primitive
 def pause(t: Text) -> None:
     """Tell the CPU that this is a waiting loop."""
-    if HAS_CONTROL_REGISTER:
+    if CPU == "aarch64":
+        t.do(t.routine("llvm.aarch64.hint", "void", "i32 1"))  # yield
+    elif CPU == "x86_64":
         t.do(t.routine("llvm.x86.sse2.pause", "void"))

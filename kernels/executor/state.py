@@ -10,9 +10,11 @@ import platform
 HAS_THREADS = os.name == "posix"
 WORD_BYTES = 8
 
-# Bits of the control register of SSE: results that are denormal become 0 (bit 15), so do operands (bit 6).
-FLUSH_TO_ZERO = 0x8040
-HAS_CONTROL_REGISTER = platform.machine().lower() in ("x86_64", "amd64")
+# A register of the CPU controls arithmetic. These bits of it make denormal numbers 0: with SSE, bit 15 for results and
+# bit 6 for operands; with NEON, bit 24 for both.
+CPU = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+FLUSH_TO_ZERO = {"x86_64": 0x8040, "aarch64": 1 << 24}.get(CPU, 0)
+HAS_CONTROL_REGISTER = FLUSH_TO_ZERO != 0
 
 # Fields of the objects of CPython and NumPy.
 OBJECT_BYTES = 16  # the head of an object, in builds of 64 bits with the GIL and no lists for debugging

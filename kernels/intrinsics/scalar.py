@@ -7,8 +7,10 @@ without calls. Operands are first converted to the dtype in the name, because Nu
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.typing import signature
@@ -87,7 +89,7 @@ def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Valu
 def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
     """Return 1 / x rounded towards 0.
 
-    For x = 0 the result is NumPy's on this kind of machine: the smallest integer of 32 or 64 bits, 0 for the rest.
+    For x = 0 it is NumPy's on one number: infinity converted to the dtype, which each kind of CPU does in its own way.
     """
     (x,) = values
     kind = x.type
@@ -95,9 +97,15 @@ def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> 
     unit = builder.icmp_unsigned("==", x, one)
     if signed:
         unit = builder.or_(unit, builder.icmp_signed("==", x, ir.Constant(kind, -1)))
-    of_zero = ir.Constant(kind, -(2 ** (kind.width - 1)) if signed and kind.width >= 32 else 0)
+    of_zero = ir.Constant(kind, _reciprocal_of_zero(f"{'i' if signed else 'u'}{kind.width // 8}"))
     by_zero = builder.icmp_unsigned("==", x, zero)
     return builder.select(unit, x, builder.select(by_zero, of_zero, zero))
+
+
+@cache
+def _reciprocal_of_zero(dtype: str) -> int:
+    with np.errstate(all="ignore"):
+        return int(np.reciprocal(np.zeros(1, dtype))[0])
 
 
 def _sign(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:

@@ -10,12 +10,17 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 
-from tracejit.compile import elf
+from tracejit.compile.symbols import symbols
 from tracejit.errors import CodegenError
 from tracejit.util.locks import check_compiler, compiling, forks_wait_for
 
 forks_wait_for("numba.core.compiler_lock", "global_compiler_lock", "_lock")
 forks_wait_for("llvmlite.binding.ffi", "lib", "_lock", "_lock")
+LIBRARIES: dict[str, tuple[str | None, ...]] = {
+    "linux": (None, "libm.so.6"), "win32": ("ucrtbase", "vcruntime140", "ntdll"),
+}  # fmt: skip
+"""The libraries of each system that have the functions of C; None is what the process has loaded. ntdll of Windows has
+__chkstk, which functions with much memory on the stack call."""
 _FUNCTION = "function of that name in it"  # ends the sentence "there is no ..."
 
 
@@ -54,23 +59,23 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
 
 def _missing(symbol: str, code: bytes) -> list[str]:
     """Return the names that are missing: from the object file, or from the process."""
-    if not sys.platform.startswith("linux"):
-        return [] if symbol.encode() in code else [_FUNCTION]
     try:
-        symbols = elf.symbols(code)
+        found = symbols(code)
     except CodegenError:
         return [_FUNCTION]
     return [
-        *([] if symbol in symbols.functions else [_FUNCTION]),
-        *[name for name in sorted(symbols.missing) if not _provide(name)],
+        *([] if symbol in found.functions else [_FUNCTION]),
+        *[name for name in sorted(found.missing) if not _provide(name)],
     ]
 
 
 @cache
 def _provide(name: str) -> bool:
     """Give LLVM the address of a function of the C library; return whether there is one."""
-    for library in (None, "libm.so.6"):
-        with suppress(OSError, AttributeError):
+    for library in LIBRARIES.get(sys.platform, (None,)):
+        with suppress(
+            OSError, AttributeError, ValueError
+        ):  # a name with a zero byte comes from a damaged file
             address = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value
             llvm.add_symbol(name, address)
             return True

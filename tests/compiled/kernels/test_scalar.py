@@ -231,6 +231,9 @@ def test_integers_are_as_in_numpy(suffix: str) -> None:
             reference = np.positive if name == "rint" and suffix != "b1" else _reference(name)
             known = y >= 0 if name == "pow" else np.full(x.shape, True)
             with np.errstate(all="ignore"):
+                # On some CPUs NumPy's vector loop has another answer for 0 than its scalar loop.
+                if name == "reciprocal" and len({*np.reciprocal(np.zeros(65, dtype)).tolist()}) > 1:
+                    known = x != 0
                 expected = reference(*(x[known], y[known])[:arity])
             np.testing.assert_array_equal(found[known], expected.astype(dtype), f"{name}_{suffix}")
 

@@ -18,7 +18,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import ExportError
-from tracejit.compile import elf
+from tracejit.compile.symbols import symbols
 from tracejit.errors import CodegenError
 from tracejit.exports import files, loader
 from tracejit.exports.code import ExportedCode, ObjectFile
@@ -714,7 +714,7 @@ def code(made: Path) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
 def test_names_in_object_code(code: bytes) -> None:
-    found = elf.symbols(code)
+    found = symbols(code)
     assert found.functions == {"tracejit_run_parts"}
     assert {"pthread_mutex_lock", "sched_yield"} <= found.missing
 
@@ -744,7 +744,7 @@ def test_missing_symbols_are_found_before_llvm_aborts(code: bytes) -> None:
 )
 def test_invalid_object_code(change: Any, text: str, code: bytes) -> None:
     with pytest.raises(CodegenError, match=rf"^not an object file that can be loaded here \(.*{text}"):
-        elf.symbols(change(code))
+        symbols(change(code))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="object files of Linux")
@@ -757,7 +757,7 @@ def test_object_code_of_random_bytes(code: bytes) -> None:
                 256
             )
         with contextlib.suppress(CodegenError):
-            elf.symbols(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
+            symbols(bytes(data[: rng.randint(64, len(data))] if rng.random() < 0.3 else data))
 
 
 def test_a_python_with_a_different_array_layout(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
