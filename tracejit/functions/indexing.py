@@ -101,15 +101,19 @@ def getitem(x: Any, key: Any) -> dlarray:
         ((4,), (3, 2), (2,))
     """
     array = as_array(x, "getitem")
-    if _varies(key):
-        return windows.getitem(array, key, getitem, setitem)
-    parsed = _parsed("getitem", array, key)
+    parsed = _parsed_basic("getitem", array, key)
+    if parsed is None:
+        if _varies(key):
+            return windows.getitem(array, key, getitem, setitem)
+        parsed = _parse("getitem", array._data.shape, array._format, key)
     region = slice_of(array, parsed.starts, parsed.stops, parsed.steps)
     if parsed.order is not None:
         region = apply("take", _merged(region, parsed), parsed.index, axis=parsed.front)
     result = reshaped(region, parsed.result, parsed.result_format)
+    if result._data.ndim:
+        return result
     if parsed.selects_element:
-        return views.element(result)  # type: ignore[no-any-return]
+        return views.element(result, array)  # type: ignore[no-any-return]
     return views.without_axes(result) if views.is_scalar(result) else result
 
 
@@ -268,21 +272,30 @@ def _varies(key: Any) -> bool:
 
 
 def _parsed(function: str, array: Any, key: Any) -> _Key:
-    """Parse a key; keys that are made only of integers, slices, None and ... are cached."""
-    shape, format = array._data.shape, array._format
+    """Parse a key."""
+    parsed = _parsed_basic(function, array, key)
+    return _parse(function, array._data.shape, array._format, key) if parsed is None else parsed
+
+
+def _parsed_basic(function: str, array: Any, key: Any) -> _Key | None:
+    """Parse a key that is made only of integers, slices, None and ..., once for equal ones; None for another key."""
     parts: list[Any] = []
     for entry in key if isinstance(key, tuple) else (key,):
         if type(entry) is slice:
             # Slices cannot be hashed; only integers are let through, since 1 and True would be one key.
-            part = (entry.start, entry.stop, entry.step)
-            if not all(bound is None or type(bound) is int for bound in part):
-                return _parse(function, shape, format, key)
-            parts.append(part)
+            start, stop, step = entry.start, entry.stop, entry.step
+            if (
+                (start is not None and type(start) is not int)
+                or (stop is not None and type(stop) is not int)
+                or (step is not None and type(step) is not int)
+            ):
+                return None
+            parts.append((start, stop, step))
         elif type(entry) is int or entry is None or entry is Ellipsis:
             parts.append(entry)
         else:
-            return _parse(function, shape, format, key)
-    return _parse_basic(function, shape, format, tuple(parts))
+            return None
+    return _parse_basic(function, array._data.shape, array._format, tuple(parts))
 
 
 @lru_cache(maxsize=4096)

@@ -52,8 +52,9 @@ def reflected_matmul(self: dlarray, other: Any) -> dlarray:
 
 def getitem(self: dlarray, key: Any) -> Any:
     result = indexing.getitem(self, key)
-    # An element of a constant is the number that NumPy gives.
-    return result._data[()] if views.is_scalar(result) and is_ndarray(result) else result
+    if result._data.ndim or result._view is None or not views.is_scalar(result) or not is_ndarray(result):
+        return result
+    return result._data[()]  # an element of a constant is the number that NumPy gives
 
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:

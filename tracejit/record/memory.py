@@ -37,6 +37,9 @@ HELD = _references()
 """The references to a view that only a list of views has, in a comprehension over that list."""
 
 
+_FEW_VIEWS = 30
+
+
 class Change(NamedTuple):
     """A write into an array from outside the evaluation.
 
@@ -80,12 +83,14 @@ class Memories:
         of_numpy, of_tracejit: mark private arrays.
         writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
+        most_views: the number of views from which on those that nobody has are looked for.
     """
 
     __slots__ = (
         "changed",
         "has_private",
         "met_numbers",
+        "most_views",
         "of_numpy",
         "of_tracejit",
         "place",
@@ -98,6 +103,7 @@ class Memories:
 
     def __init__(self) -> None:
         self.views: list[Any] = []
+        self.most_views = _FEW_VIEWS
         self.sources: list[tuple[Any, np.ndarray]] = []
         self.written: dict[int, Change] = {}
         self.place = _place
@@ -117,6 +123,26 @@ class Memories:
         """Note that an array is a view of another one: what `op` makes of it, or the same elements if that is None."""
         view._view = (base, op, params)
         self.views.append(view)
+
+    def forget(self) -> None:
+        """Release the views that nobody has."""
+        self.views[:] = [view for view in self.views if sys.getrefcount(view) > HELD]
+        self.most_views = 2 * len(self.views) + _FEW_VIEWS
+
+    def unlink(self, view: Any, array: Any) -> bool:
+        """Undo the link of the newest view, which nobody has, and of what is between it and an array.
+
+        Returns:
+            False if there are newer views.
+        """
+        views = self.views
+        if not views or views[-1] is not view:
+            return False
+        base = views.pop()._view[0]
+        view._view = None
+        if base is not array and views and views[-1] is base:
+            views.pop()
+        return True
 
     def entered(self, data: np.ndarray, name: str) -> Any:
         """Note an array that enters the evaluation from outside; return the array that was written in its place.

@@ -336,9 +336,11 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         raise
     if type(avals) is Aval:
         result = _array_class._wrap(outputs.data, avals.format, outputs)
-        if op.view is not None and (op is not _RESHAPE or np.may_share_memory(outputs.data, values[0].data)):
+        if op.view is not None and (op is not _RESHAPE or _is_view(outputs.data, values[0].data)):
             result._view = (arrays[0], op, params)  # as Memories.link() does, without the call
             current.views.append(result)
+            if len(current.views) > current.memories.most_views:
+                current.memories.forget()
         return result
     return tuple(
         _array_class._wrap(value.data, aval.format, value) for value, aval in zip(outputs, avals, strict=True)
@@ -346,6 +348,12 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
 
 
 _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
+
+
+def _is_view(result: np.ndarray, x: np.ndarray) -> bool:
+    """Return whether what a reshape of an array gave shows its elements; most have the array, or its owner, as base."""
+    base = result.base
+    return base is x or (base is not None and base is x.base) or bool(np.may_share_memory(result, x))
 
 
 def _are_private(arrays: Sequence[Any]) -> bool:

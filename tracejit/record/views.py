@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes into arrays: in NumPy's memory outside a trace, as new values inside one (Note [writes] in memory.py)."""
 
-import sys
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
 from tracejit.record import recorder
 from tracejit.record.ended import Ended, check_open, is_open
-from tracejit.record.memory import HELD, Change, is_ndarray, is_private, is_same_memory, root_of
+from tracejit.record.memory import Change, is_ndarray, is_private, is_same_memory, root_of
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -74,13 +73,15 @@ def without_axes(number: Any) -> Any:
     return alias(recorder.wrap(number._data, None, number._value), None)
 
 
-def element(view: Any) -> Any:
-    """Return the element that an index of integers selects as a number, as NumPy does: no view of the array."""
+def element(view: Any, array: Any) -> Any:
+    """Return the element of an array that an index of integers selects, as a number: no view of the array."""
     current = recorder.thread.recorder
     value = view._value
     if value is None and current is not None and not is_private(view):
         value = current.value(view)
     if value is not None:
+        if current is not None and view is not array and current.memories.unlink(view, array):
+            return view
         return recorder.wrap(view._data, None, value)
     number = recorder.wrap(view._data.copy())
     if current is not None:
@@ -298,8 +299,7 @@ class LateValue(Value):
 
 def _renew(memories: Any, root: Any, renewed: set[int]) -> None:
     """Give the views of a root that was written its new elements, but for those that are `renewed` already."""
-    # Views that nobody has are forgotten on the way.
-    memories.views[:] = [view for view in memories.views if sys.getrefcount(view) > HELD]
+    memories.forget()
 
     def renew(view: Any) -> None:
         if id(view) in renewed:
