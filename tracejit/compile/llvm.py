@@ -4,6 +4,8 @@
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
+from llvmlite.binding.ffi import ObjectRef
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from tracejit.compile import objects
 from tracejit.compile.objects import Cpu
@@ -47,7 +49,9 @@ class LlvmFunction(NamedTuple):
         return str(self._optimised(objects.host_machine()))
 
     def _optimised(self, machine: Any) -> Any:
-        module, *others = [llvm.parse_assembly(text) for text in self.texts]
+        # A context of its own is freed with the module; LLVM's global one keeps each type and constant for ever.
+        context = llvm.create_context()
+        module, *others = [llvm.parse_assembly(text, context) for text in self.texts]
         for other in others:
             module.link_in(other)
         if others:  # the text of a single module says so already
@@ -64,6 +68,7 @@ class LlvmFunction(NamedTuple):
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager() if self.is_kernel else _few_passes()
         passes.run(module, builder)
+        _free(passes)
         return module
 
 
@@ -73,6 +78,16 @@ def _few_passes() -> Any:
     passes.add_simplify_cfg_pass()
     passes.add_instruction_combine_pass()
     return passes
+
+
+def _free(passes: Any) -> None:
+    """Free a pass manager: what it learnt of a kernel takes ten times the memory of the kernel's code.
+
+    Its class inherits from ObjectRef first, whose _dispose() does nothing.
+    """
+    if type(passes)._dispose is ObjectRef._dispose:
+        NewPassManager._dispose(passes)
+    passes.close()
 
 
 def _machine(cpu: Cpu | None) -> Any:

@@ -265,6 +265,8 @@ def lower(kernel: Kernel) -> LlvmFunction:
             f"the emitted kernel {kernel.name} could not be compiled. This is a defect of tracejit; please report it "
             f"with this source:\n{kernel.text}"
         ) from error
+    finally:
+        linecache.cache.pop(file, None)
 
 
 def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
@@ -277,6 +279,8 @@ def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str
             _descriptor.typing_context, _descriptor.target_context, function, arguments, result, flags, {},
             pipeline_class=_Pipeline,
         )  # fmt: skip
+    # No other kernel calls it; Numba would keep its IR, 1 MB, for those that might.
+    _descriptor.target_context.remove_user_function(compiled.fndesc)
     modules = [*compiled.library.modules]
     _add_entry(modules[-1], compiled.fndesc, symbol)
     values = [value for module in modules for value in module.global_values]
