@@ -109,6 +109,9 @@ def _choice(environment: Mapping[str, str], name: str, valid: tuple[str, ...], d
     return value
 
 
+_COMMANDS = ("tracejit", "tracejit.exe", "tracejit-script.py")  # the last two on Windows
+
+
 def _is_command() -> bool:
     """Return whether the process is the command `tracejit`, or `python -m tracejit`.
 
@@ -117,7 +120,7 @@ def _is_command() -> bool:
     program = next(iter(sys.argv), "")
     if program == "-m":  # while Python looks for the module
         return sys.orig_argv[sys.orig_argv.index("-m") + 1 :][:1] == ["tracejit"]
-    return os.path.basename(program) == "tracejit"
+    return os.path.basename(program).lower() in _COMMANDS
 
 
 try:

@@ -13,8 +13,25 @@ def test_defaults():
     assert (
         config.from_environment({})
         == config.Settings()
-        == config.Settings("cpu", False, True, len(os.sched_getaffinity(0)), "private", None, 1024)
+        == config.Settings("cpu", False, True, config._cpus(), "private", None, 1024)
     )
+
+
+@pytest.mark.parametrize(
+    ("program", "is_command"),
+    [
+        ("/usr/bin/tracejit", True), ("tracejit", True), ("tracejit.exe", True), ("tracejit-script.py", True),
+        ("train.py", False), ("tracejit.py", False), ("", False), ("-c", False),
+    ],
+)  # fmt: skip
+def test_the_command_by_its_file(program, is_command, monkeypatch):
+    monkeypatch.setattr("sys.argv", [program])
+    assert config._is_command() == is_command
+
+
+def test_cpus_of_systems_that_do_not_tell_those_of_a_process(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert config._cpus() == os.cpu_count()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from tracejit.store.entry import KernelKey, decode
 from tracejit.store.folder import LARGEST, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, check
+from tracejit.util.files import READ, rename
 from tracejit.util.text import count, size
 
 FORMAT = 1
@@ -284,7 +285,7 @@ def _written(file: str) -> Iterator[BufferedRandom]:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(temporary, file)
+            rename(temporary, file, replace=True)
         finally:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -295,7 +296,7 @@ def _written(file: str) -> Iterator[BufferedRandom]:
 @contextmanager
 def _opened(file: str) -> Iterator[IO[bytes]]:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(file, READ)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise CacheError(f"{file} is not an ordinary file; give the path of one")

@@ -17,7 +17,7 @@ from typing import Any
 from tracejit import config
 from tracejit.cache import inspect
 from tracejit.codegen.target import vector_bytes
-from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER
+from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER, HAS_THREADS
 
 PACKAGES = ("tracejit", "numpy", "scipy", "numba", "llvmlite")
 _FEATURES = (  # CPU features that kernels gain from
@@ -38,6 +38,7 @@ class Facts:
     cpus, allowed   CPUs of the machine, and those that this process may run on
     load            processes that wanted to run, averaged over the last minute
     flushes         whether programs can flush denormal numbers on this kind of CPU
+    has_threads     whether programs can run on several threads on this system
     blas            the BLAS libraries in this process, as threadpoolctl describes them; None without threadpoolctl
     cuda_driver     the version of NVIDIA's driver, None without one
     cache           the cache folder
@@ -58,6 +59,7 @@ class Facts:
     allowed: int
     load: float | None
     flushes: bool
+    has_threads: bool
     blas: list[dict[str, Any]] | None
     cuda_driver: str | None
     cache: inspect.Info
@@ -79,7 +81,9 @@ def gather() -> Facts:
         | {"Python": f"{platform.python_version()} ({platform.python_implementation()})"},
         watched_by=watchers(),
         system=f"{platform.system()} {platform.release()}, {platform.machine()}",
-        processor=_first(r"(?m)^model name\s*: (.*)$", "/proc/cpuinfo") or platform.machine(),
+        processor=_first(r"(?m)^model name\s*: (.*)$", "/proc/cpuinfo")
+        or platform.processor()
+        or platform.machine(),
         compiler_name=compiler_name,
         features=features,
         vector_bits=8 * vector_bytes(),
@@ -87,6 +91,7 @@ def gather() -> Facts:
         allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cpus,
         load=round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         flushes=HAS_CONTROL_REGISTER,
+        has_threads=HAS_THREADS,
         blas=blas(),
         cuda_driver=cuda_driver(),
         cache=info,

@@ -80,7 +80,13 @@ def _cache(facts: Facts, trial: Trial) -> Iterator[Finding]:
 
 def _cpus(facts: Facts, trial: Trial) -> Iterator[Finding]:
     threads, source, allowed = facts.settings["threads"], facts.sources["threads"], facts.allowed
-    if threads > allowed:
+    if not facts.has_threads:
+        yield Finding(
+            NOTE, "threads-none", "programs run on one thread, as this system has no POSIX threads",
+            "launches above 40 us run in one part; large matrix products use the threads of BLAS all the same",
+            "nothing; or use a system that has them, such as the Windows Subsystem for Linux",
+        )  # fmt: skip
+    elif threads > allowed:
         yield Finding(
             SLOW, "threads-many", f"{threads} threads ({source}) share {allowed} CPUs",
             "threads wait for each other in each large launch", f"TRACEJIT_THREADS={allowed}, or leave it unset",

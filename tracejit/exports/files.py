@@ -33,6 +33,7 @@ import numpy as np
 from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.errors import CacheError, ExportError
 from tracejit.store.folder import Folder, RefusedError
+from tracejit.util.files import WRITE_NEW, rename
 
 FORMAT = 1
 MANIFEST, HASH = "manifest.json", "manifest.sha256"
@@ -142,8 +143,7 @@ def _write(folder: str, name: str, content: bytes) -> None:
         with suppress(FileExistsError):
             os.mkdir(os.path.join(folder, *steps[:i]), 0o755)
     path = os.path.join(folder, *steps, file)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o644), "wb") as stream:
+    with os.fdopen(os.open(path, WRITE_NEW, 0o644), "wb") as stream:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
@@ -156,9 +156,9 @@ def _put(aside: str, path: str, replace: bool) -> None:
         while True:
             if replace:
                 with suppress(FileNotFoundError):
-                    os.rename(path, old)
+                    rename(path, old)
             try:
-                os.rename(aside, path)
+                rename(aside, path)
                 break
             except OSError:
                 attempts -= 1
@@ -167,7 +167,7 @@ def _put(aside: str, path: str, replace: bool) -> None:
                 shutil.rmtree(old, ignore_errors=True)  # a different process has replaced the folder
     except BaseException:  # restores the old folder after an interrupt too
         with suppress(OSError):
-            os.rename(old, path)
+            rename(old, path)
         raise
     finally:
         if os.path.lexists(path):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The dependencies of an exported folder besides the CPU. (Importing this imports no LLVM.)"""
 
-import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from tracejit import kernels
 from tracejit.errors import ArgumentError, ExportError
 from tracejit.exports.files import hash_of
+from tracejit.kernels.executor.state import CPU
 from tracejit.util.arguments import is_option, listed
 from tracejit.util.text import brief
 
@@ -18,7 +18,7 @@ HOST = "host"
 
 def system() -> str:
     """Return the kind of machine and system that object code is for."""
-    return f"{platform.machine().lower()} {sys.platform}"
+    return f"{CPU} {sys.platform}"
 
 
 def executor_hash() -> str | None:

@@ -5,24 +5,26 @@ Note [folders]
 The folder is opened once for each use, without following links, and the open descriptor is checked: it has to be a
 directory of this user to which no other user may write. Files are opened relative to it, again without following links,
 and checked in the same way. So nothing can be exchanged between check and use. A folder that a group shares has no such
-checks: its users trust everybody who may write to it.
+checks: its users trust everybody who may write to it. Windows has checks of its own: Note [Windows] in store/opened.py.
 """
 
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from typing import NamedTuple
 
 from tracejit.errors import CacheError
+from tracejit.store.opened import ByDescriptor, ByPath, Opened, is_in_profile, is_link
+from tracejit.util.files import APPEND, IS_WINDOWS, NO_LINK, READ, WRITE_NEW
 
 LARGEST = 1 << 26  # bytes of a file that is read; kernels have some thousands
 _LINE = 1 << 12  # bytes read at once in search of the first line
 _LONGEST_LINE = 1 << 17  # bytes
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_SUPPORTED = (
-    hasattr(os, "O_NOFOLLOW") and {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
-)
+_SUPPORTED = NO_LINK and {os.open, os.mkdir, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
+_BY_PATH = IS_WINDOWS
 _TEMPORARY = ".new-"
 
 
@@ -93,10 +95,10 @@ class Folder:
                 yield content
 
     def _content(
-        self, folder: int, name: str, use: bool, line: bool = False, most: int = LARGEST
+        self, folder: Opened, name: str, use: bool, line: bool = False, most: int = LARGEST
     ) -> bytes | None:
         try:
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            file = folder.open(name, READ)
         except FileNotFoundError:
             return None
         try:
@@ -105,7 +107,7 @@ class Folder:
                 raise CacheError(f"the file {name} is too large to be an entry")
             if use:
                 with suppress(OSError):  # a folder may be read-only
-                    os.utime(file)
+                    folder.touch(file, name)
             content = b""
             while part := os.read(file, _LINE if line else size + 1):
                 content += part
@@ -127,15 +129,14 @@ class Folder:
         with self._opened(make=True) as folder:
             assert folder is not None
             temporary = f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            file = os.open(temporary, flags, 0o666 if self._shared else 0o600, dir_fd=folder)
+            file = folder.open(temporary, WRITE_NEW, 0o666 if self._shared else 0o600)
             try:
                 with os.fdopen(file, "wb") as stream:
                     stream.write(content)
-                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                folder.put(temporary, name)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(temporary, dir_fd=folder)
+                    folder.remove(temporary)
                 raise
 
     def append(self, name: str, line: bytes, limit_bytes: int) -> None:
@@ -148,8 +149,7 @@ class Folder:
         """
         with self._opened(make=True) as folder:
             assert folder is not None
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            file = os.open(name, flags, 0o666 if self._shared else 0o600, dir_fd=folder)
+            file = folder.open(name, APPEND, 0o666 if self._shared else 0o600)
             try:
                 if self._checked_file(file, name).st_size + len(line) <= limit_bytes:
                     os.write(file, line)  # one call: lines of several processes do not mix
@@ -166,9 +166,9 @@ class Folder:
         with self._opened(make=False) as folder:
             files: list[CacheFile] = []
             if folder is not None:
-                for name in os.listdir(folder):
+                for name in folder.names():
                     with suppress(OSError):  # removed meanwhile
-                        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                        status = folder.status(name)
                         if stat.S_ISREG(status.st_mode):
                             files.append(CacheFile(name, status.st_size, status.st_mtime))
             return files
@@ -184,14 +184,17 @@ class Folder:
             if folder is None:
                 return False
             try:
-                os.unlink(name, dir_fd=folder)
+                folder.remove(name)
             except OSError:
                 return False
             return True
 
     @contextmanager
-    def _opened(self, make: bool) -> Iterator[int | None]:
-        """Yield a descriptor of the folder; None if it does not exist and `make` is false."""
+    def _opened(self, make: bool) -> Iterator[Opened | None]:
+        """Yield the folder, open; None if it does not exist and `make` is false."""
+        if _BY_PATH:
+            yield self._by_path(make)
+            return
         if not _SUPPORTED:
             raise RefusedError("this system cannot open files relative to a folder")
         descriptors: list[int] = []
@@ -206,10 +209,27 @@ class Folder:
                         return
                     self._make(path, parent)
                     descriptors.append(self._open(path, parent))
-            yield descriptors[-1]
+            yield ByDescriptor(descriptors[-1])
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
+
+    def _by_path(self, make: bool) -> ByPath | None:
+        path = self.root
+        if not self._shared and not is_in_profile(path):
+            raise RefusedError(
+                f"the folder {path} does not lie in the profile of this user, so others may be able to write to it"
+            )
+        for place in accumulate(filter(None, self.name.split("/")), os.path.join, initial=path):
+            if not os.path.lexists(place):
+                if not make:
+                    return None
+                self._make(place, None)
+            status = os.lstat(place)
+            if is_link(status):
+                raise RefusedError(f"the folder {place} is a link")
+            self._check(status, stat.S_ISDIR, f"the folder {place}", "a folder")
+        return ByPath(place)
 
     def _open(self, path: str, parent: int | None) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -244,7 +264,7 @@ class Folder:
     def _check(self, status: os.stat_result, is_kind: object, what: str, kind: str) -> None:
         if not is_kind(status.st_mode):  # type: ignore[operator]
             raise RefusedError(f"{what} is not {kind}")
-        if self._shared:
+        if self._shared or _BY_PATH:
             return
         if status.st_uid not in self._owners:
             raise RefusedError(f"{what} belongs to another user (number {status.st_uid})")

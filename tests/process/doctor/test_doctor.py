@@ -26,8 +26,9 @@ HEALTHY = Facts(
     versions={"tracejit": "0.1.0", "numpy": "2.4.6", "scipy": "1.17.1", "numba": "0.68.1", "llvmlite": "0.50.0",
               "Python": "3.11.7 (CPython)"},
     watched_by=[], system="Linux 6.1, x86_64", processor="A CPU @ 3 GHz", compiler_name="emeraldrapids",
-    features=["avx2", "avx512f"], vector_bits=512, cpus=8, allowed=4, load=0.2, flushes=True, blas=[BLAS],
-    cuda_driver=None, cache=Info("/home/me/.cache/tracejit", "private", None, 12, 3 * MIB, 5, 9000, 1024 * MIB),
+    features=["avx2", "avx512f"], vector_bits=512, cpus=8, allowed=4, load=0.2, flushes=True, has_threads=True,
+    blas=[BLAS], cuda_driver=None,
+    cache=Info("/home/me/.cache/tracejit", "private", None, 12, 3 * MIB, 5, 9000, 1024 * MIB),
     cache_writable=True,
     settings={"backend": "cpu", "verify": False, "flush_denormals": True, "threads": 4, "cache": "private",
               "cache_dir": None, "cache_mib": 1024, "log": "off"},
@@ -91,6 +92,10 @@ def test_a_healthy_machine_has_no_findings() -> None:
         ({"environment": {"TRACEJIT_Q": "1"}}, (
             "note", "variable", "TRACEJIT_Q is set, and no setting has that name", "the variable has no effect",
             "unset TRACEJIT_Q")),
+        ({"has_threads": False, "threads": (9, "default")}, (
+            "note", "threads-none", "programs run on one thread, as this system has no POSIX threads",
+            "launches above 40 us run in one part; large matrix products use the threads of BLAS all the same",
+            "nothing; or use a system that has them, such as the Windows Subsystem for Linux")),
         ({"threads": (9, "OMP_NUM_THREADS")}, (
             "slow", "threads-many", "9 threads (OMP_NUM_THREADS) share 4 CPUs",
             "threads wait for each other in each large launch", "TRACEJIT_THREADS=4, or leave it unset")),
