@@ -24,13 +24,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the files of tests/support/golden anew"
     )
+    parser.addoption(
+        "--sweep",
+        action="store_true",
+        help="run all generated cases, not only the sample of a run of a folder",
+    )
     parser.addoption("--long", action="store_true", help="try every width, size and seed, not only the edges")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    effort.LONG = config.getoption("--long")
+    effort.EFFORT = effort.effort_of(config)
     settings.register_profile(
-        "derandomized", derandomize=True, max_examples=effort.sweep(15, 200), deadline=None
+        "derandomized", derandomize=True, max_examples=effort.sweep(15, 200, sample=5), deadline=None
     )
     settings.load_profile("derandomized")
 
@@ -40,6 +45,19 @@ def pytest_collect_file() -> Iterator[None]:
     """Collect tests, not examples in docstrings: there are none here, and to look for them imports each file twice."""
     collectors = yield
     return [collector for collector in collectors if type(collector) is pytest.Module]
+
+
+def pytest_report_header() -> str | None:
+    if effort.EFFORT is effort.Effort.SAMPLE:
+        return "generated cases: a sample; --sweep runs all"
+    return None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the sample of generated cases."""
+    if effort.EFFORT is effort.Effort.SAMPLE:
+        effort.deselect(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

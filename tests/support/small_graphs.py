@@ -26,7 +26,7 @@ from tracejit.runtime.python import PythonExecutable
 ALL = ("float64", "float32", "int64", "int32", "uint8", "int8")
 
 fuzz = settings(
-    max_examples=sweep(10, 60),
+    max_examples=sweep(10, 60, sample=4),
     deadline=None,
     derandomize=True,
     database=None,

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 from bits import same_bits
+from effort import sweep
 
 import tracejit as tj
 from tracejit import dlaccelerate, dlarray
@@ -40,8 +41,9 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(np.signbit(have)[have == 0], np.signbit(want)[want == 0])
 
 
-def follow(world, *, calls=24, warns=None, replays=True, **options):
+def follow(world, *, calls=None, warns=None, replays=True, **options):
     """Compare an accelerated world with a plain one; return the functions that were accelerated."""
+    calls = calls or sweep(24, 24, sample=12)
     worlds = []
     for enabled in (True, False):
         np.random.seed(1)

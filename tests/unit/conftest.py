@@ -64,9 +64,9 @@ def imported() -> set[str]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _rare_collections() -> Iterator[None]:
-    """Let the collector of garbage run a tenth as often: it takes a sixth of the time of recordings otherwise."""
+    """Let the collector of garbage run far less often: it takes a sixth of the time of recordings otherwise."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000)
     yield
     gc.set_threshold(*thresholds)
 

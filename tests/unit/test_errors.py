@@ -107,6 +107,7 @@ def test_errors_are_builtin_errors_as_well(make, error, builtin, text):
     assert type(caught.value) is error and str(caught.value).endswith(".")
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.text[:40])
 def test_a_message(row):
     assert outcome(row)[:2] == (row.error, row.text)

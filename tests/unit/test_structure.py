@@ -301,6 +301,7 @@ def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     assert name in namespace()
 
 
+@pytest.mark.whole("structure")
 @pytest.mark.parametrize(
     "op", [op for op in OPS.values() if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE)], ids=str
 )

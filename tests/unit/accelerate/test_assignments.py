@@ -28,17 +28,20 @@ def test_dlarrays(name):
     follow(CASES[name], most=6 if name == "best" else 3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OF_DLARRAYS])
 def test_ndarrays_become_dlarrays(name):
     """The first call finds ndarrays, later calls the dlarrays that it left; nothing is retraced after that."""
     follow(CASES[name], kind=lambda data: data, most=4)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*CASES])
 def test_inside_an_evaluation(name):
     follow(CASES[name], outer=True, most=6 if name == "best" else 3)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*CASES])
 def test_checked(name):
     def checked(function):
@@ -52,6 +55,7 @@ def test_checked(name):
         assert_close(plain(fast_state()), plain(state()))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*CASES])
 def test_uncompiled(name):
     step, state = CASES[name](lambda function: function, lambda data: data)
@@ -65,6 +69,7 @@ def test_uncompiled(name):
 GRID = [*itertools.product(PLACES, STATEMENTS)]
 
 
+@pytest.mark.sampled(by=lambda case: case["place"])
 @pytest.mark.parametrize(("place", "statement"), GRID)
 def test_generated(place, statement):
     values = [*VALUES]

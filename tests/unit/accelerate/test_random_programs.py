@@ -131,7 +131,8 @@ def assert_equal(result, expected, dtype):
 
 class TestRandomPrograms:
     @settings(
-        max_examples=sweep(6, 40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+        max_examples=sweep(6, 40, sample=2),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     @given(programs(), st.sampled_from([np.float64, np.float64, np.float32]), st.data())
     def test_replays_equal_the_function(self, program, dtype, data):
@@ -152,7 +153,8 @@ class TestRandomPrograms:
                     assert not any(np.shares_memory(out, other) for other in (params["w"], x, *outs[:i]))
 
     @settings(
-        max_examples=sweep(5, 20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+        max_examples=sweep(5, 20, sample=2),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     @given(programs(), st.data())
     def test_gradients_through_a_call(self, program, data):

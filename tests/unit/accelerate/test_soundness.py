@@ -36,6 +36,7 @@ VECTORS = [
 
 
 class TestDecisions:
+    @pytest.mark.sampled
     @pytest.mark.parametrize(
         "fun",
         [

@@ -84,6 +84,7 @@ class TestContainers:
         # The third float of a kind becomes an input, and so do those that follow.
         assert accelerated.stats.traces < len(values)
 
+    @pytest.mark.slow
     def test_other_arguments_than_a_call_path_expects(self):
         either_backend.check_other_arguments()
 

@@ -159,6 +159,7 @@ AROUND = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", AROUND)
 @pytest.mark.parametrize("name", EQUAL)
 def test_keys_differ(name, way):
@@ -167,6 +168,7 @@ def test_keys_differ(name, way):
         assert key(around(first)) != key(around(second)), (first, second)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", AROUND)
 @pytest.mark.parametrize("name", EQUAL)
 def test_keys_of_the_same_are_equal(name, way):
@@ -176,6 +178,7 @@ def test_keys_of_the_same_are_equal(name, way):
         assert one == other and hash(one) == hash(other)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(40))
 def test_any_nesting(seed):
     """Containers at random: keys are equal just where the texts of the containers are."""
@@ -219,6 +222,7 @@ def told(value):
     return len(repr(value)[:40]) + len(type(value).__name__) + sign + fold + rate + sum(attributes)
 
 
+@pytest.mark.sampled(by=lambda case: case["way"])
 @pytest.mark.parametrize("way", ["itself", "a list", "a set", "a key", "a tuple in a key", "an attribute"])
 @pytest.mark.parametrize(
     "name",

@@ -147,6 +147,7 @@ EACH_ONCE = (
 class TestFreshArrays:
     """An array that is made while the function runs is a constant, whoever it is passed to."""
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize(("make", "way"), sweep(EACH_ONCE, [*itertools.product(MAKERS, WAYS)]))
     def test_is_a_constant(self, make, way):
         accelerated = follow(lambda x: WAYS[way](MAKERS[make](x), x), traces=2)
@@ -260,6 +261,7 @@ def g(x): return last * x
                 module["last"][:] = n
                 assert g(X).tolist() == (n * X).tolist()
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("fill", [
         "h[:] = w", "h[:2] = w[:2]", "h[...] = w.T", "h += w", "np.copyto(h, w)", "put(h, w)", "h = np.array([*w])",
         "h = np.array([a for a in w])", "a, b, c = w; h = np.array([a, b, c])", "h = box(w).w.copy()",
@@ -331,7 +333,7 @@ def f(x):
         """Functions put together at random give what the plain function gives, whatever changes between calls."""
         rng = np.random.default_rng(0)
         makers, ways = [*MAKERS.values()], [*WAYS.values()]
-        for _ in range(sweep(8, 60)):
+        for _ in range(sweep(8, 60, sample=2)):
             state = {"w": np.ones(3), "kept": [np.ones(3)]}
             chosen = [(makers[rng.integers(len(makers))], ways[rng.integers(len(ways))]) for _ in range(3)]
             hows = rng.integers(0, 4, 3)

@@ -216,6 +216,7 @@ class TestGlobals:
         module["w"][0] = 2.0
         assert accelerated(X).tolist() == (X * 100_001).tolist()
 
+    @pytest.mark.slow
     def test_a_large_array_that_is_recorded(self):
         weights = np.ones(100_000)
         module = Namespace("def f(x): return (x[0] * w).sum()", w=weights)

@@ -80,6 +80,7 @@ BODIES = [
 class TestArraysThatNumPyReads:
     """What NumPy makes of a captured array that the trace reads too, however it gets there."""
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("body", BODIES)
     def test_changed_in_place(self, body):
         def world(accelerate):
@@ -112,6 +113,7 @@ class TestArraysThatNumPyReads:
 
         follow(world, audit=False, replays=False)
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize(
         "body",
         [

@@ -780,6 +780,7 @@ def dlarray_attr_error():
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

@@ -878,6 +878,7 @@ def cb_call():
     return fun, lambda n: st.__setitem__(0, rates(n))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

@@ -862,6 +862,7 @@ def m_exitstack():
     return (fun, lambda n: k.__setitem__(0, rates(n)))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

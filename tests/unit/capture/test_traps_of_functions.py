@@ -578,6 +578,7 @@ def attribute_of_an_accelerated_function():
     return fun, setting(inner, "rate")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

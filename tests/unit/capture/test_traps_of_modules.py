@@ -535,6 +535,7 @@ def pat_user_module_function():
     return lambda x: M.f(x), lambda n: setattr(M, "f", pick(n, np.sin, np.cos))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

@@ -724,6 +724,7 @@ def r_from_import():
     return lambda x: x * (1.0 if rnd() < 2 else 2.0), lambda n: None  # here
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TRAPS)
 def test_is_seen(name):
     TRAPS.follow(name)

@@ -112,7 +112,7 @@ def sweep(name: str, function: Callable[..., Any], calls: list[Call], first: int
         for place in places(call):
             if isinstance(place, int) and place < first:
                 continue
-            for kind, make in KINDS.items():
+            for kind, make in kinds(f"{name} {place}"):
                 if (name, place) in CALLED and (kind in CALLABLES or (name, place) == ("check_gradients", 1)):
                     continue
                 changed = put(call, place, make())
@@ -124,6 +124,11 @@ def sweep(name: str, function: Callable[..., Any], calls: list[Call], first: int
                     check_text(name, place, kind, str(error))
                     refused += 1
     return refused
+
+
+def kinds(of: str) -> list[tuple[str, Callable[[], Any]]]:
+    """Return the kinds of arguments that are tried in a place."""
+    return [(kind, KINDS[kind]) for kind in effort.sample(KINDS, of)]
 
 
 def check_text(name: str, place: int | str, kind: str, text: str) -> None:
@@ -168,6 +173,7 @@ def test_there_are_kinds_enough() -> None:
         make()
 
 
+@pytest.mark.whole("a share of the arguments is tried in each")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_public_function(name: str) -> None:
     function = getattr(tj, name)
@@ -177,6 +183,7 @@ def test_a_public_function(name: str) -> None:
     assert sweep(name, function, CALLS[name]) or name == "isdlarray"
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method(name: str) -> None:
     method = getattr(dlarray, name)
@@ -185,6 +192,7 @@ def test_a_method(name: str) -> None:
     assert sweep(f"dlarray.{name}", method, METHODS[name], first=1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [*CALLS, *METHODS][:: effort.sweep(7, 1)])
 def test_a_function_while_it_is_recorded(name: str) -> None:
     is_method = name in METHODS and name not in CALLS
@@ -198,12 +206,14 @@ def test_a_function_while_it_is_recorded(name: str) -> None:
     sweep(shown, recorded, (METHODS | CALLS)[name], first=int(function in vars(dlarray).values()))
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize("function", NUMPY_CALLS, ids=lambda function: function.__name__)
 def test_a_function_of_numpy(function: Callable[..., Any]) -> None:
     calls = [Call(tuple(map(wrap, args)), options) for args, options in NUMPY_CALLS[function]]
     sweep(f"np.{function.__name__}", function, calls, first=1)
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize("ufunc", numpy_api.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_a_ufunc(ufunc: np.ufunc) -> None:
     data = np.ones((3, 3), int if ufunc.__name__ in INTEGERS else float)
@@ -264,6 +274,7 @@ def test_questions_of_numpy() -> None:
     assert sweep("np.size", np.size, [Call((X, 1), {})], first=1)
 
 
+@pytest.mark.sampled(share=3)
 @pytest.mark.parametrize(
     "name", [name for name in CALLS if hasattr(np, name) and name not in ("load", "save")]
 )
@@ -272,7 +283,7 @@ def test_results_are_those_of_numpy(name: str) -> None:
     compared = 0
     for call in CALLS[name]:
         for place in places(call):
-            for kind, make in KINDS.items() if place != "like" else ():
+            for kind, make in kinds(f"{name} {place}") if place != "like" else ():
                 ours, theirs = put(call, place, make()), put(call, place, make())
                 try:
                     result = getattr(tj, name)(*ours.args, **ours.options)
@@ -282,7 +293,12 @@ def test_results_are_those_of_numpy(name: str) -> None:
                 if not isinstance(expected, Exception):
                     check_equal(result, expected, f"{name}, argument {place}, {kind}")
                     compared += 1
-    assert compared or len(CALLS[name][0].args) > 1 or CALLS[name][0].options
+    assert (
+        compared
+        or effort.EFFORT is effort.Effort.SAMPLE
+        or len(CALLS[name][0].args) > 1
+        or CALLS[name][0].options
+    )
 
 
 def of_numpy(function: Callable[..., Any], call: Call) -> Any:

@@ -179,6 +179,7 @@ def assert_same(result, expected):
         np.testing.assert_allclose(have, want, rtol=1e-14)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_a_program_does_what_it_does_in_numpy(program):
     accelerated = dlaccelerate(program)

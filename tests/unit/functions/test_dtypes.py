@@ -66,6 +66,7 @@ def operands(ufunc: np.ufunc) -> Iterator[tuple[Any, ...]]:
             yield from ((number, array) for number in NUMBERS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("ufunc", numpy_api.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_a_ufunc(ufunc: np.ufunc) -> None:
     for given in operands(ufunc):
@@ -90,6 +91,7 @@ def converted(x: Any, dtype: str) -> Any:
     return type(x)(converted(part, dtype) for part in x) if isinstance(x, (list, tuple)) else x
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
 def test_a_function(function: Callable[..., Any]) -> None:
     for args, options in CALLS[function]:
@@ -112,6 +114,7 @@ def test_operators_of_bools() -> None:
         assert result.tolist() == expected.tolist()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(2,), (2, 2)])
 def test_a_diagonal_has_the_dtype_of_its_matrix(dtype: str, shape: tuple[int, ...]) -> None:

@@ -89,6 +89,7 @@ def steps_of_default(loss, w):
 PLACES = [steps_of_closure, steps_of_attribute, steps_of_item, steps_of_two_paths, steps_of_default]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("place", "use"), [*itertools.product(PLACES, USES)])
 def test_right_however_it_is_reached_and_used(place, use):
     loss, expected = USES[use]

@@ -44,6 +44,7 @@ def run_kernel(op, params, arrays, out):
     return result.reshape(out.shape)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_kernel_agrees_with_reference(op, sample, dtype):
@@ -155,7 +156,7 @@ def trace_arrays(key):
 
 
 @given(case=keys(), data=st.data())
-@settings(derandomize=True, max_examples=sweep(50, 300), deadline=None)
+@settings(derandomize=True, max_examples=sweep(50, 300, sample=12), deadline=None)
 def test_any_key_does_what_numpy_does(case, data):
     shape, key = case
     x = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)

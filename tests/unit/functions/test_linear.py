@@ -108,6 +108,7 @@ def check_slopes(function, reference, arrays):
 # Values
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("first", "second"), PRODUCTS)
 @pytest.mark.parametrize("dtypes", [("float64",) * 2, ("float32",) * 2, ("bool",) * 2, ("int32", "uint8"),
                                     ("int8", "float32"), ("bool", "float64")])  # fmt: skip
@@ -157,6 +158,7 @@ def test_products_of_many_axes(dtype):
             same(np.tensordot(x, other, axes), linear.tensordot(x, other, axes))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
 def test_einsum_is_that_of_numpy(subscripts):
     """Explicit and implicit results, diagonals, sums, products, '...', three operands."""
@@ -217,6 +219,7 @@ def test_matrix_of_many_rows_is_one_product():
     assert ops_of(linear.matmul, x, y) == ["reshape", "matmul", "reshape"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3, 3), (0, 3), (1, 1), (4,), (0,)])
 @pytest.mark.parametrize("k", [-4, -2, -1, 0, 1, 2, 4])
 def test_diagonals_and_triangles(shape, k):
@@ -301,6 +304,7 @@ def test_matmul_gradients(first, second):
     check_slopes(linear.matmul, np.matmul, [draw(first), draw(second)])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
 def test_einsum_gradients(subscripts):
     """First and second derivatives of every kind of term."""

@@ -74,6 +74,7 @@ MOVES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
 @pytest.mark.parametrize(("op", "sample"), MOVES)
 def test_emission_agrees_with_reference(op, sample, dtype):
@@ -89,6 +90,7 @@ def test_emission_agrees_with_reference(op, sample, dtype):
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "sample"), MOVES)
 def test_axes_say_where_each_axis_went(op, sample):
     if not isinstance(op.emit, Strided) or op.emit.axes is None:
@@ -108,7 +110,7 @@ def test_axes_say_where_each_axis_went(op, sample):
 
 
 @given(shape=EXTENTS, data=st.data())
-@settings(derandomize=True, max_examples=sweep(30, 200), deadline=None)
+@settings(derandomize=True, max_examples=sweep(30, 200, sample=8), deadline=None)
 def test_reshape_is_a_view_exactly_where_numpy_makes_one(shape, data):
     base = np.arange(np.prod(shape, dtype=int)).reshape(shape)
     view = base.transpose(data.draw(st.permutations(range(len(shape)))))
@@ -159,7 +161,7 @@ def test_axes_of_reshape(shape, to, axes):
     stop=st.integers(-9, 9),
     step=st.sampled_from([-3, -1, 1, 2]),
 )
-@settings(derandomize=True, max_examples=sweep(30, 200), deadline=None)
+@settings(derandomize=True, max_examples=sweep(30, 200, sample=8), deadline=None)
 def test_slices_of_either_direction(extent, start, stop, step):
     x = np.arange(extent)
     key = slice(start, stop, step)
@@ -246,6 +248,7 @@ CALLS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "shape", "args"), CALLS)
 def test_function_does_what_numpy_does(name, shape, args):
     x = numbers(*shape)._data

@@ -35,6 +35,7 @@ def ran(function, box=None):
     return function(*(given if box is None else map(box, given))), given
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_an_in_place_operator_writes_arrays_only(case):
     text = f"def program(x, v, z, n, m):\n    r = {case}\n    other = r\n    r += 1\n    r *= 2\n    return r, other"

@@ -16,6 +16,7 @@ from tracejit.functions import creation, elementwise, indexing, linear, movement
 NOT_BY_PROTOCOL = {"zeros", "ones", "full", "eye", "arange"}
 
 
+@pytest.mark.whole("a millisecond each")
 @pytest.mark.parametrize("ufunc", numpy_api.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_ufunc(ufunc, rng):
     if ufunc is np.matmul:
@@ -57,6 +58,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.whole("a millisecond each")
 @pytest.mark.parametrize("function", CALLS, ids=lambda function: function.__name__)
 def test_function(function):
     for args, options in CALLS[function]:
@@ -105,6 +107,7 @@ def test_signatures_of_functions_written_in_c(function, monkeypatch):
         function(*map(wrap, args), **options)
 
 
+@pytest.mark.whole("signatures")
 @pytest.mark.parametrize(
     "function", [f for f in numpy_api.FUNCTIONS if isinstance(f, type(np.where))], ids=lambda f: f.__name__
 )

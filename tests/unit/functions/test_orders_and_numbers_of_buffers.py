@@ -72,6 +72,7 @@ def arguments(n):
     return x, np.array([0.5, -1.5, n]), 0.25 * n
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("check_mode", ["none", "tolerance"])
 def test_a_program_does_what_it_does_in_numpy(program, check_mode):

@@ -102,6 +102,7 @@ def second_difference(function, x, weight, direction):
     return (ahead - behind) / 2e-5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_values_are_those_of_numpy(name, dtype):
@@ -132,6 +133,7 @@ def test_first_extremum_is_that_of_numpy(name, dtype):
             )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, -0.0])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin"])
 def test_special_values_are_those_of_numpy(name, special):
@@ -242,6 +244,7 @@ ANALYTIC = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ANALYTIC)
 @pytest.mark.parametrize(("shape", "axis"), [((2, 3), 1), ((2, 3, 4), (0, 2)), ((5,), 0), ((2, 1, 3), None)])
 def test_gradients_against_complex_step(name, shape, axis):
@@ -370,6 +373,7 @@ def test_logsumexp_gradient_is_softmax_also_at_infinity():
     np.testing.assert_array_equal(slopes, [[0.5, 0.5], [0.0, 1.0], [0.0, 0.0]])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize(
     ("shape", "ord", "axis"),
@@ -485,6 +489,7 @@ def test_axes_are_sorted_and_not_negative():
 # What the code generator reads
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_folds_compute_what_the_reference_does(name, dtype):
@@ -508,6 +513,7 @@ def test_folds_compute_what_the_reference_does(name, dtype):
         np.testing.assert_array_equal(op.numpy(row, axes=(0,), keepdims=False), out.type(accumulator))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["argmax", "argmin", "cumsum"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kernels_compute_what_the_reference_does(name, dtype):

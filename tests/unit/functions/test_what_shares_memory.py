@@ -67,6 +67,7 @@ def ran(function, box=None):
         return error.with_traceback(None), given
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_results_share_memory_where_they_do_in_numpy(case):
     for written in ("r", operand(case)):
@@ -92,6 +93,7 @@ np.take_along_axis(x.T, np.zeros((4, 3), int), 0) | np.tensordot(x, x.T, 1) | np
 MADE_CASES = [case.strip() for case in MADE.replace("\n", "|").split("|") if case.strip()]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", MADE_CASES)
 def test_results_lie_in_memory_as_numpys_do(case):
     """Whether reshape and ravel give views of them depends on it."""

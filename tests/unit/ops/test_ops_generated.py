@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import effort
 import numpy as np
 import pytest
 from bits import same_bits
@@ -103,6 +104,7 @@ def defined(op: Op, sample: Sample, dtype: str) -> bool:
     return True
 
 
+@pytest.mark.sampled
 @every_op
 def test_infer_is_what_the_reference_returns(case: tuple[Op, Sample]) -> None:
     for dtype in DTYPES:
@@ -131,9 +133,10 @@ def check_infer(op: Op, sample: Sample, dtype: str) -> None:
         assert_close(found, result, "recorded")
 
 
+@pytest.mark.sampled(by=lambda case: case["case"][0].name)
 @every_op
 def test_emitted_code_is_the_reference(case: tuple[Op, Sample]) -> None:
-    for dtype in DTYPES:
+    for dtype in effort.sample(DTYPES, name_of(case), share=3):
         if defined(*case, dtype):
             check_emitted(*case, dtype)
 
@@ -252,11 +255,13 @@ DIFFERENTIABLE = [case for case in CASES if differentiable(*case)]
 differentiable_ops = pytest.mark.parametrize("case", DIFFERENTIABLE, ids=name_of)
 
 
+@pytest.mark.sampled(by=lambda case: case["case"][0].name)
 @differentiable_ops
 def test_adjoint_is_the_derivative(case: tuple[Op, Sample]) -> None:
     check_adjoint(*case)
 
 
+@pytest.mark.sampled
 @differentiable_ops
 def test_adjoint_of_the_adjoint_is_the_second_derivative(case: tuple[Op, Sample]) -> None:
     op, sample = case
@@ -283,6 +288,7 @@ def test_adjoint_of_the_adjoint_is_the_second_derivative(case: tuple[Op, Sample]
     assert_derivative(found, (value(STEP) - value(-STEP)) / (2 * STEP), 2e-7)
 
 
+@pytest.mark.sampled
 @differentiable_ops
 def test_adjoint_is_linear_in_the_cotangent(case: tuple[Op, Sample]) -> None:
     op, sample = case
@@ -296,6 +302,7 @@ def test_adjoint_is_linear_in_the_cotangent(case: tuple[Op, Sample]) -> None:
         np.testing.assert_allclose(have, 2.0 * first - 3.0 * second, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(by=lambda case: case["dtype"])
 @differentiable_ops
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_emitted_adjoint_is_the_adjoint(case: tuple[Op, Sample], dtype: str) -> None:
@@ -380,6 +387,7 @@ def same_class(have: np.ndarray, want: np.ndarray, what: str, *, zeros: bool = T
 ELEMENTWISE = [op for op in OPS.values() if isinstance(op.emit, Scalar) and op.name not in ("cast", "where")]
 
 
+@pytest.mark.sampled(by=lambda case: case["dtype"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 def test_special_values(op: Op, dtype: str) -> None:
@@ -394,6 +402,7 @@ def test_special_values(op: Op, dtype: str) -> None:
     same_class(found, evaluate(graph, arrays)[0], op.name, zeros=op.name not in ("maximum", "minimum"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 def test_extreme_integers(op: Op) -> None:
     for dtype in ("int64", "int32", "int8", "uint8", "uint64"):
@@ -423,6 +432,7 @@ def defined_for(op: Op, arrays: Sequence[np.ndarray]) -> bool:
     return True
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool"])
 def test_reductions_of_special_values_and_sizes(name: str, dtype: str) -> None:
@@ -443,6 +453,7 @@ def test_reductions_of_special_values_and_sizes(name: str, dtype: str) -> None:
             same_class(found, evaluate(graph, [array])[0], f"{array.shape} {axes}", zeros=False)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
 def test_empty_and_single_arrays(op: Op) -> None:
     dtype = "float64" if op.samples[0].dtypes is None else "int64"
@@ -458,6 +469,7 @@ CASTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "target"), CASTS, ids="-".join)
 def test_casts(source: str, target: str) -> None:
     values = np.array([0, 1, 2, 100, 127, 3])

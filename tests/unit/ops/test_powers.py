@@ -34,6 +34,7 @@ def exact(p: float, x: np.ndarray, order: int) -> np.ndarray:
     return np.zeros_like(x) if factor == 0 else factor * x ** (p - order)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize(
     "form",

@@ -351,6 +351,7 @@ def _small_heap():
 class TestTrueNumbers:
     """Whoever asks for the type of a number gets a true one, and the value of the argument selects the trace."""
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("fun", ANY_KIND)
     def test_of_any_kind(self, fun, kind):
@@ -360,16 +361,19 @@ class TestTrueNumbers:
             X,
         )
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("kind", [float, np.float64])
     @pytest.mark.parametrize("fun", FLOAT_ONLY)
     def test_floats(self, fun, kind):
         follow(lambda x, k: (x * k, fun(k)), [kind(k) for k in FLOATS], X)
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("kind", [int, np.int64])
     @pytest.mark.parametrize("fun", INTEGER_ONLY)
     def test_integers(self, fun, kind):
         follow(lambda x, k: (x * k, fun(k)), [kind(k) for k in INTEGERS], X)
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("fun", [*FLOAT_ONLY[:12], *ANY_KIND[:4]])
     def test_of_what_was_computed(self, fun):
         follow(lambda x, k: (x * k, fun(k * 2 + 1.5)), FLOATS, X)
@@ -629,6 +633,7 @@ def seen_in(kept):
 class TestKept:
     """What the code keeps is a true number, kept once for each call that plain Python keeps it in."""
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("keep", KEEPERS)
     def test_as_in_plain_python(self, keep, kind):
@@ -741,7 +746,7 @@ operation = st.sampled_from(
 
 
 class TestGenerated:
-    @settings(max_examples=sweep(40, 2000), deadline=None)
+    @settings(max_examples=sweep(40, 2000, sample=8), deadline=None)
     @given(
         st.lists(operation, min_size=1, max_size=8),
         st.lists(

@@ -86,6 +86,7 @@ class TestBecomesAnInput:
 
 
 class TestPromotion:
+    @pytest.mark.sampled
     @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
     @pytest.mark.parametrize("array", [X, N, dlarray([1.0, 2.0]), dlarray([True, False])])
     @pytest.mark.parametrize(
@@ -132,6 +133,7 @@ class TestPromotion:
 
 
 class TestPythonArithmetic:
+    @pytest.mark.sampled(by=lambda case: type(case["numbers"][0]))
     @pytest.mark.parametrize("numbers", [FLOATS, INTEGERS])
     @pytest.mark.parametrize(
         "fun",
@@ -156,6 +158,7 @@ class TestPythonArithmetic:
     def test_results(self, numbers, fun):
         follow(lambda x, k: (x, fun(k)), numbers, X)
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize(
         "fun",
         [
@@ -169,6 +172,7 @@ class TestPythonArithmetic:
     def test_integers(self, fun):
         follow(lambda x, k: (x, fun(k)), INTEGERS, X)
 
+    @pytest.mark.sampled(by=lambda case: type(case["numbers"][0]))
     @pytest.mark.parametrize(
         "fun",
         [
@@ -186,7 +190,7 @@ class TestPythonArithmetic:
     def test_errors_and_edges(self, numbers, fun):
         follow(lambda x, k: (x, fun(k)), numbers, X)
 
-    @settings(max_examples=sweep(15, 100))
+    @settings(max_examples=sweep(15, 100, sample=5))
     @given(
         st.lists(st.sampled_from("+-*/%p<n12m"), min_size=1, max_size=6),
         st.lists(
@@ -239,6 +243,7 @@ def of_kind(kind, numbers=(0.5, 0.25, 2.0, 3.0, -1.5, 0.0, 7.0, 0.1)):
 class TestNumbersOfNumPy:
     """They vary like Python's, and are promoted by NumPy's rules: float32 array * float64 is float64."""
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize("array", [X, N, dlarray([1.0, 2.0]), dlarray([True, False])])
     @pytest.mark.parametrize("kind", KINDS)
     def test_with_arrays(self, kind, array):
@@ -246,6 +251,7 @@ class TestNumbersOfNumPy:
         assert (fun.stats.traces, fun.stats.hits) == (4, 4)
         assert f"{kind.__name__} that varies" in fun.explain()
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize(
         "fun",
         [
@@ -269,6 +275,7 @@ class TestNumbersOfNumPy:
         # A uint64 need not fit the int64 in which Python's integers vary.
         assert (accelerated.stats.hits >= 2) is (kind is not np.uint64)
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize(
         "fun", [lambda k: k**2, lambda k: 2.5**k, np.sqrt, np.exp, lambda k: np.arctan2(k, 1)]
     )
@@ -276,6 +283,7 @@ class TestNumbersOfNumPy:
     def test_functions(self, kind, fun):
         follow(lambda x, k: (x, fun(k)), of_kind(kind), X)
 
+    @pytest.mark.sampled(by=lambda case: case["kind"])
     @pytest.mark.parametrize(
         "fun",
         [
@@ -439,6 +447,7 @@ class TestHugeIntegers:
     OPERATORS = (operator.add, operator.mul, operator.mod, operator.floordiv, operator.truediv, operator.pow,
                  operator.lt, operator.ge, operator.eq, operator.ne, operator.and_)  # fmt: skip
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("op", OPERATORS)
     @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint64, np.float64, np.float32])
     def test_as_numpy(self, op, dtype):

@@ -190,6 +190,7 @@ def fuzz(root: Path, count: int, seed: int) -> int:
     return noticed
 
 
+@pytest.mark.slow
 def test_damaged_entries_are_noticed(root: Path) -> None:
     # TRACEJIT_FUZZ=100000 runs as many.
     count = int(os.environ.get("TRACEJIT_FUZZ", "2000"))

@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from effort import sweep
 from random_programs import OfSteps, OfText, check, differs
 
 import tracejit as tj
@@ -12,7 +13,7 @@ from tracejit.traces import replay
 
 @pytest.mark.parametrize("kind", [OfText, OfSteps])
 def test_accelerated_as_uncompiled(kind):
-    check(kind, range(5))
+    check(kind, range(sweep(5, 5, sample=2)))
 
 
 @pytest.mark.parametrize("kind", [OfText, OfSteps])
@@ -20,7 +21,7 @@ def test_without_call_paths(kind, monkeypatch):
     monkeypatch.setattr(
         replay, "executable", lambda program, title, layouts: PythonExecutable(program, title)
     )
-    check(kind, range(5, 8))
+    check(kind, range(5, sweep(8, 8, sample=6)))
 
 
 def test_results_that_differ_are_noticed():

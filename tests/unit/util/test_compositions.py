@@ -78,6 +78,7 @@ def available(call: str) -> bool:
 ROWS = {**COMPOSITIONS, **{f"x.{name}": row for name, row in ATTRIBUTES.items()}}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("row", ROWS)
 def test_an_expression_gives_what_the_call_gives(row: str) -> None:
     call, text = ROWS[row]
@@ -102,6 +103,7 @@ def recorded(row: str, text: str, names: dict[str, Any]) -> Any:
     return tj.dlfeval(lambda values: computed(text, {**names, **values}), arrays)
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize("row", COMPOSITIONS)
 def test_the_message_names_the_function_and_the_expression(row: str) -> None:
     call, text = COMPOSITIONS[row]

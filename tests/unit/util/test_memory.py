@@ -10,6 +10,7 @@ import tracejit as tj
 from tracejit.util import memory
 
 
+@pytest.mark.slow
 def test_only_long_recordings_give_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
     trimmed = []
     monkeypatch.setattr(memory, "_trim", lambda: trimmed.append)

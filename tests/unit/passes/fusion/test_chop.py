@@ -19,7 +19,7 @@ from tracejit.pipeline import build
 from tracejit.runtime.python import PythonExecutable
 
 
-@settings(max_examples=sweep(10, 60))
+@settings(max_examples=sweep(10, 60, sample=4))
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(1, 2), (2, 5), (4, 9)]))
 def test_cuts_anywhere_keep_results(seed, sizes):
     maker = random_case(random.Random(seed), 20, ("float64", "float32"))
@@ -61,6 +61,7 @@ def kernels(steps):
     return {kernel.name for kernel in program.kernels}
 
 
+@pytest.mark.slow
 def test_a_longer_loop_needs_the_kernels_of_a_shorter_one():
     """The pieces at the ends differ; all others are equal, whatever their number."""
     shorter, longer = kernels(35), kernels(60)
@@ -68,6 +69,7 @@ def test_a_longer_loop_needs_the_kernels_of_a_shorter_one():
     assert len(longer - shorter) <= 2
 
 
+@pytest.mark.slow
 def test_pieces_have_allowed_sizes():
     for count in (97, 100, 119, 120, 121, 500, 1000):
         with tj.record.recorder.Recorder("chain") as recorder:

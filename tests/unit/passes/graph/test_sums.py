@@ -164,6 +164,7 @@ def test_slices_amid_zeros_may_broadcast() -> None:
     check_accumulated(graph_of(make, normal(6)), ["broadcast_to", "broadcast_to", "assemble"])
 
 
+@pytest.mark.slow
 def test_the_gradient_of_many_slices_takes_linear_time_and_memory() -> None:
     def work(count: int) -> tuple[int, int]:
         def loss(b: Builder, x: Value) -> list[Value]:
@@ -259,6 +260,7 @@ def recurrent(steps: int) -> Graph:
     return graph_of(loss, normal(8, 8), normal(8), normal(2, 8), *(normal(2, 8) for _ in range(steps)))
 
 
+@pytest.mark.slow
 def test_many_lengths_share_the_kernels_of_two() -> None:
     def kernels(steps: int) -> set[str]:
         return {kernel.name for kernel in build(recurrent(steps)).kernels}

@@ -148,6 +148,7 @@ def below_a_taller_one(b: Builder, x: Value, y: Value) -> Value:
     return b.concatenate(y, b.tanh(x), axis=0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("make", "shapes", "copies"),
     [
@@ -243,6 +244,7 @@ def test_results_of_blas_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert agrees(graph) == ["gemm", "gemm", "copy", "copy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", sweep([24], [24, 64]))
 def test_a_gated_unit_copies_nothing(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     units = [graph_of_gated_unit(steps, width) for steps in (3, 6)]
@@ -322,9 +324,9 @@ def test_pieces_of_random_graphs(
     request.getfixturevalue(cut)
     if wherever:
         monkeypatch.setattr(pieces, "_runs_alike", lambda *args: True)
-    for seed in range(sweep(6, 50)):
+    for seed in range(sweep(6, 50, sample=2)):
         in_parts.check(seed, ("float64", "float32", "int64"), 30, bool(seed % 2))
         maker = random_case(random.Random(seed), 30)
         if maker is not None:
             check_races(pipeline.stages(maker.graph).plan)
-    assert sum(counted) > sweep(15, 150)
+    assert sum(counted) > sweep(15, 150, sample=0)

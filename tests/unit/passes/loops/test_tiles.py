@@ -42,7 +42,7 @@ def arrays(rows, columns):
     return rng.standard_normal((rows, columns)), rng.standard_normal(columns)
 
 
-@settings(max_examples=sweep(10, 80))
+@settings(max_examples=sweep(10, 80, sample=4))
 @given(st.integers(0, 2**32 - 1))
 def test_tiles_agree_with_the_reference(seed):
     rnd = random.Random(seed)

@@ -18,7 +18,7 @@ from tracejit.program import ALIGNMENT
 
 def test_living_values_do_not_share_memory() -> None:
     # Every byte of the arena belongs to at most one value from its first to its last launch.
-    for seed in range(sweep(8, 30)):
+    for seed in range(sweep(8, 30, sample=3)):
         maker = random_case(random.Random(seed), 30, ("float64", "float32"))
         assert maker is not None
         planned = plan_of(maker.graph)

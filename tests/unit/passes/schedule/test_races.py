@@ -51,12 +51,12 @@ def tasks_of_random_plans(seeds: range) -> int:
 
 @pytest.mark.usefixtures("always_in_parts")
 def test_parts_of_random_graphs() -> None:
-    assert tasks_of_random_plans(range(sweep(10, 60))) > sweep(80, 600)
+    assert tasks_of_random_plans(range(sweep(10, 60, sample=4))) > sweep(80, 600, sample=20)
 
 
 @pytest.mark.usefixtures("always_in_bands")
 def test_bands_of_random_graphs() -> None:
-    assert tasks_of_random_plans(range(sweep(40, 300))) > sweep(10, 100)
+    assert tasks_of_random_plans(range(sweep(40, 300, sample=15))) > sweep(10, 100, sample=2)
 
 
 def graph_of(function: Callable[..., Any], *args: Any) -> Graph:
@@ -117,6 +117,7 @@ def attention(params: Parameters, x: tj.dlarray) -> Any:
     return loss, tj.dlgradient(loss, params)
 
 
+@pytest.mark.sampled(by=lambda case: case["rows"])
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("function", [recurrent, gated, twice_differentiated, halves, attention])
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ def test_bands_have_sixteen_rows_or_more(rows: int, count: int) -> None:
     assert [len(each.tasks) for each in launches if isinstance(each, Section)] == [count] * bool(count)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_gradients_of_weights_wait_and_run_as_a_whole() -> None:
     graph = graph_of(gradients, (64, 64), *WEIGHTS)
