@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The effort of a run: a sample of the generated cases, all of them (pytest --sweep), or the nightly search (--long).
 
-A test that is marked `sampled` runs some of its cases, and `sample` and `sweep` shorten loops within tests. What is
-chosen is the same in each run. A run of a file, or by name, has all cases of what it names.
+A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
+tests. What is chosen is the same in each run. A run of a file, or by name, has all cases of what it names.
 """
 
 import zlib
@@ -14,7 +14,7 @@ import pytest
 
 T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
-MOST_CASES = 50  # that a test may have in a run of a folder without a mark
+MOST_CASES = 50  # of a test without a mark; of more there is a sample, too
 
 
 class Effort(IntEnum):
@@ -71,21 +71,19 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
 
 
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sample of each marked test among the collected ones, and refuse a large family without a mark."""
+    """Leave the sample of each family of cases among the collected ones, and no test that is marked slow."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left: set[pytest.Item] = set()
-    for name, cases in tests.items():
+    for cases in tests.values():
         mark = cases[0].get_closest_marker("sampled")
+        if cases[0].get_closest_marker("slow"):
+            continue
         if mark is not None:
             left.update(sample_of(cases, **mark.kwargs))
-        elif cases[0].get_closest_marker("slow"):
-            continue
         elif len(cases) > MOST_CASES and cases[0].get_closest_marker("whole") is None:
-            raise pytest.UsageError(
-                f"{name} has {len(cases)} cases: mark it pytest.mark.sampled, or pytest.mark.whole(reason)"
-            )
+            left.update(sample_of(cases))
         else:
             left.update(cases)
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
