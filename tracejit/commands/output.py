@@ -8,6 +8,7 @@ the command succeeds (``{"schema": 1, "command": ..., "result": ...}``) or fails
 
 import argparse
 import dataclasses
+import errno
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from tracejit.errors import TraceJitError, TraceJitWarning
+from tracejit.util.files import IS_WINDOWS
 
 SCHEMA = 1
 DONE, FAILED, USAGE = 0, 1, 2
@@ -121,7 +123,8 @@ def say(text: str, stream: TextIO | None) -> None:
     except OSError as error:
         # Python flushes the stream again at exit, so it now leads to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if stream is sys.stdout and not isinstance(error, BrokenPipeError):
+        is_closed = isinstance(error, BrokenPipeError) or (IS_WINDOWS and error.errno == errno.EINVAL)
+        if stream is sys.stdout and not is_closed:
             raise
 
 

@@ -35,7 +35,15 @@ _LIBRARIES = (
     PACKAGE, "<frozen", "<tracejit", "<__array_function__",
     *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite")],
 )  # fmt: skip
-_STANDARD = tuple(os.path.abspath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib"))
+_STANDARD = tuple(
+    os.path.abspath(folder) + os.sep
+    # The last one is where modules are found, which some installations of macOS reach by another path.
+    for folder in (
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("platstdlib"),
+        os.path.dirname(os.__file__),
+    )
+)
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})
 _is_library: dict[str, bool] = {}
 IMPORT_MODULE = importlib.import_module.__code__
