@@ -189,6 +189,7 @@ from tracejit.functions.random import (
     randperm,
     rng,
 )
+from tracejit.functions.recurrent import gru, lstm, rnn
 from tracejit.functions.reductions import (
     all,
     any,
@@ -311,6 +312,7 @@ __all__ = [
     "gelu",
     "greater",
     "greater_equal",
+    "gru",
     "hstack",
     "huber",
     "inner",
@@ -336,6 +338,7 @@ __all__ = [
     "logsoftmax",
     "logsumexp",
     "lppool",
+    "lstm",
     "matmul",
     "max",
     "maximum",
@@ -377,6 +380,7 @@ __all__ = [
     "rint",
     "rmspropupdate",
     "rng",
+    "rnn",
     "roll",
     "round",
     "scatter_add",

@@ -4,10 +4,17 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, GradientError
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
+LSTM = (np.ones((8, 4)), np.ones((8, 2)), None)
+
+
+def _twice(x: tj.dlarray) -> tj.dlarray:
+    y = tj.lstm(x, None, None, np.ones((4, 2)), np.ones((4, 1)), None)[0]
+    return tj.dlgradient(tj.dlgradient(y.sum(), x).sum(), x)
+
 
 ROWS = (
     (
@@ -71,5 +78,58 @@ ROWS = (
         lambda: tj.attention(X, X, X, 2, dropout_probability=1.0),
         ArgumentError,
         "attention: dropout_probability must be a probability, 0 <= p < 1, not 1.0.",
+    ),
+    (
+        lambda: tj.attention(X, X, X, 2, scale=np.ones(2)),
+        ArgumentError,
+        'attention: scale must be a number or "auto", not array([1., 1.]).',
+    ),
+    (
+        lambda: tj.lstm(X, None, None, *LSTM, direction="backward"),
+        ArgumentError,
+        'lstm: direction must be "forward", "reverse" or "bidirectional", not \'backward\'.',
+    ),
+    (
+        lambda: tj.lstm(X, None, None, np.ones((8, 4)), np.ones((6, 2)), None),
+        DimsError,
+        "lstm: recurrent_weights are of size 6x2, but must be (4 H, H) for H hidden units, direction 'forward'.",
+    ),
+    (
+        lambda: tj.lstm(X, None, None, np.ones((8, 3)), np.ones((8, 2)), None),
+        DimsError,
+        "lstm: weights are of size 8x3, but x has 4 channels and recurrent_weights have 8 rows; weights must be "
+        "(8, 4).",
+    ),
+    (
+        lambda: tj.lstm(X, None, None, *LSTM[:2], np.ones(6)),
+        DimsError,
+        "lstm: bias is of size 6, but must be (8,) for 2 hidden units.",
+    ),
+    (
+        lambda: tj.lstm(X, np.ones((3, 2)), None, *LSTM),
+        DimsError,
+        "lstm: h0 is of size 3x2, but must be (2,) or have 2 channels (C) and 2 observations (B), as x has them.",
+    ),
+    (
+        lambda: tj.lstm(X, None, None, *LSTM, mask=np.ones(3)),
+        DimsError,
+        "lstm: mask is of size 3, but must be (batch, steps) = (2, 3), or have the labels B and T.",
+    ),
+    (
+        lambda: tj.gru(X, None, np.ones((6, 4)), np.ones((6, 2)), None, reset_gate_mode="after"),
+        ArgumentError,
+        "gru: reset_gate_mode must be 'after-multiplication', 'before-multiplication' or "
+        "'recurrent-bias-after-multiplication', not 'after'.",
+    ),
+    (
+        lambda: tj.rnn(X, None, np.ones((2, 4)), np.ones((2, 2)), None, activation="sigmoid"),
+        ArgumentError,
+        'rnn: activation must be "tanh" or "relu", not \'sigmoid\'.',
+    ),
+    (
+        lambda: tj.dlfeval(_twice, tj.dlarray(np.ones((2, 3)), "CT")),
+        GradientError,
+        "lstm: second derivatives are not there; differentiate once, or write the steps as a loop of matrix products "
+        "and activations, which can be differentiated to any order.",
     ),
 )

@@ -80,6 +80,18 @@ CALLS: dict[str, list[Call]] = {
              dropout_probability=0.5, return_weights=True, data_format="BTC"),
         call(SEQUENCE, SEQUENCE, SEQUENCE, 2, scale="auto", attention_mask="causal", data_format="BTC"),
     ],
+    "lstm": [
+        call(SEQUENCE, np.ones(2), np.ones(2), np.ones((8, 2)), np.ones((8, 2)), np.ones(8), direction="reverse",
+             mask=np.ones((2, 3)), data_format="BTC"),
+    ],
+    "gru": [
+        call(SEQUENCE, np.ones(2), np.ones((6, 2)), np.ones((6, 2)), np.ones(6), direction="forward",
+             reset_gate_mode="before-multiplication", mask=np.ones((2, 3)), data_format="BTC"),
+    ],
+    "rnn": [
+        call(SEQUENCE, np.ones(4), np.ones((4, 2)), np.ones((4, 2)), np.ones(4), direction="bidirectional",
+             activation="relu", mask=np.ones((2, 3)), data_format="BTC"),
+    ],
     "fullyconnect": [call(A, np.ones((2, 3)), np.ones(2), data_format="BC")],
     "dlconv": [call(np.ones((2, 3, 4)), np.ones((2, 3, 2)), V[:2], stride=1, padding=(1, 0), dilation_factor=2,
                     groups=1, data_format="BCS", weights_format="UCS")],

@@ -11,7 +11,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, in_dtype
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 from tracejit.functions.random import dropout
-from tracejit.functions.sequences import LabelledSequence, sequence
+from tracejit.functions.sequences import LabelledSequence, observed, sequence
 from tracejit.util.arguments import flag, integer, is_option, is_real, real
 from tracejit.util.text import brief
 
@@ -186,34 +186,12 @@ def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
             )
         mask = _added(reshaped(mask, aligned, None), heads.q.dtype)
     if padding_mask is not None:
-        padding = _added(_padding(padding_mask, batch, keys), heads.q.dtype)
+        seen = observed("attention", "padding_mask", padding_mask, batch, keys, "keys")
+        padding = _added(reshaped(seen, (batch, 1, 1, keys), None), heads.q.dtype)
         mask = padding if mask is None else apply("add", mask, padding)
     if mask is not None:
         mask = expanded(mask, (*mask._data.shape[:3], keys))
     return heads._replace(mask=mask, causal=causal)
-
-
-def _padding(mask: Any, batch: int, keys: int) -> dlarray:
-    """Return a padding mask as booleans (batch, 1, 1, keys)."""
-    array = as_array(mask, "attention", "padding_mask")
-    format = array._format
-    if format is not None:
-        plain = format.replace("S", "T")
-        order = [plain.index(label) for label in "BT" if label in plain]
-        rest = [axis for axis in range(len(format)) if axis not in order]
-        if all(array._data.shape[axis] == 1 for axis in rest) and "T" in plain:
-            shape = tuple(array._data.shape[axis] for axis in order)
-            array = reshaped(
-                permuted(relabel(array, None), (*order, *rest)), (1,) * (2 - len(shape)) + shape, None
-            )
-    if array._data.shape not in ((batch, keys), (1, keys)):
-        raise DimsError(
-            f"attention: padding_mask is of {describe(as_array(mask, 'attention'))}, but must be (batch, keys) = "
-            f"{(batch, keys)}, or have the labels B and T."
-        )
-    if array._data.dtype != bool:
-        array = apply("not_equal", array, 0)
-    return reshaped(relabel(array, None), (array._data.shape[0], 1, 1, keys), None)
 
 
 def _added(mask: dlarray, dtype: np.dtype) -> dlarray:

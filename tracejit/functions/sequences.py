@@ -3,10 +3,10 @@
 
 from typing import Any, NamedTuple
 
-from tracejit.array import as_array, dlarray
+from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, floating, labelled, need_labels
-from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 
 
 class LabelledSequence(NamedTuple):
@@ -71,3 +71,30 @@ def sequence(
     order = [plain.index(label) for label in "BTC" if label in plain]
     shape = tuple(array._data.shape[plain.index(label)] if label in plain else 1 for label in "BTC")
     return LabelledSequence(reshaped(permuted(data, tuple(order)), shape, None), format, formatted)
+
+
+def observed(function: str, argument: str, mask: Any, batch: int, length: int, steps: str) -> dlarray:
+    """Return a mask of the steps that count as booleans (batch, length). `steps` is a word for messages.
+
+    Raises:
+        DimsError: if it is not (batch, length), of the labels B and T, or those with axes of size 1.
+    """
+    given = array = as_array(mask, function, argument)
+    format = array._format
+    if format is not None:
+        plain = format.replace("S", "T")
+        order = [plain.index(label) for label in "BT" if label in plain]
+        rest = [axis for axis in range(len(format)) if axis not in order]
+        if all(array._data.shape[axis] == 1 for axis in rest) and "T" in plain:
+            shape = tuple(array._data.shape[axis] for axis in order)
+            array = permuted(relabel(array, None), (*order, *rest))
+            array = reshaped(array, (1,) * (2 - len(shape)) + shape, None)
+    if array._data.shape not in ((batch, length), (1, length)):
+        raise DimsError(
+            f"{function}: {argument} is of {describe(given)}, but must be (batch, {steps}) = {(batch, length)}, or "
+            "have the labels B and T."
+        )
+    array = relabel(array, None)
+    if array._data.dtype != bool:
+        array = apply("not_equal", array, 0)
+    return expanded(array, (batch, length))

@@ -14,12 +14,13 @@ from tracejit.ops import (
     movement,
     pooling,
     random,
+    recurrent,
     reduce,
 )
 from tracejit.ops.op import Kind, Layout, Op, table
 
 OPS: dict[str, Op] = table(
-    elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS,
+    elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS, recurrent.OPS,
     convolution.OPS, pooling.OPS,
 )  # fmt: skip
 

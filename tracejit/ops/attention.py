@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.ops.floats import cast_alike, one_float
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 _BLOCK = 64  # queries in a share of the work, and about as many in a block of a kernel
@@ -23,20 +24,8 @@ _MULTIPLIED_PER_NS = 60.0
 
 
 def _infer_forward(q: Aval, k: Aval, v: Aval, mask: Aval, *, causal: bool, masked: bool) -> tuple[Aval, Aval]:
-    dtype = _promote(q.dtype, k.dtype, v.dtype, mask.dtype)[0]
+    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype)[0]
     return Aval((*q.shape[:3], v.shape[3]), None, dtype), Aval(q.shape[:3], None, dtype)
-
-
-def _promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
-    """Return the floating-point dtype that all operands are cast to."""
-    floats = [dtype for dtype in dtypes if dtype.kind == "f"]
-    common = np.result_type(*floats) if floats else np.dtype(np.float64)
-    return (common if common == np.float32 else np.dtype(np.float64),) * len(dtypes)
-
-
-def _cast(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    dtypes = _promote(*[x.dtype for x in arrays])
-    return [x.astype(dtype, copy=False) for x, dtype in zip(arrays, dtypes, strict=True)]
 
 
 def _blocks(x: np.ndarray, key_heads: int) -> np.ndarray:
@@ -76,7 +65,7 @@ def _steps(q: np.ndarray, k: np.ndarray) -> range:
 def _forward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, *, causal: bool, masked: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    q, k, v, mask = _cast((q, k, v, mask))
+    q, k, v, mask = cast_alike((q, k, v, mask))
     out = np.empty((*q.shape[:3], v.shape[3]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
     steps = _steps(q, k)
@@ -110,7 +99,7 @@ def _block(width: int) -> int:
 def _infer_backward(
     q: Aval, k: Aval, v: Aval, mask: Aval, lse: Aval, delta: Aval, ct: Aval, *, causal: bool, masked: bool
 ) -> tuple[Aval, Aval, Aval]:
-    dtype = _promote(q.dtype, k.dtype, v.dtype, mask.dtype, lse.dtype, delta.dtype, ct.dtype)[0]
+    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype, lse.dtype, delta.dtype, ct.dtype)[0]
     bands = len(_edges(q, k, v)) - 1
     return (
         Aval(q.shape, None, dtype),
@@ -123,7 +112,7 @@ def _backward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, lse: np.ndarray, delta: np.ndarray,
     ct: np.ndarray, *, causal: bool, masked: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    q, k, v, mask, lse, delta, ct = _cast((q, k, v, mask, lse, delta, ct))
+    q, k, v, mask, lse, delta, ct = cast_alike((q, k, v, mask, lse, delta, ct))
     key_heads = k.shape[2]
     edges = _edges(*[Aval(x.shape, None, x.dtype) for x in (q, k, v)])
     dq = np.empty_like(q)
@@ -357,12 +346,12 @@ def _adjoint_sample(sample: Sample) -> Sample:
 OPS = (
     Op(name="attention_forward", doc="exp(q k' + mask - lse) v and lse, the logarithm of the sum of exp(q k' + mask) "
        "over keys, infinity for none; its adjoint is attention_backward", kind=Kind.KERNEL, infer=_infer_forward,
-       numpy=_forward, promote=_promote, vjp=_vjp_forward, analytic=False, samples=_SAMPLES,
+       numpy=_forward, promote=one_float, vjp=_vjp_forward, analytic=False, samples=_SAMPLES,
        emit=KernelCall("attention_forward", _forward_numbers,
                        cut=RangeCut(_forward_ns, _units))),
     Op(name="attention_backward", doc="with P = exp(q k' + mask - lse) and F = P (ct v' - delta): F k, F' q and P' ct, "
        "the last two in bands whose sum counts; composed of products for derivatives of its own", kind=Kind.KERNEL,
-       infer=_infer_backward, numpy=_backward, promote=_promote, vjp=_vjp_backward, analytic=False,
+       infer=_infer_backward, numpy=_backward, promote=one_float, vjp=_vjp_backward, analytic=False,
        samples=tuple(map(_adjoint_sample, _SAMPLES)),
        emit=KernelCall("attention_backward", _backward_numbers,
                        cut=RangeCut(_backward_ns, _units))),

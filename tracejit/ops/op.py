@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.errors import GradientError
 
 TITLES = {
     "div": "divide",
@@ -173,6 +174,19 @@ class Sample(NamedTuple):
     integer_high: int | None = None  # integer inputs are drawn from [0, integer_high)
 
 
+@dataclass(frozen=True, slots=True)
+class OnlyOnce:
+    """The adjoint of an op that is itself an adjoint, of a function that has no second derivatives here."""
+
+    function: str
+
+    def __call__(self, b: Any, node: Any, ct: Any) -> Sequence[Any]:
+        raise GradientError(
+            f"{self.function}: second derivatives are not there; differentiate once, or write the steps as a loop of "
+            "matrix products and activations, which can be differentiated to any order."
+        )
+
+
 Emit = Scalar | Fold | Strided | Pieces | KernelCall
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
@@ -201,6 +215,7 @@ class Op:
     domain          (low, high) of valid, smooth inputs for the generated tests
     kinks           points where the op is defined but not smooth
     analytic        the reference accepts complex input, so that the complex step applies
+    saved           the number of results, at the end, that only the adjoint reads; they have no cotangent
     """
 
     name: str
@@ -216,6 +231,7 @@ class Op:
     domain: tuple[float, float] = (-2.0, 2.0)
     kinks: tuple[float, ...] = ()
     analytic: bool = True
+    saved: int = 0
 
     @property
     def title(self) -> str:
