@@ -6,6 +6,7 @@ A matrix product keeps a tile of its result in registers over a whole loop; LLVM
 lanes, such as ``load_f32x16``; a vector longer than a register of the CPU takes several registers:
 
     rows_8(i, m)                                the numbers of 8 rows from i on, at most m - 1
+    listed_8(table, i, m)                       the numbers at these places of a table of int64
     load_f32x16(x, at), store_f32x16(out, at, vector)        a vector of adjacent elements
     load_first_f32x16(x, at, width)             of the first `width` lanes; the others are 0 and touch no memory
     zero_f32x16(rows)                           a tile of zeros
@@ -64,6 +65,27 @@ def _rows(count: int) -> Any:
         return signature(types.UniTuple(types.intp, count), types.intp, types.intp), codegen
 
     return rows
+
+
+def _listed(count: int) -> Any:
+    @intrinsic
+    def listed(typing_context: Any, table: Any, first: Any, height: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            word = args[1].type
+            last = builder.sub(args[2], word(1))
+            found = []
+            for row in range(count):
+                number = builder.add(args[1], word(row))
+                number = builder.select(builder.icmp_signed("<", number, last), number, last)
+                found.append(builder.load(builder.gep(args[0], [number])))
+                annotate(builder.module, found[-1], table.scope)
+            return context.make_tuple(builder, sig.return_type, found)
+
+        typed = signature(types.UniTuple(types.intp, count), table, types.intp, types.intp)
+        is_table = isinstance(table, TypedPointer) and table.dtype == types.int64
+        return (typed, codegen) if is_table else None
+
+    return listed
 
 
 class _TileFunctions:
@@ -313,7 +335,10 @@ def _places(builder: Any, at: Any, rows: Any, stride: Any) -> list[Any]:
     return [builder.add(at, builder.mul(row, stride)) for row in cgutils.unpack_tuple(builder, rows)]
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {f"rows_{count}": _rows(count) for count in _ROWS}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{f"rows_{count}": _rows(count) for count in _ROWS},
+    **{f"listed_{count}": _listed(count) for count in _ROWS},
+}
 FUNCTIONS.update({
     f"{name}_{suffix}x{lanes}": function
     for suffix, widths in _LANES.items()

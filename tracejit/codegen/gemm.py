@@ -69,7 +69,7 @@ from tracejit.codegen.target import vector_bytes
 from tracejit.passes.loops.multiplier import DOTS_DEEPEST
 from tracejit.program import Kernel
 
-_TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
+TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
 _PANEL_BYTES = 1024  # of a column of a panel
 _BLOCK_TILES = 32  # tiles of rows in a block of x, which are multiplied by a panel one after the other
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile of columns, at most, by bytes of a vector
@@ -92,7 +92,7 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     for n of at most one vector, less than two, and more; and for m of at most half a tile.
     """
     width = vector_bytes()
-    height, lanes = _TILE_ROWS[width], width // dtype.itemsize
+    height, lanes = TILE_ROWS[width], width // dtype.itemsize
     if m <= height // 2 and n >= 4 * lanes:
         return _product(SUFFIXES[dtype], height // 2, 4 * lanes, True)
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, n >= 2 * lanes)
@@ -100,7 +100,7 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
 
 def tile_rows() -> int:
     """Return how many rows the tiles of a product have."""
-    return _TILE_ROWS[vector_bytes()]
+    return TILE_ROWS[vector_bytes()]
 
 
 def rows_to_block(dtype: np.dtype) -> list[str]:
@@ -132,7 +132,7 @@ def panels(dtype: np.dtype) -> Kernel:
     Its arguments are PANELS_ARGUMENTS, then pointers to x, y and out. Of the strides of x one is 1, and of those of y;
     columns of out are neighbours, and there are at least two vectors of them.
     """
-    height, lanes = _TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
+    height, lanes = TILE_ROWS[vector_bytes()], vector_bytes() // dtype.itemsize
     return _panels(SUFFIXES[dtype], height, lanes, _PANEL_BYTES // dtype.itemsize, _BLOCK_TILES * height)
 
 
@@ -190,11 +190,11 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
         tile = [
             f"for j_next in range(0, n, {lanes}):",
             f"    j = min(j_next, n - {lanes})",
-            *_indent(1, tile),
+            *indent(1, tile),
         ]
-    tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *_indent(1, tile)]
-    return _kernel(
-        [*_header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *_indent(1, tiles)],
+    tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *indent(1, tile)]
+    return kernel(
+        [*header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *indent(1, tiles)],
         "product",
     )
 
@@ -218,19 +218,19 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kerne
         f"    column = {gap}",
         "    start = 0",
         f"for j_next in range(0, n, {width}):",
-        *_indent(1, _panel_columns(suffix, height, lanes)),
+        *indent(1, _panel_columns(suffix, height, lanes)),
     ]
     lines = [
-        *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+        *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
         f"panel = scratch_{suffix}({deep * width})",
         f"block = scratch_{suffix}({deep * gap})",
         "for b in range(batch):",
         f"    for first in range(0, m, {rows}):",
         f"        height = min({rows}, m - first)",
         f"        for q in range(0, k, {deep}):",
-        *_indent(3, depth),
+        *indent(3, depth),
     ]
-    return _kernel(lines, "panels")
+    return kernel(lines, "panels")
 
 
 def _panel_columns(suffix: str, height: int, lanes: int) -> list[str]:
@@ -265,9 +265,9 @@ def _panel_columns(suffix: str, height: int, lanes: int) -> list[str]:
         f"        store_{kind}(panel, p * {width}, load_{kind}(y, at_y))",
         "        at_y += y_row",
         "else:",
-        *_indent(1, turn),
+        *indent(1, turn),
         f"for i in range(0, height, {height}):",
-        *_indent(1, tile),
+        *indent(1, tile),
     ]
 
 
@@ -303,15 +303,15 @@ def _columns(suffix: str, width: int, lanes: int, vectors: int, near: bool) -> K
             f"    turned = add_tiles_{kind}(turned, load_tile_{kind}(out, at, rows, out_row, {used}))",
             f"store_tile_{kind}(out, at, rows, out_row, turned, {used})",
         ]
-        lines += [f"if i{start} < m:", *_indent(1, store)] if start else store
-    return _kernel(
+        lines += [f"if i{start} < m:", *indent(1, store)] if start else store
+    return kernel(
         [
-            *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+            *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
             "for b in range(batch):",
             f"    for i in range(0, m, {vectors * lanes}):",
             *[f"        height{t} = max(0, min({lanes}, m - i - {t * lanes}))" for t in range(vectors)],
             f"        for c_next in range(0, n, {width}):",
-            *_indent(3, lines),
+            *indent(3, lines),
         ],
         "columns",
     )
@@ -341,9 +341,9 @@ def _dots(suffix: str, width: int, lanes: int) -> Kernel:
         f"    sums = add_tiles_{kind}(sums, load_tile_{kind}(out, at, rows_1(0, 1), 0, 0, few))",
         f"store_tile_{kind}(out, at, rows_1(0, 1), 0, sums, 0, few)",
     ]
-    return _kernel(
+    return kernel(
         [
-            *_header(PANELS_ARGUMENTS, suffix, ("x", "y")),
+            *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
             f"turned = scratch_{suffix}({gap * width})",
             f"columns = rows_{width}(0, {width})",
             "for b in range(batch):",
@@ -352,12 +352,12 @@ def _dots(suffix: str, width: int, lanes: int) -> Kernel:
             "    start = b * y_batch",
             "    if y_row != 1:",
             f"        for p in range(0, k, {lanes}):",
-            *_indent(3, turn),
+            *indent(3, turn),
             "        right = turned",
             f"        column = {gap}",
             "        start = 0",
             f"    for i in range(0, m, {height}):",
-            *_indent(2, tile),
+            *indent(2, tile),
         ],
         "dots",
     )
@@ -368,7 +368,7 @@ def _transpose(suffix: str, lanes: int) -> Kernel:
     kind = f"{suffix}x{lanes}"
     # Columns beyond the last repeat its place. store_tile begins with them, so that the true last column stays.
     lines = [
-        *_header(TRANSPOSE_ARGUMENTS, suffix, ("x",)),
+        *header(TRANSPOSE_ARGUMENTS, suffix, ("x",)),
         "for b in range(batch):",
         f"    for j in range(0, n, {lanes}):",
         f"        columns = rows_{lanes}(j, n)",
@@ -379,18 +379,21 @@ def _transpose(suffix: str, lanes: int) -> Kernel:
         f"            tile = load_tile_{kind}(x, b * x_batch + j, rows, x_row, 0, width)",
         f"            store_tile_{kind}(out, b * m * n + i, columns, m, transpose_{kind}(tile), 0, height)",
     ]
-    return _kernel(lines, "transpose")
+    return kernel(lines, "transpose")
 
 
-def _header(names: tuple[str, ...], suffix: str, operands: tuple[str, ...]) -> list[str]:
+def header(names: tuple[str, ...], suffix: str, operands: tuple[str, ...]) -> list[str]:
+    """Return the lines that read the arguments of a kernel: numbers, operands that it reads, and the result."""
     numbers = [f"{name} = args[{i}]" for i, name in enumerate(names)]
     pointers = [f"{name} = read_{suffix}(args[{len(names) + i}])" for i, name in enumerate(operands)]
     return [*numbers, *pointers, f"out = write_{suffix}(args[{len(names) + len(operands)}], 0)"]
 
 
-def _indent(depth: int, lines: list[str]) -> list[str]:
+def indent(depth: int, lines: list[str]) -> list[str]:
+    """Return lines that stand deeper."""
     return [INDENT * depth + line for line in lines]
 
 
-def _kernel(lines: list[str], stem: str) -> Kernel:
-    return named("\n".join([f"def {NAME}(args):", *_indent(1, lines)]) + "\n", stem)
+def kernel(lines: list[str], stem: str) -> Kernel:
+    """Return the kernel of these lines."""
+    return named("\n".join([f"def {NAME}(args):", *indent(1, lines)]) + "\n", stem)

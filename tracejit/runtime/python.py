@@ -134,6 +134,9 @@ def namespace() -> dict[str, Any]:
             }
     for count in _TILE_ROWS:
         names[f"rows_{count}"] = lambda i, m, count=count: [min(i + r, m - 1) for r in range(count)]
+        names[f"listed_{count}"] = lambda table, i, m, count=count: [
+            int(table[min(i + r, m - 1)]) for r in range(count)
+        ]
     return names
 
 

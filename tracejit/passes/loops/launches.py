@@ -7,6 +7,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.windows import Blocks
 
 
 class NestLaunch(NamedTuple):
@@ -47,7 +48,7 @@ class KernelLaunch(NamedTuple):
     written: int  # the number of pointers, at the end, that are written
     node: Node | None
     symbol: str | None = None  # a routine outside kernels/ whose address is the first argument
-    whole: Product | Cut | RangeCut | None = None  # how it can be cut into parts
+    whole: Product | Cut | RangeCut | Blocks | None = None  # how it can be cut into parts
     epilogue: Epilogue | None = None  # with one, the result of the product is not in memory
 
     @property

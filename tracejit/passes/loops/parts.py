@@ -21,6 +21,7 @@ import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
+from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import (
@@ -286,6 +287,14 @@ def _zeros(like: Value, count: int) -> Value:
     """Return a constant of zeros that `count` parts can go on with as if it were their sums so far."""
     shape = (count, *like.shape)
     return Value(Aval(shape, None, like.dtype), None, data=np.zeros(shape, like.dtype))
+
+
+def sum_of_parts(memory: Value, root: Value, node: Node) -> Nest:
+    """Return the nest that adds up the sums of all parts in `root`; it stands for `node`."""
+    element = Value(Aval((), None, root.dtype), None)
+    adding = Node(OPS["sum"], (element,), {}, None)
+    adding.makes((element,))
+    return combine(adding, memory, root, None)._replace(nodes=[node])
 
 
 def combine(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:

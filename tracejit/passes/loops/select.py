@@ -18,6 +18,7 @@ from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
+from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
 from tracejit.passes.loops.inputs import NO_WRITES, Contents, Writes, store_twice, write_inputs
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
@@ -163,7 +164,8 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            self.kernel_call(node, emit)
+            if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
+                self.kernel_call(node, emit)
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 

@@ -34,6 +34,7 @@ from tracejit.passes.loops.bands import cuts_of_product, rows_of_nest
 from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section, Single, product_launch
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.windows import Blocks
 from tracejit.passes.schedule.section_builder import BandGrid, Candidate, SectionBuilder, Surroundings
 
 
@@ -121,9 +122,24 @@ class _Scheduler:
         if isinstance(launch.whole, Product):
             parts_of = products.parts_of(launch.whole, launch.name == "panels")
             pieces = [product_launch(part, launch.name, launch.node) for part in parts_of]
+        elif isinstance(launch.whole, Blocks):
+            pieces = _parts_of_blocks(launch, launch.whole)
         elif launch.whole is not None:
             pieces = _parts_of_kernel(launch, launch.whole)
         return [launch] if len(pieces) == 1 else [Section([[piece] for piece in pieces])]
+
+
+def _parts_of_blocks(launch: KernelLaunch, blocks: Blocks) -> list[Single]:
+    """Return a launch in parts of its blocks."""
+    if blocks.parts == 1:
+        return [launch]
+    *pointers, out = launch.pointers
+    return [
+        launch._replace(
+            numbers=(start, stop, *launch.numbers[2:]), pointers=(*pointers, out.moved(part * blocks.step))
+        )
+        for part, (start, stop) in enumerate(parts.bounds(blocks.total, blocks.parts, blocks.unit))
+    ]
 
 
 def _parts_of_kernel(launch: KernelLaunch, cut: Cut | RangeCut) -> list[Single]:

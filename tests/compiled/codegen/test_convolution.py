@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled convolutions against their references, with more filters than a vector has lanes, and fewer."""
+
+import random
+
+import effort
+import pytest
+from convolutions import assert_same, graph_of, operands_of
+
+from tracejit.pipeline import build
+from tracejit.runtime.cpu import CpuExecutable
+
+LABELS = {
+    "channels first": ("BCSS", "UCSS", "BUSS"),
+    "channels last": ("BSSC", "SSCU", "BSSU"),
+    "images last": ("SSCB", "SSCU", "SSUB"),
+}
+
+
+@pytest.mark.parametrize("order", LABELS)
+def test_convolutions(order: str) -> None:
+    rnd = random.Random(order)
+    dtype = "float64" if order == "images last" else "float32"
+    for seed in range(effort.sweep(2, 60)):
+        operands = operands_of(rnd, (16,), (40,), LABELS[order])
+        graph, arrays = graph_of(operands, dtype, seed)
+        assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
+
+
+def test_few_filters() -> None:
+    rnd = random.Random(0)
+    for seed in range(effort.sweep(2, 60)):
+        operands = operands_of(rnd, (1, 3), (5,), LABELS["channels first"])
+        graph, arrays = graph_of(operands, "float32", seed)
+        assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random convolutions as graphs: one op or all three, in any order of axes."""
+
+import random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.ir import Builder, Graph, evaluate
+
+Sizes = tuple[int, ...]
+
+
+class Operands(NamedTuple):
+    """Shapes of x, w and y, their spatial sizes, and the params of the ops."""
+
+    shapes: tuple[Sizes, Sizes, Sizes]
+    sizes: tuple[Sizes, Sizes, Sizes]
+    params: dict[str, Any]
+
+
+def shape_of(labels: str, spatial: Sizes, **others: int) -> Sizes:
+    sizes = iter(spatial)
+    return tuple([next(sizes) if label == "S" else others[label] for label in labels])
+
+
+def operands_of(
+    rnd: random.Random,
+    channels: tuple[int, ...],
+    filters: tuple[int, ...],
+    labels: tuple[str, str, str] | None = None,
+) -> Operands:
+    """Return a random convolution with some of these numbers of channels and filters in a group."""
+    axes = rnd.randint(1, 3) if labels is None else labels[0].count("S")
+
+    def some(*numbers: int) -> Sizes:
+        return tuple([rnd.choice(numbers) for _ in range(axes)])
+
+    groups = rnd.choice([1, 1, 1, 2, 3])
+    count, each = rnd.choice(channels), rnd.choice(filters)
+    sizes = some(1, 3, 5, 8), some(1, 2, 3), some(1, 4, 7)
+    if labels is None:
+        shuffled = ["".join(rnd.sample(own + "S" * axes, axes + 2)) for own in ("BC", "UC", "BU")]
+        labels = shuffled[0], shuffled[1], shuffled[2]
+    batch = rnd.randint(1, 3)
+    shapes = (
+        shape_of(labels[0], sizes[0], B=batch, C=groups * count),
+        shape_of(labels[1], sizes[1], U=groups * each, C=count),
+        shape_of(labels[2], sizes[2], B=batch, U=groups * each),
+    )
+    params = {
+        "labels": labels, "strides": some(1, 1, 2, 3), "before": some(-1, 0, 1, 2), "dilation": some(1, 1, 2),
+        "groups": groups,
+    }  # fmt: skip
+    return Operands(shapes, sizes, params)
+
+
+def graph_of(operands: Operands, dtype: str, seed: int) -> tuple[Graph, list[np.ndarray]]:
+    """Return the graph of the three ops on the same operands, and arrays for it."""
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in operands.shapes]
+    graph = Graph()
+    b = Builder(graph)
+    x, w, y = (b.input(Aval(array.shape, None, array.dtype)) for array in arrays)
+    inputs, taps, windows = operands.sizes
+    graph.outputs = [
+        b.convolution(x, w, size=windows, **operands.params),
+        b.convolution_input(y, w, size=inputs, **operands.params),
+        b.convolution_weights(x, y, size=taps, **operands.params),
+    ]
+    return graph, arrays
+
+
+def assert_same(graph: Graph, arrays: list[np.ndarray], found: list[np.ndarray], what: Any) -> None:
+    """Compare what a program returns with the references."""
+    for have, want in zip(found, evaluate(graph, arrays), strict=True):
+        assert have.dtype == want.dtype
+        eps = np.finfo(want.dtype).eps
+        scale = max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(have, want, rtol=0, atol=40 * eps * scale, err_msg=str(what))

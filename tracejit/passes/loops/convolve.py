@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""convolve: a convolution, or one of its gradients, becomes launches of the kernels of codegen/convolution.py.
+
+Note [phases]
+The gradient by the input is a convolution of the cotangent with turned filters, if windows move by one element.
+If they move by s, the elements r, r + s, r + 2 s, ... of the result each get their sums from the same taps, every s-th
+or fewer: such a phase is a convolution by itself, whose windows move by one element, and whose results lie s apart. A
+transposed convolution of windows 4 by 4 that move by 2 is four convolutions of windows 2 by 2.
+"""
+
+from itertools import product
+from math import gcd, prod
+from typing import Any, NamedTuple
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops.convolution import W, X, Y, in_order
+from tracejit.ops.op import Layout, contiguous
+from tracejit.passes import cost
+from tracejit.passes.loops import parts
+from tracejit.passes.loops.bands import MOST_BANDS
+from tracejit.passes.loops.builder import LaunchBuilder
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.passes.loops.nest import Access, Literal
+from tracejit.passes.loops.products import ROWS, Matrices
+from tracejit.passes.loops.windows import Blocks, Convolution, Operand, ReadyFilters, Triple
+
+CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
+MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
+MOST_PHASES = 16  # of a gradient; with more it is computed by plain loops
+
+
+class _Array(NamedTuple):
+    """An operand in memory with the axes first, three spatial ones, last."""
+
+    root: Value
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def operand(self, dtype: Any) -> Operand:
+        first, s0, s1, s2, last = self.strides
+        return Operand(Access(self.root, self.offset, (), dtype), first, (s0, s1, s2), last)
+
+    @property
+    def spatial(self) -> Triple:
+        return self.shape[1], self.shape[2], self.shape[3]
+
+
+def convolve(builder: LaunchBuilder, node: Node) -> bool:
+    """Launch a convolution or one of its gradients; return False if plain loops have to do it.
+
+    Args:
+        builder: takes the launches, and copies of filters in another order.
+        node: the operation.
+    """
+    out = node.output
+    if not min(value.aval.size for value in (*node.inputs, out)):
+        builder.copy(Literal(out.dtype.type(0), out.dtype), (out, contiguous(out.shape)))
+        return True
+    if node.op.name == "convolution":
+        return _forward(builder, node)
+    return (
+        _backward_input(builder, node)
+        if node.op.name == "convolution_input"
+        else _backward_weights(builder, node)
+    )
+
+
+def _array(builder: LaunchBuilder, value: Value, operand: int, labels: str) -> _Array:
+    root, layout = builder.fused.view(value)
+    order = in_order(operand, labels)
+    shape = [layout.shape[axis] for axis in order]
+    strides = [layout.strides[axis] for axis in order]
+    added = 5 - len(order)
+    shape[1:1], strides[1:1] = [1] * added, [0] * added
+    return _Array(root, layout.offset, tuple(shape), tuple(strides))
+
+
+def _triple(numbers: tuple[int, ...], neutral: int) -> Triple:
+    first, second, third = (neutral,) * (3 - len(numbers)) + numbers
+    return first, second, third
+
+
+class _Weights(NamedTuple):
+    """ReadyFilters in memory with the axes group, three spatial ones, channel, filter."""
+
+    root: Value
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _weights(array: _Array, groups: int) -> _Weights:
+    count, *taps, channels = array.shape
+    first, *steps, last = array.strides
+    filters = count // groups
+    shape = (groups, *taps, channels, filters)
+    return _Weights(array.root, array.offset, shape, (first * filters, *steps, last, first))
+
+
+def _readable(builder: LaunchBuilder, w: _Weights) -> ReadyFilters:
+    """Return filters that are neighbours in memory, copied if they are not."""
+    groups, *taps, channels, filters = w.shape
+    group, s0, s1, s2, channel, own = w.strides
+    if own == 1 or filters == 1:
+        return ReadyFilters(Access(w.root, w.offset, (), w.root.dtype), group, (s0, s1, s2), channel)
+    each = prod(taps) * channels
+    if (
+        _is_dense((*taps, channels), (s0, s1, s2, channel))
+        and own == each
+        and groups * group <= groups * own * filters
+    ):
+        matrices = Matrices(Access(w.root, w.offset, (), w.root.dtype), 1, each, group)
+        copied = builder.by_rows(matrices, groups, each, filters)
+        s0, s1, s2, channel = (step * filters for step in (s0, s1, s2, channel))
+        return ReadyFilters(copied.access, copied.batch, (s0, s1, s2), channel)
+    copy = Value(Aval(w.shape, None, w.root.dtype), None)
+    dense = contiguous(w.shape)
+    builder.copy((w.root, Layout(w.offset, w.shape, w.strides)), (copy, dense))
+    group, s0, s1, s2, channel, _ = dense.strides
+    return ReadyFilters(Access(copy, 0, (), copy.dtype), group, (s0, s1, s2), channel)
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether axes lie in memory without gaps, in any order."""
+    expected = 1
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent != 1:
+            if stride != expected:
+                return False
+            expected *= extent
+    return True
+
+
+def _forward(builder: LaunchBuilder, node: Node) -> bool:
+    params, dtype = node.params, node.output.dtype
+    labels, groups = params["labels"], params["groups"]
+    x, w = (
+        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, W), strict=True)
+    )
+    y = _array(builder, node.output, Y, labels[Y])
+    weights = _weights(w, groups)
+    found = Convolution(
+        x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, _triple(params["strides"], 1),
+        _triple(params["before"], 0), _triple(params["dilation"], 1), x.spatial, x.operand(dtype), None,
+        y.operand(dtype),
+    )  # fmt: skip
+    if found.block() is None:
+        return False
+    _launch(builder, node, found._replace(w=_readable(builder, weights)))
+    return True
+
+
+class _Phase(NamedTuple):
+    """Every s-th element of a result from `start` on, along one axis, and the taps that they are the sums of.
+
+    taps        in the order of the windows of the phase
+    """
+
+    start: int
+    step: int
+    size: int
+    taps: range
+    before: int
+    dilation: int
+
+
+def _phases(extent: int, taps: int, stride: int, before: int, dilation: int) -> list[_Phase]:
+    """Return the phases of the gradient by an input of `extent` elements (Note [phases])."""
+    found = []
+    common = gcd(stride, dilation)
+    for start in range(min(stride, extent)):
+        size = -(-(extent - start) // stride)
+        shift = start + before
+        fitting = [k for k in range(taps) if (shift - k * dilation) % stride == 0]
+        if not fitting:
+            found.append(_Phase(start, stride, size, range(0), 0, 1))
+            continue
+        step = dilation // common
+        first, every = fitting[0], stride // common
+        last = (len(fitting) - 1) * step - (shift - first * dilation) // stride
+        taken = range(fitting[-1], first - 1, -every)
+        found.append(_Phase(start, stride, size, taken, last, step))
+    return found
+
+
+def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
+    params, dtype = node.params, node.output.dtype
+    labels, groups = params["labels"], params["groups"]
+    y, w = (
+        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (Y, W), strict=True)
+    )
+    x = _array(builder, node.output, X, labels[X])
+    along = [
+        _phases(extent, taps, stride, before, dilation)
+        for extent, taps, stride, before, dilation in zip(
+            x.spatial, w.spatial, _triple(params["strides"], 1), _triple(params["before"], 0),
+            _triple(params["dilation"], 1), strict=True,
+        )
+    ]  # fmt: skip
+    if prod(map(len, along)) > MOST_PHASES:
+        return False
+    convolutions: list[tuple[Convolution, _Weights]] = []
+    empty: list[Layout] = []
+    for phases in product(*along):
+        result = _every(x, phases)
+        if not all(phase.taps for phase in phases):
+            empty.append(Layout(result.offset, result.shape, result.strides))
+            continue
+        weights = _turned(w, groups, phases)
+        convolutions.append((_convolution_of_phase(y, weights, result, phases, dtype), weights))
+    if any(found.block() is None for found, _ in convolutions):
+        return False
+    for layout in empty:
+        builder.copy(Literal(dtype.type(0), dtype), (x.root, layout))
+    for found, weights in convolutions:
+        _launch(builder, node, found._replace(w=_readable(builder, weights)))
+    return True
+
+
+def _every(x: _Array, phases: tuple[_Phase, ...]) -> _Array:
+    """Return the elements of an array that belong to a phase."""
+    first, *steps, last = x.strides
+    offset = x.offset + sum(phase.start * step for phase, step in zip(phases, steps, strict=True))
+    strides = (first, *[phase.step * step for phase, step in zip(phases, steps, strict=True)], last)
+    return _Array(x.root, offset, (x.shape[0], *[phase.size for phase in phases], x.shape[-1]), strides)
+
+
+def _turned(w: _Array, groups: int, phases: tuple[_Phase, ...]) -> _Weights:
+    """Return the filters of a phase: its taps in their order, where channels are filters and filters channels."""
+    first, *steps, last = w.strides
+    filters = w.shape[0] // groups
+    offset = w.offset + sum(phase.taps.start * step for phase, step in zip(phases, steps, strict=True))
+    taps = [len(phase.taps) for phase in phases]
+    strides = [phase.taps.step * step for phase, step in zip(phases, steps, strict=True)]
+    shape = (groups, *taps, filters, w.shape[-1])
+    return _Weights(w.root, offset, shape, (first * filters, *strides, first, last))
+
+
+def _convolution_of_phase(
+    y: _Array, weights: _Weights, result: _Array, phases: tuple[_Phase, ...], dtype: Any
+) -> Convolution:
+    groups, *taps, channels, filters = weights.shape
+    before, dilation = [phase.before for phase in phases], [phase.dilation for phase in phases]
+    return Convolution(
+        y.shape[0], groups, channels, filters, _triple(tuple(taps), 1), result.spatial, (1, 1, 1),
+        _triple(tuple(before), 0), _triple(tuple(dilation), 1), y.spatial, y.operand(dtype), None,
+        result.operand(dtype),
+    )  # fmt: skip
+
+
+def _launch(builder: LaunchBuilder, node: Node, found: Convolution) -> None:
+    """Launch a convolution whose filters can be read."""
+    assert found.w is not None
+    count = found.blocks
+    blocks = Blocks(count, cost.count_of_parts(found.ns, count))
+    pointers = (found.x.access, found.w.access, found.out.access)
+    numbers = (0, count, *found.numbers, *found.w.strides, *found.out.strides)
+    builder.add(KernelLaunch("windows", numbers, pointers, 1, node, whole=blocks))
+
+
+def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
+    params, dtype = node.params, node.output.dtype
+    labels, groups = params["labels"], params["groups"]
+    x, y = (
+        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, Y), strict=True)
+    )
+    w = _weights(_array(builder, node.output, W, labels[W]), groups)
+    _, *taps, channels, filters = w.shape
+    found = Convolution(
+        x.shape[0], groups, channels, filters, _triple(tuple(taps), 1), y.spatial, _triple(params["strides"], 1),
+        _triple(params["before"], 0), _triple(params["dilation"], 1), x.spatial, x.operand(dtype), None,
+        y.operand(dtype),
+    )  # fmt: skip
+    if found.block() is None:
+        return False
+    runs, run = found.runs
+    shape = (groups, *taps[:2], runs, filters, run)
+    blocks = _blocks_of_weights(found, prod(shape))
+    count = blocks.parts if blocks.step else 1
+    memory = Value(Aval((count, *shape), None, dtype), None)
+    numbers = (0, blocks.total, *found.numbers, *found.out.strides, found.images, int(blocks.unit > 1))
+    pointers = (found.x.access, found.out.access, Access(memory, 0, (), dtype))
+    builder.add(KernelLaunch("filters", numbers, pointers, 1, node, whole=blocks))
+    total = memory
+    if count > 1:
+        total = Value(Aval(shape, None, dtype), None)
+        builder.add_nest(parts.sum_of_parts(memory, total, node))
+    # (group, taps0, taps1, run of taps, filter, tap of the run, channel) in the order of the result's axes.
+    taps_of_run = run // channels
+    group, s0, s1, s2, channel, own = w.strides
+    target = Layout(
+        w.offset, (*shape[:-1], taps_of_run, channels), (group, s0, s1, s2 * taps_of_run, own, s2, channel)
+    )
+    builder.copy((total, contiguous(target.shape)), (w.root, target))
+    return True
+
+
+def _blocks_of_weights(found: Convolution, size: int) -> Blocks:
+    """Return the parts of a gradient by filters of `size` elements: some images each, or some filters."""
+    total = found.blocks
+    count = cost.count_of_parts(found.ns, MOST_BANDS)
+    by_images = min(count, total, MOST_SUMS // size)
+    if by_images > 1 or count == 1:
+        return Blocks(total, max(1, by_images), step=size)
+    rows = -(-found.filters // ROWS)
+    return Blocks(found.filters, min(count, rows), unit=ROWS)

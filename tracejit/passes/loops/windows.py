@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Convolutions as data: how their operands lie in memory, and the blocks in which windows are computed."""
+
+from math import prod
+from typing import NamedTuple
+
+from tracejit.passes import cost
+from tracejit.passes.loops.nest import Access
+
+PATCH_BYTES = (
+    1 << 18
+)  # of the elements that the windows of a block span; with filters they fit the second cache
+WINDOWS = 512  # of a block, at most
+
+Triple = tuple[int, int, int]
+
+
+class Operand(NamedTuple):
+    """An array of images or filters in memory: the elements between images, along the spatial axes, and between
+    channels."""
+
+    access: Access
+    first: int
+    steps: Triple
+    last: int
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return (self.first, *self.steps, self.last)
+
+
+class ReadyFilters(NamedTuple):
+    """ReadyFilters in memory: the elements between groups, along the taps, between channels; filters are neighbours."""
+
+    access: Access
+    group: int
+    steps: Triple
+    channel: int
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return (self.group, *self.steps, self.channel)
+
+
+class Convolution(NamedTuple):
+    """A convolution, or a part of one, as in ops/convolution.py.
+
+    images      of x and of the result
+    channels    of a group of x
+    filters     of a group
+    extents     of the spatial axes of x
+    w           None while they cannot be read, and where they are the result
+    """
+
+    images: int
+    groups: int
+    channels: int
+    filters: int
+    taps: Triple
+    size: Triple
+    strides: Triple
+    before: Triple
+    dilation: Triple
+    extents: Triple
+    x: Operand
+    w: ReadyFilters | None
+    out: Operand
+
+    @property
+    def itemsize(self) -> int:
+        return self.out.access.dtype.itemsize
+
+    @property
+    def ns(self) -> float:
+        """About how many nanoseconds the convolution takes."""
+        multiplications = (
+            self.groups * self.channels * self.filters * self.images * prod(self.taps) * prod(self.size)
+        )
+        return cost.product_ns(multiplications, self.itemsize)
+
+    def block(self) -> Triple | None:
+        """Return the windows of a block along each axis, None if the patch has no room for one window."""
+        most = PATCH_BYTES // self.itemsize // max(1, self.channels)
+        counts = [1, 1, 1]
+        spans = [(k - 1) * d + 1 for k, d in zip(self.taps, self.dilation, strict=True)]
+        if prod(spans) > most:
+            return None
+        for axis in (2, 1, 0):
+            others = prod([(counts[a] - 1) * self.strides[a] + spans[a] for a in range(3) if a != axis])
+            room = (most // others - spans[axis]) // self.strides[axis] + 1
+            fit = max(1, min(self.size[axis], room, WINDOWS // prod(counts)))
+            number = -(-self.size[axis] // fit)
+            counts[axis] = -(-self.size[axis] // number)  # blocks of about equal size
+            if counts[axis] < self.size[axis]:
+                break
+        return counts[0], counts[1], counts[2]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The integers that kernels take first: how windows lie, their blocks, and where x lies."""
+        block = self.block()
+        assert block is not None
+        return (
+            self.groups, self.channels, self.filters, *self.taps, *self.size, *self.strides, *self.before,
+            *self.dilation, *self.extents, *block, *self.runs, *self.x.strides,
+        )  # fmt: skip
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The number of runs of taps and channels along the last axis that lie without gaps, and the length of one."""
+        is_dense = self.dilation[2] == 1
+        if self.w is not None:
+            is_dense = is_dense and self.w.steps[2] == self.channels * self.w.channel
+        return (1, self.taps[2] * self.channels) if is_dense else (self.taps[2], self.channels)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        block = self.block()
+        assert block is not None
+        return self.images * prod([-(-size // n) for size, n in zip(self.size, block, strict=True)])
+
+
+class Blocks(NamedTuple):
+    """The division of a kernel's work into calls on consecutive blocks, of which its first two integers say where they
+    start and stop.
+
+    total       the number of blocks
+    parts       the number of calls
+    unit        a call begins at a multiple of it
+    step        the elements between the results of two calls, 0 if all write to one
+    """
+
+    total: int
+    parts: int
+    unit: int = 1
+    step: int = 0
