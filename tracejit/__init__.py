@@ -179,6 +179,14 @@ from tracejit.functions.movement import (
     transpose,
     vstack,
 )
+from tracejit.functions.normalization import (
+    batchnorm,
+    crosschannelnorm,
+    groupnorm,
+    instancenorm,
+    layernorm,
+    rmsnorm,
+)
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
 from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
 from tracejit.functions.random import (
@@ -262,6 +270,7 @@ __all__ = [
     "atleast_3d",
     "attention",
     "avgpool",
+    "batchnorm",
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",
@@ -276,6 +285,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "crosschannelnorm",
     "crossentropy",
     "cumsum",
     "diag",
@@ -312,10 +322,12 @@ __all__ = [
     "gelu",
     "greater",
     "greater_equal",
+    "groupnorm",
     "gru",
     "hstack",
     "huber",
     "inner",
+    "instancenorm",
     "invert",
     "isdlarray",
     "isfinite",
@@ -323,6 +335,7 @@ __all__ = [
     "isnan",
     "l1loss",
     "l2loss",
+    "layernorm",
     "leakyrelu",
     "less",
     "less_equal",
@@ -378,6 +391,7 @@ __all__ = [
     "repeat",
     "reshape",
     "rint",
+    "rmsnorm",
     "rmspropupdate",
     "rng",
     "rnn",

@@ -109,4 +109,64 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "maxunpool: index has size 2x3 and v 2(B) x 3(C) x 4(S) x 5(S); there must be an index for each element.",
     ),
+    (
+        lambda: tj.batchnorm(tj.dlarray(np.ones((2, 4)), "BS"), 0, 1),
+        DimsError,
+        "batchnorm: x of size 2(B) x 4(S) has no channels (C) to scale; label them.",
+    ),
+    (
+        lambda: tj.batchnorm(IMAGES, np.zeros(2), 1),
+        DimsError,
+        "batchnorm: offset is of size 2, but x has 3 channels; offset must be a number for each channel, or one "
+        "number.",
+    ),
+    (
+        lambda: tj.batchnorm(IMAGES, 0, 1, np.zeros(3)),
+        ArgumentError,
+        "batchnorm: mean and variance must be given both, or neither.",
+    ),
+    (
+        lambda: tj.batchnorm(IMAGES, 0, 1, mean_decay=0.1),
+        ArgumentError,
+        "batchnorm: a decay is given without mean and variance, the statistics so far; pass those, zeros and ones at "
+        "first.",
+    ),
+    (
+        lambda: tj.batchnorm(tj.dlarray(np.ones((0, 3)), "BC"), 0, 1),
+        DimsError,
+        "batchnorm: x of size 0(B) x 3(C) is empty, so that it has no mean; pass mean and variance, or a batch with "
+        "observations.",
+    ),
+    (
+        lambda: tj.layernorm(IMAGES, 0, 1, epsilon=-1),
+        ArgumentError,
+        "layernorm: epsilon must be a number >= 0, not -1.",
+    ),
+    (
+        lambda: tj.layernorm(IMAGES, 0, 1, operation_dimension="all"),
+        ArgumentError,
+        "layernorm: operation_dimension must be one of auto, channel-only, spatial-channel, batch-excluded, not 'all'.",
+    ),
+    (
+        lambda: tj.groupnorm(IMAGES, 2, 0, 1),
+        DimsError,
+        "groupnorm: x of size 2(B) x 3(C) x 4(S) x 5(S) has 3 channels, which do not make 2 groups; the number of "
+        "groups must divide the number of channels.",
+    ),
+    (
+        lambda: tj.instancenorm(tj.dlarray(np.ones((2, 3)), "BC"), 0, 1),
+        DimsError,
+        "instancenorm: x with the labels 'BC' has one element for each channel and observation, and so no deviation; "
+        "expected axes S, T or U as well.",
+    ),
+    (
+        lambda: tj.crosschannelnorm(IMAGES, 0),
+        ArgumentError,
+        "crosschannelnorm: window must be a positive integer, not 0.",
+    ),
+    (
+        lambda: tj.crosschannelnorm(IMAGES, 3, k=0),
+        ArgumentError,
+        "crosschannelnorm: k must be at least 1e-5, not 0.",
+    ),
 )  # fmt: skip

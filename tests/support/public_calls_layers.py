@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 IMAGES = np.arange(48.0).reshape(2, 2, 3, 4) % 11
+NUMBERS = np.array([0.5, 1.5])
 WINDOW = {"stride": 1, "padding": ((0, 1), (1, 1)), "data_format": "BCSS"}
 
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
@@ -17,4 +18,15 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "lppool": [((IMAGES, 2.0, 2), WINDOW)],
     "adaptiveavgpool": [((IMAGES, (2, 3)), {"data_format": "BCSS"})],
     "maxunpool": [((IMAGES, IMAGES.astype(np.int64), (3, 4)), {"data_format": "BCSS"})],
+    "batchnorm": [
+        ((IMAGES, NUMBERS, NUMBERS, NUMBERS, NUMBERS), {"epsilon": 1e-5, "data_format": "BCSS"}),
+        ((IMAGES, 0, 1, NUMBERS, NUMBERS), {"mean_decay": 0.1, "variance_decay": 0.1, "data_format": "BCSS"}),
+    ],
+    "layernorm": [
+        ((IMAGES, NUMBERS, NUMBERS), {"epsilon": 1e-5, "operation_dimension": "auto", "data_format": "BCSS"})
+    ],
+    "rmsnorm": [((IMAGES, NUMBERS), {"epsilon": 1e-5, "operation_dimension": "auto", "data_format": "BCSS"})],
+    "groupnorm": [((IMAGES, 2, NUMBERS, NUMBERS), {"epsilon": 1e-5, "data_format": "BCSS"})],
+    "instancenorm": [((IMAGES, NUMBERS, NUMBERS), {"epsilon": 1e-5, "data_format": "BCSS"})],
+    "crosschannelnorm": [((IMAGES, 3), {"alpha": 1e-4, "beta": 0.75, "k": 2.0, "data_format": "BCSS"})],
 }

@@ -63,7 +63,7 @@ def _joined(nest: Nest) -> LoopOrder:
     extents = nest.extents
     axes = list(range(len(extents)))
     if nest.split is None:
-        axes = _innermost_last(axes, accesses)
+        axes = _innermost_last(axes, extents, accesses)
     groups: list[list[int]] = []
     for position, axis in enumerate(axes):
         if groups and position != nest.split:
@@ -79,11 +79,15 @@ def _joined(nest: Nest) -> LoopOrder:
     return LoopOrder(sizes, split, tuple(tuple(group) for group in groups))
 
 
-def _innermost_last(axes: list[int], accesses: list[Access]) -> list[int]:
-    """Return the axes with the one that most accesses walk with stride 1 last."""
+def _innermost_last(axes: list[int], extents: tuple[int, ...], accesses: list[Access]) -> list[int]:
+    """Return the axes with the one last along which most elements are walked with stride 1.
+
+    An element counts once, however often it is read: a scale for each channel weighs little beside an image.
+    """
     if len(axes) < 2:
         return axes
-    units = [sum(1 for a in accesses if a.strides[axis] == 1) for axis in axes]
+    sizes = [math.prod([extents[axis] for axis in axes if a.strides[axis]]) for a in accesses]
+    units = [sum(n for a, n in zip(accesses, sizes, strict=True) if a.strides[axis] == 1) for axis in axes]
     best = max(axes, key=lambda axis: (units[axis], axis))
     return [axis for axis in axes if axis != best] + [best]
 

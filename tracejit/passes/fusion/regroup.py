@@ -9,7 +9,9 @@ the same domain. That is legal if every other reader is deeper than the first.
 Note [siblings]
 Loops of equal depth over the same domain that read the same array become one loop, which reads it once: the sine
 and the cosine of one input. Loops of equal depth cannot depend on each other. Loops that share only a bias stay apart:
-a bias is read fast anyway, and each of them may belong to another loop that reads its result.
+a bias is read fast anyway, and each of them may belong to another loop that reads its result. A loop that only sums
+an array (the cotangent, for the gradient of a bias) also joins a deeper one that sums over this array, if nothing needs
+its result before: it does not depend on it, because what it reads is complete earlier.
 
 Note [recomputing]
 A value that is cheap to compute from arrays in memory (1 - y*y from y) is computed again by its readers rather than
@@ -35,6 +37,7 @@ class _Use(NamedTuple):
 def regroup(graph: Graph, fused: Fused) -> None:
     """Merge loops that read the same array, move loops into their readers, and cheap values to where they are read."""
     _join_siblings(graph, fused)
+    _join_later_siblings(graph, fused)
     _sink(graph, fused)
     _recompute(graph, fused)
     _prune(graph, fused)
@@ -112,6 +115,53 @@ def _join_siblings(graph: Graph, fused: Fused) -> None:
             target = step
         for key in keys:
             first.setdefault(key, target)
+    if gone:
+        fused.steps = [step for step in fused.steps if step not in gone]
+        _sort_nodes(graph, list(changed))
+
+
+def _roots(fused: Fused, loop: Loop) -> dict[Value, None]:
+    """Return the arrays as large as a loop's domain that it reads, in order."""
+    size = math.prod(loop.domain)
+    return dict.fromkeys([
+        fused.views[v][0]
+        for node in loop.nodes
+        for v in node.inputs
+        if fused.home.get(fused.sources[v][0]) is not loop and v.aval.size == size > 1
+    ])  # fmt: skip
+
+
+def _join_later_siblings(graph: Graph, fused: Fused) -> None:
+    """Merge loops that only sum an array into deeper ones that read it too (Note [siblings])."""
+    home, views = fused.home, fused.views
+    needed: dict[Step, int] = {}  # the least depth of a reader
+    deeper: dict[tuple[tuple[int, ...], Value], list[Loop]] = {}
+    for step in fused.steps:
+        for node in step.nodes if isinstance(step, Loop) else [step.node]:
+            for value in node.inputs:
+                for producer in (home.get(views[value][0]), home.get(fused.sources[value][0])):
+                    if producer is not None and producer is not step:
+                        needed[producer] = min(needed.get(producer, step.depth), step.depth)
+        if isinstance(step, Loop):
+            for root in _roots(fused, step):
+                deeper.setdefault((step.domain, root), []).append(step)
+    gone: set[Step] = set()
+    changed: dict[Loop, None] = {}
+    for step in fused.steps:
+        if not isinstance(step, Loop) or not all(node.output in step.accumulates for node in step.nodes):
+            continue
+        for root in _roots(fused, step):
+            target = next((
+                loop for loop in deeper[step.domain, root]
+                if loop not in gone and step.depth < loop.depth < needed.get(step, loop.depth + 1)
+                and loop.split == step.split and any(node.output in loop.accumulates for node in loop.nodes)
+            ), None)  # fmt: skip
+            if target is not None:
+                fused.merge(target, step)
+                needed[target] = min(needed.get(step, target.depth + 1), needed.get(target, target.depth + 1))
+                gone.add(step)
+                changed[target] = None
+                break
     if gone:
         fused.steps = [step for step in fused.steps if step not in gone]
         _sort_nodes(graph, list(changed))

@@ -65,6 +65,34 @@ def test_sums_over_leading_axes_accumulate_beside_the_values() -> None:
     assert len(program.rows) == 1
 
 
+def test_a_sum_joins_a_deeper_sum_of_the_same_array() -> None:
+    def sums(b: Builder, x: Value, ct: Value) -> list[Value]:
+        mean = b.mul(b.sum(x, axes=(0,), keepdims=True), 0.25)
+        spread = b.sum(b.mul(ct, b.sub(x, mean)), axes=(0,), keepdims=False)
+        return [b.sum(ct, axes=(0,), keepdims=False), spread]
+
+    program, _ = run(sums, normal(4, 5), normal(4, 5))
+    assert [row.note for row in program.rows] == ["sum", "mul", "sub, mul, sum, sum"]
+
+
+def test_a_sum_that_is_needed_before_stays_where_it_is() -> None:
+    def sums(b: Builder, x: Value, ct: Value) -> list[Value]:
+        total = b.sum(ct, axes=(0,), keepdims=True)
+        mean = b.mul(b.sum(x, axes=(0,), keepdims=True), total)
+        return [b.sum(b.mul(ct, b.sub(x, mean)), axes=(0,), keepdims=False)]
+
+    program, _ = run(sums, normal(4, 5), normal(4, 5))
+    assert [row.note.count("sum") for row in program.rows] == [1, 1, 0, 1]
+
+
+def test_the_innermost_loop_is_along_the_elements_that_are_many() -> None:
+    """Numbers for each channel, which lie side by side, beside images with the channels first."""
+    vectors = [normal(6, 1), normal(6, 1) + 1, normal(6, 1) + 2]
+    program, _ = run(lambda b, x, m, s, o: b.add(b.mul(b.sub(x, m), s), o), normal(3, 6, 50), *vectors)
+    (row,) = program.rows
+    assert row.arguments[:3] == (3, 6, 50)
+
+
 def test_a_broadcast_value_may_be_summed_along_its_own_axis() -> None:
     def tile(b: Builder, x: Value) -> list[Value]:
         y = b.exp(x)
