@@ -8,6 +8,7 @@ the functions that belong to no family.
 from collections.abc import Callable
 from typing import Any
 
+from .bits import copysign, frexp_exponent, frexp_fraction, hypot, ldexp, nextafter, signbit, spacing
 from .circular import arccos, arcsin, arctan, arctan2, cos, sin, tan
 from .exponential import (
     arccosh,
@@ -145,19 +146,22 @@ UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
         arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1,
-        floor, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, sin, sinh, sqrt, tan,
-        tanh, trunc,
+        floor, frexp_exponent, frexp_fraction, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign,
+        signbit, sin, sinh, spacing, sqrt, tan, tanh, trunc,
     )
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Term]] = {
-    function.__name__: function for function in (arctan2, floordiv, mod, pow)
+    function.__name__: function
+    for function in (arctan2, copysign, floordiv, hypot, ldexp, mod, nextafter, pow)
 }
 SHARED: dict[int, dict[str, Callable[..., Term]]] = {
     1: {"divisor_scale": divisor_scale},
     3: {"divided": divided},
 }
 """The functions of Note [shared divisors], by the number of operands."""
-PREDICATES = frozenset({"isinf", "isfinite"})
+PREDICATES = frozenset({"isinf", "isfinite", "signbit"})
+OF_32_BITS = frozenset({"frexp_exponent"})
+"""The functions whose results are integers of 32 bits."""
 
 
 def emit(name: str, builder: Any, values: Any) -> Any:

@@ -86,6 +86,25 @@ def _pow(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Valu
     return builder.select(builder.icmp_signed("<", exponent, zero), truncated, next_result)
 
 
+def _left_shift(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    """Return x << y, 0 where y is not one of the places of x."""
+    x, y = values
+    inside = builder.icmp_unsigned("<", y, ir.Constant(y.type, y.type.width))
+    shifted = builder.shl(x, builder.select(inside, y, ir.Constant(y.type, 0)))
+    return builder.select(inside, shifted, ir.Constant(x.type, 0))
+
+
+def _right_shift(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
+    """Return x >> y, 0 where y is not one of the places of x, or -1 for a negative x."""
+    x, y = values
+    last = ir.Constant(y.type, y.type.width - 1)
+    inside = builder.icmp_unsigned("<=", y, last)
+    if signed:
+        return builder.ashr(x, builder.select(inside, y, last))
+    shifted = builder.lshr(x, builder.select(inside, y, last))
+    return builder.select(inside, shifted, ir.Constant(x.type, 0))
+
+
 def _reciprocal(builder: ir.IRBuilder, values: list[ir.Value], signed: bool) -> ir.Value:
     """Return 1 / x rounded towards 0.
 
@@ -126,7 +145,9 @@ def _constant(truth: bool) -> _Emitter:
 
 
 _INTEGER_UNARY: dict[str, _Emitter] = {"reciprocal": _reciprocal, "sign": _sign}
-_INTEGER_BINARY: dict[str, _Emitter] = {"floordiv": _floordiv, "mod": _mod, "pow": _pow}
+_INTEGER_BINARY: dict[str, _Emitter] = {
+    "floordiv": _floordiv, "mod": _mod, "pow": _pow, "left_shift": _left_shift, "right_shift": _right_shift,
+}  # fmt: skip
 _ROUNDING: dict[str, _Emitter] = dict.fromkeys(("floor", "ceil", "trunc", "rint"), _identity)
 _PREDICATES: dict[str, _Emitter] = {"isinf": _constant(False), "isfinite": _constant(True)}
 
@@ -169,6 +190,8 @@ def _functions() -> dict[str, Any]:
         for arity, family in families:
             for name in family:
                 result = types.boolean if name in polynomials.PREDICATES else dtype
+                if name in polynomials.OF_32_BITS:
+                    result = types.int32
 
                 def emit(builder: ir.IRBuilder, values: list[ir.Value], name: str = name) -> ir.Value:
                     return polynomials.emit(name, builder, values)

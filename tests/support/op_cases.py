@@ -25,6 +25,14 @@ ROUNDED_RIGHT = (
     "isfinite",
     "floordiv",
     "mod",
+    "signbit",
+    "copysign",
+    "nextafter",
+    "spacing",
+    "frexp_fraction",
+    "frexp_exponent",
+    "left_shift",
+    "right_shift",
 )
 
 

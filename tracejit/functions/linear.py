@@ -446,12 +446,12 @@ def _diagonals(term: _Term) -> _Term:
         while names.count(name) > 1:
             first = names.index(name)
             second = names.index(name, first + 1)
-            array = _diagonal(array, first, second, 0)
+            array = diagonal_view(array, first, second, 0)
             names = names[:first] + names[first + 1 : second] + names[second + 1 :] + name
     return _Term(array, names)
 
 
-def _diagonal(array: dlarray, first: int, second: int, offset: int) -> dlarray:
+def diagonal_view(array: dlarray, first: int, second: int, offset: int) -> dlarray:
     """Return the diagonal of two axes as the last axis of an unformatted array, as a strided view."""
     shape = array._data.shape
     others = tuple(axis for axis in range(len(shape)) if axis not in (first, second))
@@ -550,7 +550,7 @@ def trace(x: Any, offset: int = 0) -> dlarray:
     5.0
     """
     array = _matrix("trace", x)
-    diagonal = _diagonal(relabel(array, None), 0, 1, integer("trace", "offset", offset))
+    diagonal = diagonal_view(relabel(array, None), 0, 1, integer("trace", "offset", offset))
     total = apply("sum", diagonal, axes=(diagonal._data.ndim - 1,), keepdims=False)
     return relabel(total, array._format and array._format[2:])
 
@@ -576,7 +576,7 @@ def diag(x: Any, k: int = 0) -> dlarray:
     array = relabel(as_array(x, "diag"), None)
     k = integer("diag", "k", k)
     if array._data.ndim == 2:
-        return _diagonal(array, 0, 1, k)
+        return diagonal_view(array, 0, 1, k)
     if array._data.ndim != 1:
         raise DimsError(f"diag: x of {_describe(array)} must be a vector or a matrix.")
     # Padding moves a vector of n to the place where its diagonal meets the rows of an (n + |k|) square.

@@ -208,22 +208,6 @@ def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
     return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
 
 
-def left_shift(self: dlarray, other: Any) -> dlarray:
-    raise ArgumentError("<<: not supported on dlarrays; x << k is x * 2**k.")
-
-
-def right_shift(self: dlarray, other: Any) -> dlarray:
-    raise ArgumentError(">>: not supported on dlarrays; x >> k is x // 2**k.")
-
-
-def reflected_left_shift(self: dlarray, other: Any) -> dlarray:
-    return left_shift(self, other)
-
-
-def reflected_right_shift(self: dlarray, other: Any) -> dlarray:
-    return right_shift(self, other)
-
-
 class Absent:
     """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
 
@@ -256,15 +240,11 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__array_ufunc__": array_ufunc,
     "__divmod__": divided,
     "__getitem__": getitem,
-    "__lshift__": left_shift,
     "__matmul__": matmul,
     "__pow__": power,
     "__rdivmod__": reflected_divided,
-    "__rlshift__": reflected_left_shift,
     "__rmatmul__": reflected_matmul,
     "__round__": round_to,
-    "__rrshift__": reflected_right_shift,
-    "__rshift__": right_shift,
     "__setitem__": setitem,
     "all": all,
     "any": any,

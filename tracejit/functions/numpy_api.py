@@ -11,25 +11,20 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import Aval, broadcast_shapes, supported
+from tracejit.aval import Aval, broadcast_shapes
 from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions, writes
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 from tracejit.record.memory import is_private
-from tracejit.util.arguments import flag, real
+from tracejit.util.arguments import flag, is_option, real
 from tracejit.util.compositions import advice
 from tracejit.util.frames import scipy_call
 
 
 def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
     return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
-
-
-def _fabs(x: Any) -> dlarray:
-    array = as_array(x, "np.fabs")
-    return elementwise.abs(elementwise.cast(array, supported(np.fabs.resolve_dtypes((array.dtype, None))[1])))
 
 
 # Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
@@ -44,7 +39,6 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.positive: elementwise.positive,
     np.negative: elementwise.negative,
     np.absolute: elementwise.abs,
-    np.fabs: _fabs,
     np.square: elementwise.square,
     np.reciprocal: elementwise.reciprocal,
     np.sign: elementwise.sign,
@@ -156,6 +150,29 @@ def _clip(
     return elementwise.clip(x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max)
 
 
+def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
+    """Return a function of any number of arrays: the result for one, a tuple for several."""
+
+    def function(*arys: Any) -> Any:
+        return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
+
+    return function
+
+
+def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
+    if kwargs.keys() <= {"constant_values"} and is_option(
+        mode, ("constant", "edge", "symmetric", "wrap", "reflect")
+    ):
+        return movement.pad(x, pad_width, mode, **kwargs)
+    return _answers().wider.pad(x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
+
+
+def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
+    if not kwargs and operands and isinstance(operands[0], str):
+        return linear.einsum(*operands, optimize=optimize)
+    return _answers().wider.einsum(*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
+
+
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return np.result_type(*(x.dtype if recorder.is_array(x) else x for x in arrays_and_dtypes))
 
@@ -195,7 +212,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.inner: linear.inner,
     np.outer: linear.outer,
     np.tensordot: linear.tensordot,
-    np.einsum: linear.einsum,
+    np.einsum: _einsum,
     np.trace: linear.trace,
     np.diag: linear.diag,
     np.tril: linear.tril,
@@ -217,12 +234,12 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.array_split: movement.array_split,
     np.flip: movement.flip,
     np.roll: movement.roll,
-    np.pad: movement.pad,
+    np.pad: _pad,
     np.repeat: movement.repeat,
     np.tile: movement.tile,
-    np.atleast_1d: movement.atleast_1d,
-    np.atleast_2d: movement.atleast_2d,
-    np.atleast_3d: movement.atleast_3d,
+    np.atleast_1d: _for_each(movement.atleast_1d),
+    np.atleast_2d: _for_each(movement.atleast_2d),
+    np.atleast_3d: _for_each(movement.atleast_3d),
     # selection
     np.take: indexing.take,
     np.take_along_axis: indexing.take_along_axis,
@@ -260,6 +277,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
         return getattr(ufunc, method)(*_constants(inputs), **_constants(options))
     if method == "at":
+        if ufunc not in (np.add, np.subtract):
+            changed = _methods().at(ufunc, _apply_ufunc, *inputs)
+            return writes.replace(f"{name}.at", inputs[0], changed, inputs[1:])
         return writes.at(ufunc, name, *inputs)
     out = options.pop("out", None)
     if out is not None:
@@ -268,20 +288,46 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         if chosen is not True:
             result = elementwise.where(chosen, result, *out)
         return writes.into(out, result, name)
-    if method == "reduce" and ufunc in REDUCTIONS:
-        axis = options.pop("axis", 0)
-        keepdims = options.pop("keepdims", False)
-        _refuse_options(f"{name}.reduce", options)
-        return REDUCTIONS[ufunc](*inputs, axis=axis, keepdims=keepdims)
+    if method == "reduce" and ufunc in REDUCTIONS and options.keys() <= {"axis", "keepdims"}:
+        return REDUCTIONS[ufunc](
+            *inputs, axis=options.get("axis", 0), keepdims=options.get("keepdims", False)
+        )
     if method != "__call__":
-        raise ArgumentError(f"{name}.{method}: not supported on dlarrays; {advice(f'{name}.{method}')}.")
-    _refuse_options(name, options)
-    function = UFUNCS.get(ufunc)
+        if _are_constants(inputs):
+            return getattr(ufunc, method)(*_constants(inputs), **options)
+        return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
+    dtype = options.pop("dtype", None)
+    function = UFUNCS.get(ufunc) or _answers().UFUNCS.get(ufunc)
     if function is None:
         if _are_constants(inputs):
             return ufunc(*_constants(inputs))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+    if dtype is not None:
+        return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
+    if ufunc is np.vecdot:
+        return function(*inputs, **options)
+    _refuse_options(name, options)
     return function(*inputs)
+
+
+def _apply_ufunc(ufunc: np.ufunc, *operands: Any) -> Any:
+    return call_ufunc(ufunc, "__call__", operands, {})
+
+
+@cache
+def _answers() -> Any:
+    """Return the module of the answers that are rarely needed, which takes some milliseconds to import."""
+    from tracejit.functions import answers
+
+    return answers
+
+
+@cache
+def _methods() -> Any:
+    """Return the module of the methods of ufuncs, for the same reason."""
+    from tracejit.functions import ufunc_methods
+
+    return ufunc_methods
 
 
 def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> bool:
@@ -345,16 +391,22 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     if ours is None:
         if _are_constants((args, options)):
             return function(*_constants(args), **_constants(options))
+        ours = _answers().FUNCTIONS.get(function)
+    if ours is None:
         name, _ = scipy_call() or (_name(function), None)
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     out = options.pop("out", None)
     if out is not None:
         return writes.into(out, as_array(call_function(function, args, options)), _name(function))
+    return _answered(function, ours, args, options)
+
+
+def _answered(
+    function: Callable[..., Any], ours: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> Any:
+    """Return the result of our function for the arguments of NumPy's."""
     names, numpy_signature = _translation(function, ours)
     if numpy_signature is None:
-        for option in options:
-            if option not in names:
-                raise _unsupported(function, option, ours)
         return ours(*args, **options)
     given = numpy_signature.bind(*args, **options).arguments
     out = given.pop("out", None)
@@ -364,14 +416,14 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
     for name, value in given.items():
         parameter = numpy_signature.parameters[name]
         if parameter.kind is parameter.VAR_KEYWORD:
-            for option in value:
-                if option not in names.values():
-                    raise _unsupported(function, option, ours)
             translated.update(value)
         elif name in names:
             if value is not np._NoValue:
                 translated[names[name]] = value
         elif not _is_default(value, parameter.default):
+            wider = _answers().WIDER.get(function)
+            if wider is not None and wider is not ours:
+                return _answered(function, wider, args, options)
             raise _unsupported(function, name, ours)
     return ours(**translated)
 
@@ -394,18 +446,10 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _unsupported(function: Callable[..., Any], argument: str, ours: Callable[..., Any]) -> ArgumentError:
     arguments = ", ".join(inspect.signature(ours).parameters)
-    remedy = _REMEDIES.get(argument, "")
+    remedy = "transpose before and after; " if argument == "order" else ""
     return ArgumentError(
         f"{_name(function)}: {argument}= is not supported on dlarrays; {remedy}arguments are {arguments}."
     )
-
-
-_REMEDIES = {
-    "casting": "use x.astype(dtype) first; ",
-    "initial": "combine it with the result; ",
-    "order": "transpose before and after; ",
-    "where": "select with np.where(condition, x, y) first; ",
-}
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -447,6 +491,10 @@ def _any_number(*arrays_and_dtypes: Any) -> None: ...
 
 
 # Functions of NumPy that are written in C tell their signature from NumPy 2.4 on only.
+def _lexsort(keys: Any, axis: Any = -1) -> None: ...
+def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> None: ...
+def _ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> None: ...
+def _unravel_index(indices: Any, shape: Any, order: Any = "C") -> None: ...
 def _empty_like(
     prototype: Any,
     /,
@@ -461,7 +509,8 @@ def _empty_like(
 
 _WRITTEN_IN_C: dict[Callable[..., Any], Callable[..., None]] = {
     np.concatenate: _concatenate, np.dot: _dot, np.inner: _pair, np.vdot: _pair, np.where: _where,
-    np.result_type: _any_number, np.empty_like: _empty_like,
+    np.result_type: _any_number, np.empty_like: _empty_like, np.lexsort: _lexsort, np.bincount: _bincount,
+    np.ravel_multi_index: _ravel_multi_index, np.unravel_index: _unravel_index,
 }  # fmt: skip
 
 

@@ -166,17 +166,17 @@ def _select(target: dlarray, mask: Any, values: dlarray, what: str) -> None:
 
 
 def at(ufunc: np.ufunc, name: str, array: Any, key: Any, value: Any = None) -> None:
-    """Answer ufunc.at: apply the ufunc at places of an array, repeated ones as often as they occur."""
+    """Answer np.add.at and np.subtract.at: add at places of an array, at repeated ones as often as they occur."""
     target = _destination(f"{name}.at", "a", array, (key, value))
     if ufunc is np.subtract:
         given = as_array(value, f"{name}.at")
         value = elementwise.negative(elementwise.cast(given, target.dtype) if given.dtype == bool else given)
-    elif ufunc is not np.add:
-        raise ArgumentError(
-            f"{name}.at: not supported on dlarrays; np.add.at and np.subtract.at are. Where no place occurs twice, "
-            "write x[places] = ufunc(x[places], y)."
-        )
     views.store(target, indexing.setitem(target, key, value, add=True))
+
+
+def replace(name: str, array: Any, result: dlarray, others: tuple[Any, ...]) -> None:
+    """Write all elements of a result into an array that a function was to change, with `others` besides."""
+    views.store(_destination(name, "a", array, others), result)
 
 
 WRITERS: dict[Callable[..., Any], Callable[..., None]] = {

@@ -7,11 +7,13 @@ May import: aval.py and below. Records neither build graphs nor emit source them
 
 from tracejit.ops import (
     attention,
+    bits,
     convolution,
     elementwise,
     indexing,
     linear,
     movement,
+    order,
     pooling,
     random,
     recurrent,
@@ -21,7 +23,7 @@ from tracejit.ops.op import Kind, Layout, Op, table
 
 OPS: dict[str, Op] = table(
     elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS, recurrent.OPS,
-    convolution.OPS, pooling.OPS,
+    convolution.OPS, pooling.OPS, bits.OPS, order.OPS,
 )  # fmt: skip
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]

@@ -31,7 +31,7 @@ def _loop(ufunc: np.ufunc, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]
     return tuple(supported(dtype) for dtype in resolved)
 
 
-def _elementwise(
+def elementwise(
     name: str,
     ufunc: np.ufunc,
     template: str,
@@ -140,41 +140,41 @@ _MAX = "where(({0} > {1}) | ({0} != {0}), {0}, {1})"
 _MIN = "where(({0} < {1}) | ({0} != {0}), {0}, {1})"
 
 ARITHMETIC = (
-    _elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
+    elementwise("add", np.add, "{0} + {1}", "x + y; ct, ct. Booleans: or.",
                  lambda b, n, ct: (ct, ct), for_bool="{0} | {1}"),
-    _elementwise("sub", np.subtract, "{0} - {1}", "x - y; ct, -ct",
+    elementwise("sub", np.subtract, "{0} - {1}", "x - y; ct, -ct",
                  lambda b, n, ct: (ct, lambda: b.neg(ct))),
-    _elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and.", _vjp_mul,
+    elementwise("mul", np.multiply, "{0} * {1}", "x y; ct y, ct x. Booleans: and.", _vjp_mul,
                  for_bool="{0} & {1}"),
-    _elementwise("div", np.true_divide, "{0} / {1}", "x / y; ct / y, -ct (x / y) / y", _vjp_div, cost=4,
+    elementwise("div", np.true_divide, "{0} / {1}", "x / y; ct / y, -ct (x / y) / y", _vjp_div, cost=4,
                  domain=(0.5, 3.0)),
-    _elementwise("floordiv", np.floor_divide, "floordiv_{T}({0}, {1})", "floor(x / y); no derivative",
+    elementwise("floordiv", np.floor_divide, "floordiv_{T}({0}, {1})", "floor(x / y); no derivative",
                  cost=8, domain=(0.5, 3.0), analytic=False),
-    _elementwise("mod", np.remainder, _FLOAT_MOD, "x - floor(x / y) y, the sign of y; ct, -ct floor(x / y)",
+    elementwise("mod", np.remainder, _FLOAT_MOD, "x - floor(x / y) y, the sign of y; ct, -ct floor(x / y)",
                  _vjp_mod, cost=8, domain=(0.6, 0.9), analytic=False),
-    _elementwise("pow", np.power, "pow_{T}({0}, {1})",
+    elementwise("pow", np.power, "pow_{T}({0}, {1})",
                  "x ** y; ct y x**(y-1) (0 where y = 0), ct x**y log x (0 where x = 0 < y)", _vjp_pow,
                  cost=20, domain=(0.3, 2.5)),
-    _elementwise("neg", np.negative, "-{0}", "-x; -ct", lambda b, n, ct: (b.neg(ct),)),
-    _elementwise("square", np.square, "{0} * {0}", "x x; 2 x ct",
+    elementwise("neg", np.negative, "-{0}", "-x; -ct", lambda b, n, ct: (b.neg(ct),)),
+    elementwise("square", np.square, "{0} * {0}", "x x; 2 x ct",
                  _unary(lambda b, x, y: b.mul(x, 2.0))),
-    _elementwise("reciprocal", np.reciprocal, "reciprocal_{T}({0})", "1 / x; -ct y y",
+    elementwise("reciprocal", np.reciprocal, "reciprocal_{T}({0})", "1 / x; -ct y y",
                  _unary(lambda b, x, y: b.neg(b.square(y))), cost=4, domain=(0.5, 3.0)),
-    _elementwise("abs", np.absolute, "abs({0})", "|x|; ct sign(x), 0 at 0",
+    elementwise("abs", np.absolute, "abs({0})", "|x|; ct sign(x), 0 at 0",
                  _unary(lambda b, x, y: b.sign(x)), kinks=(0.0,), analytic=False, for_bool="{0}"),
-    _elementwise("sign", np.sign, "sign_{T}({0})", "-1, 0 or 1, NaN for NaN; no derivative",
+    elementwise("sign", np.sign, "sign_{T}({0})", "-1, 0 or 1, NaN for NaN; no derivative",
                  analytic=False, kinks=(0.0,)),
-    _elementwise("maximum", np.maximum, _MAX, "the larger, NaN if either is; ct to the larger, half each at ties",
+    elementwise("maximum", np.maximum, _MAX, "the larger, NaN if either is; ct to the larger, half each at ties",
                  _vjp_extremum, analytic=False),
-    _elementwise("minimum", np.minimum, _MIN, "the smaller, NaN if either is; ct to the smaller, half each at ties",
+    elementwise("minimum", np.minimum, _MIN, "the smaller, NaN if either is; ct to the smaller, half each at ties",
                  _vjp_extremum, analytic=False),
 )  # fmt: skip
 
 ROUNDING = (
-    _elementwise("floor", np.floor, "floor_{T}({0})", "largest integer <= x; no derivative", analytic=False),
-    _elementwise("ceil", np.ceil, "ceil_{T}({0})", "smallest integer >= x; no derivative", analytic=False),
-    _elementwise("trunc", np.trunc, "trunc_{T}({0})", "x towards 0; no derivative", analytic=False),
-    _elementwise("rint", np.rint, "rint_{T}({0})", "nearest integer, halves to even; no derivative",
+    elementwise("floor", np.floor, "floor_{T}({0})", "largest integer <= x; no derivative", analytic=False),
+    elementwise("ceil", np.ceil, "ceil_{T}({0})", "smallest integer >= x; no derivative", analytic=False),
+    elementwise("trunc", np.trunc, "trunc_{T}({0})", "x towards 0; no derivative", analytic=False),
+    elementwise("rint", np.rint, "rint_{T}({0})", "nearest integer, halves to even; no derivative",
                  analytic=False),
 )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _function(
     name: str, ufunc: np.ufunc, doc: str, derivative: Callable[[Any, Any, Any], Any], **fields: Any
 ) -> Op:
     """Return the record of a mathematical function that every target defines under its own name."""
-    return _elementwise(name, ufunc, f"{name}_{{T}}({{0}})", doc, _unary(derivative), cost=20, **fields)
+    return elementwise(name, ufunc, f"{name}_{{T}}({{0}})", doc, _unary(derivative), cost=20, **fields)
 
 
 FUNCTIONS = (
@@ -197,7 +197,7 @@ FUNCTIONS = (
               lambda b, x, y: b.reciprocal(b.mul(x, float(np.log(10.0)))), domain=(0.2, 3.0)),
     _function("log1p", np.log1p, "log(1 + x); ct / (1 + x)",
               lambda b, x, y: b.reciprocal(b.add(x, 1.0)), domain=(-0.7, 3.0)),
-    _elementwise("sqrt", np.sqrt, "sqrt_{T}({0})", "square root; ct / (2 y)",
+    elementwise("sqrt", np.sqrt, "sqrt_{T}({0})", "square root; ct / (2 y)",
                  _unary(lambda b, x, y: b.div(0.5, y)), cost=6, domain=(0.2, 3.0)),
     _function("cbrt", np.cbrt, "cube root; ct / (3 y y)",
               lambda b, x, y: b.div(1.0 / 3.0, b.square(y)), domain=(0.2, 3.0), analytic=False),
@@ -221,14 +221,14 @@ FUNCTIONS = (
               lambda b, x, y: b.reciprocal(b.sqrt(b.sub(b.square(x), 1.0))), domain=(1.2, 3.0)),
     _function("arctanh", np.arctanh, "inverse hyperbolic tangent; ct / (1 - x x)",
               lambda b, x, y: b.reciprocal(b.sub(1.0, b.square(x))), domain=(-0.9, 0.9)),
-    _elementwise("arctan2", np.arctan2, "arctan2_{T}({0}, {1})",
+    elementwise("arctan2", np.arctan2, "arctan2_{T}({0}, {1})",
                  "angle of (x2, x1); ct x2 / r2, -ct x1 / r2 with r2 = x1 x1 + x2 x2", _vjp_atan2, cost=20,
                  domain=(0.5, 2.0), analytic=False),
 )  # fmt: skip
 
 
 def _compare(name: str, ufunc: np.ufunc, symbol: str) -> Op:
-    return _elementwise(
+    return elementwise(
         name, ufunc, f"{{0}} {symbol} {{1}}", f"x {symbol} y as bool; no derivative", analytic=False
     )
 
@@ -240,24 +240,24 @@ LOGIC = (
     _compare("less_equal", np.less_equal, "<="),
     _compare("greater", np.greater, ">"),
     _compare("greater_equal", np.greater_equal, ">="),
-    _elementwise("logical_and", np.logical_and, "({0} != 0) & ({1} != 0)", "x and y as bool; no derivative",
+    elementwise("logical_and", np.logical_and, "({0} != 0) & ({1} != 0)", "x and y as bool; no derivative",
                  analytic=False),
-    _elementwise("logical_or", np.logical_or, "({0} != 0) | ({1} != 0)", "x or y as bool; no derivative",
+    elementwise("logical_or", np.logical_or, "({0} != 0) | ({1} != 0)", "x or y as bool; no derivative",
                  analytic=False),
-    _elementwise("logical_xor", np.logical_xor, "({0} != 0) ^ ({1} != 0)", "x xor y as bool; no derivative",
+    elementwise("logical_xor", np.logical_xor, "({0} != 0) ^ ({1} != 0)", "x xor y as bool; no derivative",
                  analytic=False),
-    _elementwise("logical_not", np.logical_not, "{0} == 0", "not x as bool; no derivative", analytic=False),
-    _elementwise("bitwise_and", np.bitwise_and, "{0} & {1}", "x & y of integers or bools; no derivative",
+    elementwise("logical_not", np.logical_not, "{0} == 0", "not x as bool; no derivative", analytic=False),
+    elementwise("bitwise_and", np.bitwise_and, "{0} & {1}", "x & y of integers or bools; no derivative",
                  analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
-    _elementwise("bitwise_or", np.bitwise_or, "{0} | {1}", "x | y of integers or bools; no derivative",
+    elementwise("bitwise_or", np.bitwise_or, "{0} | {1}", "x | y of integers or bools; no derivative",
                  analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
-    _elementwise("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", "x ^ y of integers or bools; no derivative",
+    elementwise("bitwise_xor", np.bitwise_xor, "{0} ^ {1}", "x ^ y of integers or bools; no derivative",
                  analytic=False, samples=(Sample(((2, 3), (3,)), dtypes=("int64", "int64")),)),
-    _elementwise("invert", np.invert, "~{0}", "~x of integers or bools; no derivative",
+    elementwise("invert", np.invert, "~{0}", "~x of integers or bools; no derivative",
                  analytic=False, for_bool="{0} == 0", samples=(Sample(((2, 3),), dtypes=("int64",)),)),
-    _elementwise("isnan", np.isnan, "{0} != {0}", "x is NaN; no derivative", analytic=False),
-    _elementwise("isinf", np.isinf, "isinf_{T}({0})", "x is +inf or -inf; no derivative", analytic=False),
-    _elementwise("isfinite", np.isfinite, "isfinite_{T}({0})", "x is neither NaN nor infinite; no derivative",
+    elementwise("isnan", np.isnan, "{0} != {0}", "x is NaN; no derivative", analytic=False),
+    elementwise("isinf", np.isinf, "isinf_{T}({0})", "x is +inf or -inf; no derivative", analytic=False),
+    elementwise("isfinite", np.isfinite, "isfinite_{T}({0})", "x is neither NaN nor infinite; no derivative",
                  analytic=False),
 )  # fmt: skip
 

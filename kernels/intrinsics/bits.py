@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of floats that look at their bits: signs, exponents, neighbours; and the length of a pair."""
+
+from llvmlite import ir
+
+from .formats import format_of
+from .terms import (
+    INFINITY,
+    NOT_A_NUMBER,
+    Term,
+    absolute,
+    at_least,
+    at_most,
+    floor,
+    select,
+    sqrt,
+    with_sign_of,
+)
+
+
+def signbit(x: Term) -> Term:
+    return x.as_int() < 0
+
+
+def copysign(x: Term, y: Term) -> Term:
+    return with_sign_of(x, y)
+
+
+def _exponent_field(size: Term) -> Term:
+    """Return the exponent of a float >= 0 with its bias, as an integer."""
+    return size.as_int() >> format_of(size).mantissa
+
+
+def _of_small_integer(x: Term, raw: Term) -> Term:
+    """Return an integer from 0 to 2**20 as a float of the kind of x."""
+    form = format_of(x)
+    return (raw | form.counter).as_float() - 2.0**form.mantissa
+
+
+def _normal(x: Term) -> tuple[Term, Term]:
+    """Return |x| times a power of two that makes it a normal number, and the exponent of that power."""
+    form = format_of(x)
+    size = absolute(x)
+    tiny = size < form.smallest_normal
+    power = form.mantissa + 1
+    return select(tiny, size * 2.0**power, size), select(tiny, x.constant(power), x.constant(0.0))
+
+
+def _has_exponent(x: Term) -> Term:
+    """Return whether x is neither 0 nor infinite nor NaN."""
+    size = absolute(x)
+    return (size > 0.0) & (size < INFINITY)
+
+
+def frexp_fraction(x: Term) -> Term:
+    form = format_of(x)
+    size, _ = _normal(x)
+    half = (form.bias - 1) << form.mantissa
+    bits = (size.as_int() & ((1 << form.mantissa) - 1)) | half
+    return select(_has_exponent(x), with_sign_of(bits.as_float(), x), x)
+
+
+def frexp_exponent(x: Term) -> Term:
+    """Return the exponent as an integer of 32 bits."""
+    form = format_of(x)
+    size, power = _normal(x)
+    exponent = _of_small_integer(x, _exponent_field(size)) - float(form.bias - 1) - power
+    exponent = select(_has_exponent(x), exponent, x.constant(0.0))
+    return x.like(x.builder.fptosi(exponent.value, x.of(ir.IntType(32))))
+
+
+def _power_of_two(n: Term) -> Term:
+    """Return 2**n, a normal number, for a whole number n."""
+    form = format_of(n)
+    raw = (n + float(form.bias) + 2.0**form.mantissa).as_int()  # the low bits hold n + bias
+    return (raw << form.mantissa).as_float()
+
+
+def ldexp(x: Term, n: Term) -> Term:
+    """Return x * 2**n in steps none of which leaves the range of a factor."""
+    form = format_of(x)
+    most = 2.0 * form.bias + form.mantissa + 2.0
+    n = at_least(at_most(n, most), -most)
+    part = floor(n * 0.25)
+    rest = n - part * 3.0
+    factor = _power_of_two(part)
+    return x * factor * factor * factor * _power_of_two(rest)
+
+
+def nextafter(x: Term, y: Term) -> Term:
+    form = format_of(x)
+    bits = x.as_int()
+    outward = (y > x) & (x > 0.0) | (y < x) & (x < 0.0)
+    step = select(outward, bits + 1, bits - 1).as_float()
+    smallest = with_sign_of(absolute((absolute(x * 0.0).as_int() | 1).as_float()), y)
+    moved = select(absolute(x).as_int().equals(0), smallest, step)
+    result = select(x.equals(y) & (absolute(x) >= form.smallest_normal), y, moved)
+    result = select(x.equals(y), y, result)
+    return select(x.is_nan() | y.is_nan(), x + y, result)
+
+
+def spacing(x: Term) -> Term:
+    size = absolute(x)
+    gap = with_sign_of((size.as_int() + 1).as_float() - size, x)
+    return select(size < INFINITY, gap, x.constant(NOT_A_NUMBER))
+
+
+def hypot(x: Term, y: Term) -> Term:
+    """Return sqrt(x x + y y) without overflow of the squares."""
+    a, b = absolute(x), absolute(y)
+    larger, smaller = select(a > b, a, b), select(a > b, b, a)
+    ratio = smaller / larger
+    length = select(larger.equals(0.0), smaller, larger * sqrt(ratio * ratio + 1.0))
+    infinite = a.equals(INFINITY) | b.equals(INFINITY)
+    return select(infinite, x.constant(INFINITY), length)

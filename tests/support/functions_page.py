@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page docs/functions.md: every public function of NumPy's main namespace, and its state on traced arrays.
+
+`python tests/support/functions_page.py` writes it. What it says comes from the tables of answers, from the calls of
+numpy_grid.py, which the tests compute, and from NumPy's own list of names.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy_grid import BY_FUNCTION
+
+from tracejit.functions import answers, numpy_api, writes
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
+
+OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbers
+    "makes an array of sizes, constants or a buffer; NumPy's own runs": """
+        arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman
+        broadcast_shapes diag_indices empty eye from_dlpack frombuffer fromfile fromfunction fromiter fromregex
+        fromstring full genfromtxt hamming hanning identity indices kaiser load loadtxt mask_indices ones require tri
+        tril_indices triu_indices zeros
+    """,
+    "answers a question about dtypes, memory or objects; NumPy's own runs": """
+        can_cast common_type isdtype isfortran isscalar issubdtype iterable may_share_memory min_scalar_type mintypecode
+        promote_types shares_memory typename
+    """,
+    "writes files or text; refused for a traced array, because a replay writes nothing": """
+        array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific save
+        savetxt savez savez_compressed
+    """,
+    "settings and information": """
+        get_include get_printoptions getbufsize geterr geterrcall info printoptions set_printoptions setbufsize seterr
+        seterrcall show_config show_runtime test
+    """,
+    "dates, objects, iterators, and what NumPy has replaced": """
+        asmatrix bmat busday_count busday_offset datetime_as_string datetime_data frompyfunc is_busday isnat
+        nested_iters row_stack
+    """,
+}
+MISSING = {  # function: why
+    "roots": "its results are complex numbers",
+    "sort_complex": "its results are complex numbers",
+}
+WRITERS = sorted(function.__name__ for function in writes.WRITERS)
+RULES = {  # of the modules of the toolbox, whose functions' docstrings say more
+    "elementwise": "Elementwise: operands are aligned by label, and the result has the merged format.",
+    "reductions": "A reduced axis takes its label with it; `keepdims` keeps it.",
+    "linear": "The labels of the axes that stay stay.",
+    "movement": "Labels move with their axes; a new axis is labelled U.",
+    "indexing": "A place along an axis keeps the label; new axes are labelled U.",
+    "creation": "That of the array.",
+    "writes": "They [write into arrays](views_and_writes.md), whose labels stay.",
+    "numpy_api": "Questions have no format; the others are those of the functions of the toolbox.",
+}
+
+
+def names() -> list[str]:
+    """Return the public functions of NumPy's main namespace, without classes and modules."""
+    found = [name for name in dir(np) if not name.startswith("_")]
+    return [name for name in found if callable(getattr(np, name)) and not isinstance(getattr(np, name), type)]
+
+
+def subject(name: str) -> str | None:
+    """Return the module whose table answers a function, or that the answer is in; None where there is no answer."""
+    function = getattr(np, name)
+    if isinstance(function, np.ufunc):
+        if function in numpy_api.UFUNCS:
+            return "elementwise" if function is not np.matmul else "linear"
+        return "ufuncs" if function in answers.UFUNCS else None
+    if function in writes.WRITERS:
+        return "writes"
+    if function in numpy_api.FUNCTIONS:
+        return str(numpy_api.FUNCTIONS[function].__module__.rpartition(".")[2])
+    found = [module for module in answers.SUBJECTS if function in module.FUNCTIONS]
+    return found[0].__name__.rpartition(".")[2] if found else None
+
+
+def outside() -> dict[str, str]:
+    """Return the reason for each function that is not about numbers."""
+    return {name: reason for reason, listed in OUTSIDE.items() for name in listed.split()}
+
+
+def gradients_on_the_page() -> dict[str, bool]:
+    """Return what the page says: whether each function has a gradient."""
+    rows = re.findall(r"(?m)^\| `np\.(\w+)` \| (yes|none) \|$", PAGE.read_text())
+    return {name: state == "yes" for name, state in rows}
+
+
+def listed(text: str) -> set[str]:
+    """Return the functions in the rows of a page."""
+    return set(re.findall(r"(?m)^\| `np\.(\w+)` \|", text))
+
+
+def rule(module: str) -> str:
+    """Return the sentence on formats in the docstring of a module of answers."""
+    if module in RULES:
+        return RULES[module]
+    text = sys.modules[f"tracejit.functions.{module}"].__doc__ or ""
+    found = re.search(r"Labels:? (.*)", " ".join(text.split()))
+    assert found is not None, f"{module} does not say what it does to labels"
+    return found[1][0].upper() + found[1][1:]
+
+
+def page(gradients: dict[str, bool]) -> str:
+    """Return the text of the page; `gradients` says which functions have one."""
+    reasons = outside()
+    supported = [name for name in names() if subject(name)]
+    numeric = [*supported, *(name for name in MISSING if hasattr(np, name))]
+    lines = [HEAD.format(count=len(supported), all=len(numeric), share=100 * len(supported) // len(numeric))]
+    by_subject: dict[str, list[str]] = {}
+    for name in supported:
+        by_subject.setdefault(subject(name) or "", []).append(name)
+    for module in sorted(by_subject):
+        lines += [f"## {TITLES[module]}", "", rule(module), ""]
+        lines += ["| function | gradient |", "|---|---|"]
+        lines += [
+            f"| `np.{name}` | {'yes' if gradients.get(name, False) else 'none'} |"
+            for name in by_subject[module]
+        ]
+        lines.append("")
+    lines += ["## Not there", "", "| function | why |", "|---|---|"]
+    lines += [f"| `np.{name}` | {why} |" for name, why in MISSING.items()]
+    lines += ["", "## Not about numbers", "", "| function | |", "|---|---|"]
+    lines += [f"| `np.{name}` | {reasons[name]} |" for name in names() if name in reasons]
+    return "\n".join(lines) + "\n"
+
+
+HEAD = """# NumPy's functions
+
+Under NumPy's names dlarrays answer {count} of the {all} functions of the main namespace that compute with numbers
+({share} %). Each gives NumPy's numbers and dtypes uncompiled, and is recorded and replayed by an accelerated function.
+*Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
+values or steps.
+
+Differences to NumPy: float16 does not occur (functions of integers of 8 bits that give it give float32), equal elements
+keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
+values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
+
+Methods of ufuncs (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the arguments `axis`, `keepdims`, `dtype`,
+`initial`, `where` and `out` work as in NumPy. A ufunc without an op for a whole axis is applied to one element after
+the other in `reduce` and `accumulate`, which records as many operations as the axis has elements.
+
+This page is generated by `python tests/support/functions_page.py`.
+"""
+TITLES = {
+    "arranging": "Joining, splitting, turning, inserting",
+    "choosing": "Selection by conditions and places",
+    "counting": "Counts and histograms",
+    "creation": "Arrays like another one",
+    "differences": "Differences, running sums, interpolation, convolution",
+    "elementary": "Elementwise functions that are no ufuncs",
+    "elementwise": "Elementwise functions",
+    "indexing": "Places",
+    "linear": "Products and matrices",
+    "masked": "Reductions without NaN, averages",
+    "matrices": "More products and parts of matrices",
+    "movement": "Rearrangement",
+    "numpy_api": "Questions, and functions with several forms",
+    "ordering": "Sorting, searching, sets",
+    "polynomials": "Polynomials",
+    "quantiles": "Median, quantiles, percentiles",
+    "ranges": "Grids",
+    "reductions": "Reductions",
+    "ufuncs": "Less common ufuncs",
+    "wider": "Bits, and functions with further arguments",
+    "writes": "Functions that write",
+}
+
+if __name__ == "__main__":
+    from numpy_oracle import check_gradient
+
+    computed = {name: any(map(check_gradient, BY_FUNCTION.get(name, []))) for name in names()}
+    computed |= dict.fromkeys(WRITERS, True)  # as the tests of writes show
+    PAGE.write_text(page(computed))

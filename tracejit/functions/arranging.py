@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rearrangement under NumPy's names: more ways to join, split, turn, insert and delete.
+
+Labels: an axis that stays keeps its label; what makes one vector of all elements has none.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions.axes import normalize_axis
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+from tracejit.util.arguments import integer, integers, is_option
+from tracejit.util.text import brief
+
+
+def _arrays(name: str, arrays: Any) -> list[dlarray]:
+    if recorder.is_array(arrays):
+        return [arrays[i] for i in range(len(arrays))]
+    return [as_array(x, name) for x in arrays]
+
+
+def column_stack(tup: Any) -> dlarray:
+    """Return vectors as the columns of a matrix, and matrices side by side."""
+    parts = [x if x.ndim > 1 else movement.reshape(x, (-1, 1)) for x in _arrays("np.column_stack", tup)]
+    return movement.concatenate(parts, 1)
+
+
+def dstack(tup: Any) -> dlarray:
+    """Return arrays joined along a third axis."""
+    return movement.concatenate([movement.atleast_3d(x) for x in _arrays("np.dstack", tup)], 2)
+
+
+def _splitter(name: str, axis_of: Callable[[dlarray], int], least: int) -> Callable[..., list[dlarray]]:
+    def function(ary: Any, indices_or_sections: Any) -> list[dlarray]:
+        array = as_array(ary, name)
+        if array.ndim < least:
+            refuse(name, f"ary has {array.ndim} axes, expected {least} or more")
+        return movement.split(array, indices_or_sections, axis_of(array))
+
+    return function
+
+
+def unstack(x: Any, *, axis: Any = 0) -> tuple[dlarray, ...]:
+    """Return the parts of an array along an axis, without that axis."""
+    array = as_array(x, "np.unstack")
+    number = normalize_axis("np.unstack", array, axis)
+    return tuple(array[(slice(None),) * number + (i,)] for i in range(array.shape[number]))
+
+
+def block(arrays: Any) -> dlarray:
+    """Return an array joined of nested lists of blocks: innermost along the last axis, and so on outwards."""
+
+    def depth(nested: Any) -> int:
+        if not isinstance(nested, list):
+            return 0
+        depths = {depth(part) for part in nested}
+        if len(depths) != 1:
+            refuse("np.block", "arrays must be nested equally deep everywhere, and no list may be empty")
+        return 1 + depths.pop()
+
+    levels = depth(arrays)
+
+    def rank(nested: Any) -> int:
+        return max(map(rank, nested)) if isinstance(nested, list) else as_array(nested, "np.block").ndim
+
+    ndim = max(levels, rank(arrays))
+
+    def joined(nested: Any, level: int) -> dlarray:
+        if isinstance(nested, list):
+            return movement.concatenate([joined(part, level - 1) for part in nested], ndim - level)
+        array = as_array(nested, "np.block")
+        if array.ndim == ndim:
+            return array
+        return movement.reshape(array, (1,) * (ndim - array.ndim) + array.shape)
+
+    return joined(arrays, levels)
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
+    """Return values joined to the end of an array, along an axis or as one vector."""
+    parts = [as_array(arr, "np.append"), as_array(values, "np.append")]
+    if axis is None:
+        return movement.concatenate([movement.ravel(x) for x in parts])
+    return movement.concatenate(parts, axis)
+
+
+def _line(name: str, arr: Any, axis: Any) -> tuple[dlarray, int]:
+    array = as_array(arr, name)
+    if axis is None:
+        return movement.relabel(movement.ravel(array), None), 0
+    return array, normalize_axis(name, array, axis)
+
+
+def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
+    """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone."""
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(n), dtype=np.int64), False
+    found = np.asarray(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
+    if found.dtype == bool and found.ndim == 1:
+        if found.size > n:
+            refuse(name, f"the mask has {found.size} elements for an axis of {n}")
+        return np.flatnonzero(found), False
+    if not found.size:
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu" or found.ndim > 1:
+        refuse(name, "obj must be an integer, a slice, or a vector of integers or bools")
+    return found, found.ndim == 0
+
+
+def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
+    """Return an array without some places along an axis."""
+    array, number = _line("np.delete", arr, axis)
+    n = array.shape[number]
+    places, _ = _places("np.delete", obj, n)
+    if np.any((places < -n) | (places >= n)):
+        refuse("np.delete", f"a place is out of range for an axis of {n} elements")
+    kept = np.ones(n, bool)
+    kept[places] = False
+    return apply("take", array, as_array(np.flatnonzero(kept)), axis=number)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> dlarray:
+    """Return an array with values inserted before some places along an axis."""
+    array, number = _line("np.insert", arr, axis)
+    n = array.shape[number]
+    places, single = _places("np.insert", obj, n)
+    if np.any((places < -n) | (places > n)):
+        refuse("np.insert", f"a place is out of range for an axis of {n} elements")
+    places = np.where(places < 0, places + n, places)
+    given = in_dtype(movement.relabel(as_array(values, "np.insert", "values"), None), array.dtype)
+    rest = (*array.shape[:number], *array.shape[number + 1 :])
+    if places.size == 1:
+        given = movement.reshape(given, (1,) * (array.ndim - given.ndim) + given.shape)
+        if single:
+            given = movement.moveaxis(given, 0, number)
+        count = given.shape[number]
+        given = movement.expanded(given, (*rest[:number], count, *rest[number:]))
+        parts = [movement.sliced(array, {number: slice(None, int(places.item()))}), given,
+                 movement.sliced(array, {number: slice(int(places.item()), None)})]  # fmt: skip
+        return movement.concatenate([movement.relabel(part, array._format) for part in parts], number)
+    given = movement.expanded(given, (*rest[:number], places.size, *rest[number:]))
+    order = np.argsort(places, kind="stable")
+    final = np.empty(places.size, np.int64)
+    final[order] = places[order] + np.arange(places.size)
+    source = np.full(n + places.size, -1)
+    source[final] = n + np.arange(places.size)
+    source[source < 0] = np.arange(n)
+    both = movement.concatenate([array, movement.relabel(given, array._format)], number)
+    return apply("take", both, as_array(source), axis=number)
+
+
+def resize(a: Any, new_shape: Any) -> dlarray:
+    """Return an array of another size that repeats the elements in C order."""
+    shape = integers("np.resize", "new_shape", new_shape)
+    if any(extent < 0 for extent in shape):
+        refuse("np.resize", f"new_shape is {shape}, whose sizes must not be negative")
+    flat = movement.relabel(movement.ravel(as_array(a, "np.resize")), None)
+    size = int(np.prod(shape, dtype=np.int64))
+    if not flat.size:
+        return as_array(np.zeros(shape, flat.dtype))
+    repeated = movement.tile(flat, -(-size // flat.size)) if size > flat.size else flat
+    return movement.reshape(repeated[:size], shape)
+
+
+def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> dlarray:
+    """Return an array turned by k right angles in the plane of two axes, from the first to the second."""
+    array = as_array(m, "np.rot90")
+    pair = integers("np.rot90", "axes", tuple(axes))
+    numbers = [normalize_axis("np.rot90", array, axis) for axis in pair]
+    if len(numbers) != 2 or numbers[0] == numbers[1]:
+        refuse("np.rot90", f"axes is {pair}, expected two different axes")
+    first, second = numbers
+    turns = integer("np.rot90", "k", k) % 4
+    if turns == 0:
+        return array[...]  # type: ignore[no-any-return]
+    if turns == 2:
+        return movement.flip(movement.flip(array, first), second)
+    if turns == 1:
+        return movement.swapaxes(movement.flip(array, second), first, second)
+    return movement.flip(movement.swapaxes(array, first, second), second)
+
+
+def fliplr(m: Any) -> dlarray:
+    """Return an array with its second axis reversed."""
+    return movement.flip(m, 1)
+
+
+def flipud(m: Any) -> dlarray:
+    """Return an array with its first axis reversed."""
+    return movement.flip(m, 0)
+
+
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> dlarray:
+    """Return an array with an axis moved before another one."""
+    array = as_array(a, "np.rollaxis")
+    n = array.ndim
+    number = normalize_axis("np.rollaxis", array, axis)
+    place = integer("np.rollaxis", "start", start)
+    place = place + n if place < 0 else place
+    if not 0 <= place <= n:
+        refuse("np.rollaxis", f"start is {start}, expected a place from {-n} to {n}")
+    place = place - 1 if number < place else place
+    return movement.moveaxis(array, number, place) if place != number else array[...]
+
+
+def matrix_transpose(x: Any) -> dlarray:
+    """Return an array with its last two axes exchanged."""
+    return movement.swapaxes(x, -1, -2)
+
+
+def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> dlarray:
+    """Return the results of a function of each row along an axis, which lie where the row lay."""
+    array = movement.relabel(as_array(arr, "np.apply_along_axis"), None)
+    number = normalize_axis("np.apply_along_axis", array, axis)
+    rows = movement.moveaxis(array, number, -1)
+    lead = rows.shape[:-1]
+    rows = movement.reshape(rows, (-1, rows.shape[-1]))
+    if not len(rows):
+        refuse("np.apply_along_axis", "arr has no rows, so that the size of a result is not known")
+    parts = [as_array(func1d(rows[i], *args, **kwargs), "np.apply_along_axis") for i in range(len(rows))]
+    result = movement.reshape(movement.stack(parts), lead + parts[0].shape)
+    if not parts[0].ndim:
+        return result
+    own = tuple(range(len(lead), result.ndim))
+    return movement.moveaxis(result, own, tuple(range(number, number + len(own))))
+
+
+def apply_over_axes(func: Any, a: Any, axes: Any) -> dlarray:
+    """Return the result of a function of an array and an axis, applied for one axis after the other."""
+    value = as_array(a, "np.apply_over_axes")
+    n = value.ndim
+    for axis in integers("np.apply_over_axes", "axes", axes):
+        number = axis + n if axis < 0 else axis
+        result = as_array(func(value, number), "np.apply_over_axes")
+        value = result if result.ndim == value.ndim else movement.expand_dims(result, number)
+    return value
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: Any = "C") -> dlarray:
+    """Return numbers of elements in C order (or order="F") from their indices along each axis."""
+    name = "np.ravel_multi_index"
+    shape = integers(name, "dims", dims)
+    parts = _arrays(name, multi_index)
+    if len(parts) != len(shape) or not is_option(order, ("C", "F")):
+        refuse(
+            name,
+            f"there are {len(parts)} indices for {len(shape)} axes, and order is {brief(order)} ('C' or 'F')",
+        )
+    modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
+    total: Any = None
+    pairs: Sequence[Any] = list(zip(parts, shape, modes, strict=True))
+    for part, extent, how in pairs if order == "C" else pairs[::-1]:
+        place = _in_axis(name, part, extent, how)
+        total = place if total is None else total * extent + place
+    return total  # type: ignore[no-any-return]
+
+
+def _in_axis(name: str, place: dlarray, extent: int, mode: str) -> dlarray:
+    if mode == "wrap":
+        return place % extent
+    if mode == "clip":
+        return elementwise.clip(place, 0, extent - 1)
+    outside = reductions.any((place < 0) | (place >= extent))
+    if bool(recorder.need_value(outside, name)):
+        refuse(name, f"an index is out of range for an axis of {extent} elements")
+    return in_dtype(place, np.dtype(np.int64))
+
+
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[dlarray, ...]:
+    """Return the indices along each axis of elements that are given by their numbers in C order (or order="F")."""
+    name = "np.unravel_index"
+    sizes = integers(name, "shape", shape)
+    places = as_array(indices, name)
+    if not is_option(order, ("C", "F")) or places.dtype.kind not in "iu":
+        refuse(name, f"indices must be integers, and order 'C' or 'F', not {brief(order)}")
+    places = _in_axis(name, places, int(np.prod(sizes, dtype=np.int64)), "raise")
+    results = []
+    for extent in reversed(sizes) if order == "C" else sizes:
+        results.append(places % extent)
+        places = places // extent
+    return tuple(results[::-1] if order == "C" else results)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.column_stack: column_stack,
+    np.dstack: dstack,
+    np.hsplit: _splitter("np.hsplit", lambda x: 1 if x.ndim > 1 else 0, 1),
+    np.vsplit: _splitter("np.vsplit", lambda x: 0, 2),
+    np.dsplit: _splitter("np.dsplit", lambda x: 2, 3),
+    np.unstack: unstack,
+    np.block: block,
+    np.append: append,
+    np.delete: delete,
+    np.insert: insert,
+    np.resize: resize,
+    np.rot90: rot90,
+    np.fliplr: fliplr,
+    np.flipud: flipud,
+    np.rollaxis: rollaxis,
+    np.matrix_transpose: matrix_transpose,
+    np.apply_along_axis: apply_along_axis,
+    np.apply_over_axes: apply_over_axes,
+    np.ravel_multi_index: ravel_multi_index,
+    np.unravel_index: unravel_index,
+}

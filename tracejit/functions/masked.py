@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions with NumPy's further arguments (dtype=, initial=, where=), those that leave NaN out, and averages.
+
+Elements that a mask leaves out are replaced by the number that changes nothing (0 in a sum), so that they have the
+derivative 0. Labels: as in all reductions, a reduced axis takes its label with it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from math import prod as product
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import wanted_dtype
+from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions.axes import normalize_axes
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+from tracejit.util.arguments import flag, real
+
+_FLOAT64 = np.dtype(np.float64)
+_NOT_GIVEN = np._NoValue
+Reduction = Callable[..., dlarray]
+
+
+def truths(mask: Any, name: str) -> dlarray:
+    """Return a mask as an array of bools."""
+    array = as_array(mask, name, "where")
+    return array if array.dtype == bool else elementwise.not_equal(array, 0)
+
+
+def _is_given(x: Any) -> bool:
+    return x is not _NOT_GIVEN and x is not None
+
+
+def _spread(array: dlarray, mask: Any, name: str) -> tuple[dlarray, dlarray]:
+    """Return an array and its mask, broadcast against each other."""
+    chosen = truths(mask, name)
+    shape = np.broadcast_shapes(array.shape, chosen.shape)
+    return movement.expanded(array, shape), movement.expanded(movement.relabel(chosen, None), shape)
+
+
+def _folded(
+    name: str, op: str, combine: str, neutral: Any, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any
+) -> dlarray:
+    """Return a reduction of what a mask leaves, combined with an initial value."""
+    array = as_array(a, name)
+    if where is not True:
+        array, chosen = _spread(array, where, name)
+        array = elementwise.where(chosen, array, array.dtype.type(neutral(array.dtype)))
+    axes = normalize_axes(name, array, axis)
+    result = apply(op, array, axes=axes, keepdims=flag(name, "keepdims", keepdims))
+    if _is_given(initial):
+        first = in_dtype(as_array(initial, name, "initial"), result.dtype)
+        result = apply(combine, first, result)
+    return result
+
+
+def _accumulated(
+    name: str, op: str, neutral: int, a: Any, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any
+) -> dlarray:
+    array = as_array(a, name)
+    combine = "add" if op == "sum" else "mul"
+    if dtype is None:
+        return _folded(name, op, combine, lambda _: neutral, array, axis, keepdims, initial, where)
+    wanted = wanted_dtype(name, dtype)
+    result = _folded(
+        name, op, combine, lambda _: neutral, in_dtype(array, wanted), axis, keepdims, initial, where
+    )
+    return in_dtype(result, wanted)
+
+
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the sum over axes of what `where` leaves, plus `initial`."""
+    return _accumulated("np.sum", "sum", 0, a, axis, dtype, keepdims, initial, where)
+
+
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the product over axes of what `where` leaves, times `initial`."""
+    return _accumulated("np.prod", "prod", 1, a, axis, dtype, keepdims, initial, where)
+
+
+def _extremum(
+    op: str, a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the extremum over axes of what `where` leaves, and of `initial`."""
+    name = f"np.{op}"
+    array = as_array(a, name)
+    if where is not True and not _is_given(initial):
+        refuse(name, "the extremum of no elements is not defined, so where= needs initial=; pass both")
+    if not _is_given(initial):
+        return _folded(name, op, f"{op}imum", None, array, axis, keepdims, None, True)
+    axes = normalize_axes(name, array, axis)
+    if not product(array.shape[i] for i in axes):
+        kept = reductions.sum(array, axes, keepdims)  # of no elements: its size and format
+        return elementwise.where(True, array.dtype.type(0) + in_dtype(as_array(initial), array.dtype), kept)
+    return _folded(name, op, f"{op}imum", lambda _: initial, array, axis, keepdims, initial, where)
+
+
+amax: Reduction = partial(_extremum, "max")
+amin: Reduction = partial(_extremum, "min")
+
+
+def all(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> dlarray:
+    """Return whether all elements that `where` leaves are true."""
+    return _folded("np.all", "all", "logical_and", lambda _: 1, a, axis, keepdims, None, where)
+
+
+def any(a: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True) -> dlarray:
+    """Return whether any element that `where` leaves is true."""
+    return _folded("np.any", "any", "logical_or", lambda _: 0, a, axis, keepdims, None, where)
+
+
+def _count(array: dlarray, mask: Any, axes: tuple[int, ...], keepdims: bool, name: str) -> Any:
+    """Return how many elements a mask leaves: a number, or for each place of the result."""
+    if mask is True:
+        return product(array.shape[axis] for axis in axes)
+    _, chosen = _spread(array, mask, name)
+    return apply("sum", chosen, axes=axes, keepdims=keepdims)
+
+
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = True) -> dlarray:
+    """Return the mean over axes of what `where` leaves."""
+    array = as_array(a, "np.mean")
+    wanted = array.dtype if dtype is None else wanted_dtype("np.mean", dtype)
+    array = in_dtype(array, wanted if wanted.kind == "f" else _FLOAT64)
+    keepdims = flag("np.mean", "keepdims", keepdims)
+    if where is not True:
+        array, where = _spread(array, where, "np.mean")
+    axes = normalize_axes("np.mean", array, axis)
+    count = _count(array, where, axes, keepdims, "np.mean")
+    total = sum(array, axes, None, keepdims, None, where) / count
+    return in_dtype(total, array.dtype)
+
+
+def var(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> dlarray:
+    """Return the variance over axes of what `where` leaves, around `mean` if that is given."""
+    return _variance("np.var", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> dlarray:
+    """Return the standard deviation over axes of what `where` leaves, around `mean` if that is given."""
+    return root(_variance("np.std", a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+def root(square: dlarray) -> dlarray:
+    """Return the root of a sum of squares, with the derivative 0 at 0."""
+    zero = square == 0
+    return elementwise.where(zero, 0, elementwise.sqrt(elementwise.where(zero, 1, square)))
+
+
+def _variance(
+    name: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    mean_: Any,
+    correction: Any,
+) -> dlarray:
+    array = as_array(a, name)
+    wanted = array.dtype if dtype is None else wanted_dtype(name, dtype)
+    array = in_dtype(array, wanted if wanted.kind == "f" else _FLOAT64)
+    keepdims = flag(name, "keepdims", keepdims)
+    ddof = real(name, "ddof", ddof if not _is_given(correction) else correction)
+    if where is not True:
+        array, where = _spread(array, where, name)
+    axes = normalize_axes(name, array, axis)
+    middle = mean_ if _is_given(mean_) else mean(array, axes, None, True, where=where)
+    if where is not True:  # NaN that is left out must not reach the derivative of the square
+        array = elementwise.where(where, array, elementwise.stop_gradient(middle))
+    squares = elementwise.square(array - middle)
+    count = _count(array, where, axes, keepdims, name)
+    divisor = elementwise.maximum(count - ddof, 0) if recorder.is_array(count) else max(count - ddof, 0)
+    return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, array.dtype)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> dlarray:
+    """Return how many elements over axes are not 0."""
+    return reductions.count_nonzero(a, axis, keepdims)
+
+
+# Reductions that leave NaN out
+
+
+def _numbers(a: Any, name: str, where: Any = True) -> tuple[dlarray, Any]:
+    """Return an array and the mask of what is neither NaN nor left out."""
+    array = as_array(a, name)
+    if array.dtype.kind != "f":
+        return array, where
+    known = ~elementwise.isnan(array)
+    return array, known if where is True else known & truths(where, name)
+
+
+def nansum(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the sum over axes without NaN."""
+    array, known = _numbers(a, "np.nansum", where)
+    return sum(array, axis, dtype, keepdims, initial, known)
+
+
+def nanprod(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the product over axes without NaN."""
+    array, known = _numbers(a, "np.nanprod", where)
+    return prod(array, axis, dtype, keepdims, initial, known)
+
+
+def _nan_extremum(
+    op: str, a: Any, axis: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> dlarray:
+    """Return the extremum over axes without NaN; NaN of NaNs only."""
+    name = f"np.nan{op}"
+    array, known = _numbers(a, name)
+    if known is True or _is_given(initial) or where is not True:
+        array = array if known is True else elementwise.where(known, array, _neutral(op))
+        return _extremum(op, array, axis, keepdims, initial, where)
+    found = _extremum(op, elementwise.where(known, array, _neutral(op)), axis, keepdims)
+    return elementwise.where(any(known, axis, keepdims), found, np.nan)
+
+
+def _neutral(op: str) -> float:
+    return -np.inf if op == "max" else np.inf
+
+
+nanmax: Reduction = partial(_nan_extremum, "max")
+nanmin: Reduction = partial(_nan_extremum, "min")
+
+
+def _nan_place(op: str, a: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
+    """Return the place of an extremum along an axis without NaN."""
+    name = f"np.nan{op}"
+    array, known = _numbers(a, name)
+    if known is not True:
+        nothing = elementwise.logical_not(any(known, axis))
+        nowhere = any(nothing) if nothing.ndim else nothing
+        if bool(recorder.need_value(nowhere, name, Decides.TRUTH)):
+            refuse(name, "a row holds NaN only, so it has no extremum; replace NaN first (np.nan_to_num)")
+        array = elementwise.where(known, array, -np.inf if op == "argmax" else np.inf)
+        # Of infinities only, those that were there come first.
+        best = (reductions.max if op == "argmax" else reductions.min)(array, axis, True)
+        return reductions.argmax((array == best) & known, axis, keepdims)
+    return (reductions.argmax if op == "argmax" else reductions.argmin)(array, axis, keepdims)
+
+
+nanargmax: Reduction = partial(_nan_place, "argmax")
+nanargmin: Reduction = partial(_nan_place, "argmin")
+
+
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, where: Any = True
+) -> dlarray:
+    """Return the mean over axes without NaN; NaN of NaNs only."""
+    array, known = _numbers(a, "np.nanmean", where)
+    return mean(array, axis, dtype, keepdims, where=known)
+
+
+def nanvar(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> dlarray:
+    """Return the variance over axes without NaN; NaN where no degree of freedom is left."""
+    return _nan_variance("np.nanvar", a, axis, dtype, ddof, keepdims, where, mean, correction)
+
+
+def nanstd(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> dlarray:
+    """Return the standard deviation over axes without NaN; NaN where no degree of freedom is left."""
+    return root(_nan_variance("np.nanstd", a, axis, dtype, ddof, keepdims, where, mean, correction))
+
+
+def _nan_variance(
+    name: str,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: Any,
+    where: Any,
+    mean_: Any,
+    correction: Any,
+) -> dlarray:
+    array, known = _numbers(a, name, where)
+    found = _variance(name, array, axis, dtype, ddof, keepdims, known, mean_, correction)
+    if known is True:
+        return found
+    left = sum(known, axis, None, keepdims) - (correction if _is_given(correction) else ddof)
+    return elementwise.where(left > 0, found, np.nan)
+
+
+# Averages
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False
+) -> Any:
+    """Return the average over axes, weighted if `weights` are given, and their sum if `returned`."""
+    array = as_array(a, "np.average")
+    axes = normalize_axes("np.average", array, axis)
+    if weights is None:
+        result = reductions.mean(array, axes, keepdims)
+        count = product(array.shape[i] for i in axes)
+        scale = elementwise.where(True, result.dtype.type(count), elementwise.stop_gradient(result))
+        return (result, scale) if returned else result
+    given = as_array(weights, "np.average", "weights")
+    if given.shape != array.shape:
+        if axis is None or given.shape != tuple(array.shape[i] for i in axes):
+            refuse(
+                "np.average",
+                f"weights have size {given.shape}, expected that of a, {array.shape}, or of its axes {axis}",
+            )
+        given = movement.permuted(movement.relabel(given, None), tuple(int(i) for i in np.argsort(axes)))
+        shape = tuple(extent if i in axes else 1 for i, extent in enumerate(array.shape))
+        given = movement.expanded(movement.reshape(given, shape), array.shape)
+    dtypes = (array.dtype, given.dtype, *((_FLOAT64,) if array.dtype.kind != "f" else ()))
+    dtype = np.result_type(*dtypes)
+    scale = sum(in_dtype(given, dtype), axes, None, keepdims)
+    total = sum(in_dtype(array, dtype) * in_dtype(given, dtype), axes, None, keepdims)
+    result = total / scale
+    return (result, scale) if returned else result
+
+
+WIDER: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.sum: sum,
+    np.prod: prod,
+    np.max: amax,
+    np.min: amin,
+    np.all: all,
+    np.any: any,
+    np.mean: mean,
+    np.var: var,
+    np.std: std,
+}
+"""Functions for arguments that their namesakes in the toolbox do not take."""
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.nansum: nansum,
+    np.nanprod: nanprod,
+    np.nanmax: nanmax,
+    np.nanmin: nanmin,
+    np.nanargmax: nanargmax,
+    np.nanargmin: nanargmin,
+    np.nanmean: nanmean,
+    np.nanvar: nanvar,
+    np.nanstd: nanstd,
+    np.average: average,
+    np.amax: amax,
+    np.amin: amin,
+}

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sorting and searching: sort, argsort, partition, lexsort, searchsorted, digitize, sets; and order statistics.
+
+A sorted array is gathered at the places that sort it, so a cotangent goes back to where each element came from. Places
+have no derivative. Equal elements keep their order (NumPy's kind="stable"), whatever `kind` says. What has as many
+elements as values differ (unique, the set functions) is guarded by that number.
+
+Labels: sorting keeps the format; unique and the set functions give vectors without labels.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.functions import elementwise, indexing, movement, reductions
+from tracejit.functions.axes import normalize_axis
+from tracejit.functions.elementwise import where
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.util.arguments import is_option
+from tracejit.util.text import brief
+
+_INT64 = np.dtype(np.int64)
+
+
+def _line(name: str, a: Any, axis: Any) -> tuple[dlarray, int]:
+    """Return an array and the axis to work along; all elements in C order where it is None."""
+    array = as_array(a, name)
+    if axis is None:
+        return movement.relabel(movement.ravel(array), None), 0
+    return array, normalize_axis(name, array, axis)
+
+
+def places_in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
+    """Return the places that sort an array along an axis."""
+    if descending:
+        last = array.shape[axis] - 1
+        return last - movement.flip(places_in_order(movement.flip(array, axis), axis), axis)
+    return movement.relabel(apply("order", array, axis=axis)[0], array._format)
+
+
+def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
+    """Return an array sorted along an axis."""
+    places = movement.relabel(places_in_order(array, axis, descending), None)
+    return apply("take_along_axis", array, places, axis=axis)
+
+
+def sort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = False,
+) -> dlarray:
+    """Return an array sorted along an axis."""
+    array, number = _line("np.sort", a, axis)
+    return in_order(array, number, bool(descending))
+
+
+def argsort(
+    a: Any,
+    axis: Any = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+    descending: Any = False,
+) -> dlarray:
+    """Return the places that sort an array along an axis, equal elements in their order."""
+    array, number = _line("np.argsort", a, axis)
+    return places_in_order(array, number, bool(descending))
+
+
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> dlarray:
+    """Return an array sorted along an axis, which is partitioned at every place."""
+    array, number = _line("np.partition", a, axis)
+    _check_kth("np.partition", kth, array.shape[number])
+    return in_order(array, number)
+
+
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> dlarray:
+    """Return the places that sort an array along an axis, which partition it at every place."""
+    array, number = _line("np.argpartition", a, axis)
+    _check_kth("np.argpartition", kth, array.shape[number])
+    return places_in_order(array, number)
+
+
+def _check_kth(name: str, kth: Any, n: int) -> None:
+    for place in np.atleast_1d(np.asarray(kth)).tolist():
+        if type(place) is not int or not -n <= place < n:
+            refuse(name, f"kth is {brief(place)}, expected integers from {-n} to {n - 1}")
+
+
+def lexsort(keys: Any, axis: Any = -1) -> dlarray:
+    """Return the places that sort by the last key first, then by the one before it, and so on."""
+    listed = [as_array(key, "np.lexsort") for key in keys]
+    if not listed:
+        refuse("np.lexsort", "keys is empty; pass at least one array")
+    number = normalize_axis("np.lexsort", listed[0], axis)
+    places: Any = None
+    for key in listed:
+        key = movement.relabel(key, None)
+        if places is None:
+            places = places_in_order(key, number)
+            continue
+        order = places_in_order(apply("take_along_axis", key, places, axis=number), number)
+        places = apply("take_along_axis", places, order, axis=number)
+    return places  # type: ignore[no-any-return]
+
+
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> dlarray:
+    """Return where elements would have to be inserted into a sorted vector."""
+    array = movement.relabel(as_array(a, "np.searchsorted"), None)
+    if array.ndim != 1 or not is_option(side, ("left", "right")):
+        refuse(
+            "np.searchsorted",
+            f"a has {array.ndim} axes, expected 1, and side is {brief(side)}, 'left' or 'right'",
+        )
+    if sorter is not None:
+        array = indexing.take(array, sorter)
+    return apply("searchsorted", array, v, right=side == "right")
+
+
+def digitize(x: Any, bins: Any, right: Any = False) -> dlarray:
+    """Return the number of the bin of each element, for bins that increase or decrease."""
+    edges = movement.relabel(as_array(bins, "np.digitize"), None)
+    if edges.ndim != 1:
+        refuse("np.digitize", f"bins have {edges.ndim} axes, expected 1")
+    rising = edges[0] <= edges[-1] if edges.size else None
+    sides = ("left", "right") if right else ("right", "left")
+    up = searchsorted(edges, x, sides[0])
+    if rising is None:
+        return up
+    down = edges.size - searchsorted(movement.flip(edges), x, sides[1])
+    return where(rising, up, down)
+
+
+# Sets
+
+
+class UniqueAll(NamedTuple):
+    """The values that occur, where each is first, which of them each element is, and how often each occurs."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """The values that occur, and how often each does."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The values that occur, and which of them each element is."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _distinct(array: dlarray, equal_nan: bool) -> UniqueAll:
+    """Return what is known about the values of a vector, in order."""
+    places = places_in_order(array, 0)
+    ordered = apply("take", array, places, axis=0)
+    late, early = ordered[1:], ordered[:-1]
+    differs = late != early
+    if equal_nan and array.dtype.kind == "f":
+        differs = differs & ~(elementwise.isnan(late) & elementwise.isnan(early))
+    first = movement.concatenate([as_array(np.ones(min(array.size, 1), bool)), differs])
+    starts = indexing.nonzero(first)[0]
+    ends = movement.concatenate(
+        [starts[1:], as_array(np.array([array.size] * min(starts.size, 1), np.int64))]
+    )
+    number = reductions.cumsum(first) - 1
+    inverse = apply("put", as_array(np.zeros(array.size, np.int64)), places, number, axis=0)
+    values = apply("take", ordered, starts, axis=0)
+    return UniqueAll(values, apply("take", places, starts, axis=0), inverse, ends - starts)
+
+
+def unique(
+    ar: Any,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: Any = None,
+    *,
+    equal_nan: Any = True,
+    sorted: Any = True,
+) -> Any:
+    """Return the values that occur, in order, and what else is asked for."""
+    array = movement.relabel(as_array(ar, "np.unique"), None)
+    if axis is not None:
+        if array.ndim != 1:
+            refuse("np.unique", "axis= is supported for vectors only; sort the rows with np.lexsort")
+        normalize_axis("np.unique", array, axis)
+    found = _distinct(movement.ravel(array), bool(equal_nan))
+    inverse = movement.reshape(found.inverse_indices, array.shape)
+    wanted = zip(
+        (True, return_index, return_inverse, return_counts),
+        (found.values, found.indices, inverse, found.counts),
+        strict=True,
+    )
+    results = tuple(part for is_wanted, part in wanted if is_wanted)
+    return results[0] if len(results) == 1 else results
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """Return the values that occur, their first places, the inverse and the counts; each NaN is a value."""
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False))
+
+
+def unique_counts(x: Any) -> UniqueCounts:
+    """Return the values that occur and their counts; each NaN is a value."""
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False))
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """Return the values that occur and which of them each element is; each NaN is a value."""
+    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False))
+
+
+def unique_values(x: Any) -> dlarray:
+    """Return the values that occur; each NaN is a value."""
+    return unique(x, equal_nan=False)  # type: ignore[no-any-return]
+
+
+def _flat_pair(name: str, ar1: Any, ar2: Any) -> tuple[dlarray, dlarray]:
+    first, second = (movement.relabel(movement.ravel(as_array(x, name)), None) for x in (ar1, ar2))
+    return first, second
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None
+) -> dlarray:
+    """Return for each element whether it is among others."""
+    array = as_array(element, "np.isin")
+    others = movement.relabel(movement.ravel(as_array(test_elements, "np.isin")), None)
+    dtype = np.result_type(array.dtype, others.dtype)
+    values = in_dtype(array, dtype)
+    if not others.size:
+        found = elementwise.not_equal(values, values) & False
+    else:
+        ordered = in_order(in_dtype(others, dtype), 0)
+        at = apply("searchsorted", ordered, movement.relabel(values, None), right=False)
+        found = apply("take", ordered, elementwise.minimum(at, others.size - 1), axis=0) == values
+    return elementwise.logical_not(found) if invert else found
+
+
+def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
+    """Return the values that occur in both arrays, in order, and their first places if `return_indices`."""
+    first, second = _flat_pair("np.intersect1d", ar1, ar2)
+    values, at = unique(first, return_index=True)
+    common = isin(values, second)
+    kept = indexing.nonzero(common)[0]
+    dtype = np.result_type(first.dtype, second.dtype)
+    result = in_dtype(apply("take", values, kept, axis=0), dtype)
+    if not return_indices:
+        return result
+    others, places = unique(second, return_index=True)
+    where_ = apply("searchsorted", in_dtype(others, dtype), result, right=False)
+    return result, apply("take", at, kept, axis=0), apply("take", places, where_, axis=0)
+
+
+def union1d(ar1: Any, ar2: Any) -> dlarray:
+    """Return the values that occur in either array, in order."""
+    return unique(movement.concatenate(_flat_pair("np.union1d", ar1, ar2)))  # type: ignore[no-any-return]
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> dlarray:
+    """Return the values of the first array that are not in the second, in order."""
+    first, second = _flat_pair("np.setdiff1d", ar1, ar2)
+    values = first if assume_unique else unique(first)
+    return values[isin(values, second, invert=True)]  # type: ignore[no-any-return]
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> dlarray:
+    """Return the values that occur in one of two arrays only, in order."""
+    first, second = _flat_pair("np.setxor1d", ar1, ar2)
+    if not assume_unique:
+        first, second = unique(first), unique(second)
+    parts = [first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]
+    return in_order(movement.concatenate(parts), 0)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.sort: sort,
+    np.argsort: argsort,
+    np.partition: partition,
+    np.argpartition: argpartition,
+    np.lexsort: lexsort,
+    np.searchsorted: searchsorted,
+    np.digitize: digitize,
+    np.unique: unique,
+    np.unique_all: unique_all,
+    np.unique_counts: unique_counts,
+    np.unique_inverse: unique_inverse,
+    np.unique_values: unique_values,
+    np.isin: isin,
+    np.intersect1d: intersect1d,
+    np.union1d: union1d,
+    np.setdiff1d: setdiff1d,
+    np.setxor1d: setxor1d,
+}

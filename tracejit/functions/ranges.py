@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Grids from traced ends: linspace, logspace, geomspace, meshgrid, ix_, broadcast_arrays, and full_like's kin.
+
+Labels: the axis of the samples has none, so neither has the result, unless all axes that stay are labelled.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import as_array, dlarray
+from tracejit.aval import wanted_dtype
+from tracejit.functions import elementwise, indexing, movement
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder, views
+from tracejit.util.arguments import integer, is_option
+from tracejit.util.text import brief
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def _inexact(*ends: Any) -> np.dtype:
+    """Return the floating-point dtype of samples between ends; Python numbers have no say."""
+    dtypes = [as_array(x).dtype for x in ends if type(x) not in (int, float) and not recorder.is_number(x)]
+    return np.result_type(*dtypes, 0.0) if dtypes else _FLOAT64
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: Any = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Return `num` numbers at equal distances from `start` to `stop`."""
+    count = integer("np.linspace", "num", num)
+    if count < 0:
+        refuse("np.linspace", f"num is {count}, expected a number that is not negative")
+    inner = _inexact(start, stop)
+    first, last = (movement.relabel(in_dtype(as_array(x, "np.linspace"), inner), None) for x in (start, stop))
+    delta = last - first
+    div = count - 1 if endpoint else count
+    places = np.arange(count, dtype=inner).reshape((-1,) + (1,) * delta.ndim)
+    step: Any = delta / div if div > 0 else delta * np.nan
+    values: Any = places * (step if div > 0 else delta) + first
+    if endpoint and count > 1:
+        end = movement.expand_dims(movement.expanded(last, values.shape[1:]), 0)
+        values = movement.concatenate([values[:-1], end])
+    if axis:
+        values = movement.moveaxis(values, 0, axis)
+    if dtype is not None:
+        wanted = wanted_dtype("np.linspace", dtype)
+        values = in_dtype(elementwise.floor(values) if wanted.kind in "iu" else values, wanted)
+    return (values, step) if retstep else values
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: Any = 0,
+) -> dlarray:
+    """Return powers of `base` whose exponents are at equal distances."""
+    if recorder.is_array(base) and base.ndim:
+        base = movement.expand_dims(base, axis)
+    values = elementwise.power(base, linspace(start, stop, num, endpoint, axis=axis))
+    return values if dtype is None else in_dtype(values, wanted_dtype("np.logspace", dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
+) -> dlarray:
+    """Return `num` numbers from `start` to `stop` of which each is the same multiple of the one before it."""
+    inner = _inexact(start, stop)
+    first, last = (
+        movement.relabel(in_dtype(as_array(x, "np.geomspace"), inner), None) for x in (start, stop)
+    )
+    sign = elementwise.sign(first)
+    low, high = first / sign, last / sign
+    values = logspace(elementwise.log10(low), elementwise.log10(high), num, endpoint)
+    count = values.shape[0]
+    if count:
+        parts = [movement.expand_dims(movement.expanded(low, values.shape[1:]), 0), values[1:]]
+        if count > 1 and endpoint:
+            parts[1] = values[1:-1]
+            parts.append(movement.expand_dims(movement.expanded(high, values.shape[1:]), 0))
+        values = movement.concatenate(parts)
+    values = values * sign
+    values = movement.moveaxis(values, 0, axis) if axis else values
+    return values if dtype is None else in_dtype(values, wanted_dtype("np.geomspace", dtype))
+
+
+def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[dlarray, ...]:
+    """Return, for each vector, its elements at all points of the grid that the vectors span."""
+    if not is_option(indexing, ("xy", "ij")):
+        refuse("np.meshgrid", f"indexing must be 'xy' or 'ij', not {brief(indexing)}")
+    n = len(xi)
+    axes = list(range(n))
+    if indexing == "xy" and n > 1:
+        axes[:2] = [1, 0]
+    flat = [movement.relabel(movement.ravel(as_array(x, "np.meshgrid")), None) for x in xi]
+    shape = [0] * n
+    for axis, x in zip(axes, flat, strict=True):
+        shape[axis] = x.size
+    results = []
+    for axis, x in zip(axes, flat, strict=True):
+        spread = movement.reshape(x, tuple(-1 if i == axis else 1 for i in range(n)))
+        spread = spread if sparse else movement.broadcast_to(spread, tuple(shape))
+        results.append(views.copy(spread) if copy else spread)
+    return tuple(results)
+
+
+def ix_(*args: Any) -> tuple[dlarray, ...]:
+    """Return vectors of places as indices of the grid that they span; bools as the places where they are true."""
+    results = []
+    for k, x in enumerate(args):
+        array = movement.relabel(as_array(x, "np.ix_"), None)
+        if array.ndim != 1:
+            refuse("np.ix_", f"argument {k} has {array.ndim} axes, expected 1")
+        if array.dtype == bool:
+            array = indexing.nonzero(array)[0]
+        results.append(movement.reshape(array, tuple(-1 if i == k else 1 for i in range(len(args)))))
+    return tuple(results)
+
+
+def broadcast_arrays(*args: Any, subok: Any = False) -> tuple[dlarray, ...]:
+    """Return arrays broadcast against each other, as views."""
+    arrays = [as_array(x, "np.broadcast_arrays") for x in args]
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    except ValueError:
+        sizes = ", ".join(str(x.shape) for x in arrays)
+        refuse(
+            "np.broadcast_arrays",
+            f"sizes {sizes} do not align; each must be 1 or equal, from the last axis on",
+        )
+    return tuple(movement.broadcast_to(x, shape) if x.shape != shape else x for x in arrays)
+
+
+def indices_from(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the function that gives places in an array of a size, which is all that it reads of an array."""
+
+    def places(arr: Any, k: Any = 0) -> Any:
+        array = as_array(arr, name)
+        if array.ndim != 2:
+            refuse(name, f"arr has {array.ndim} axes, expected 2")
+        return function(array.shape[0], k, array.shape[1])
+
+    return places
+
+
+def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
+    """Return the places on the diagonal of an array whose axes are equally long."""
+    array = as_array(arr, "np.diag_indices_from")
+    if array.ndim < 2 or len(set(array.shape)) != 1:
+        refuse("np.diag_indices_from", f"arr has size {array.shape}, expected two or more axes of one size")
+    return np.diag_indices(array.shape[0], array.ndim)
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.linspace: linspace,
+    np.logspace: logspace,
+    np.geomspace: geomspace,
+    np.meshgrid: meshgrid,
+    np.ix_: ix_,
+    np.broadcast_arrays: broadcast_arrays,
+    np.tril_indices_from: indices_from(np.tril_indices, "np.tril_indices_from"),
+    np.triu_indices_from: indices_from(np.triu_indices, "np.triu_indices_from"),
+    np.diag_indices_from: diag_indices_from,
+}

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NumPy's less common ufuncs on dlarrays: one op each, or a composition of ops with NumPy's numbers.
+
+Labels: operands are aligned by label as in every elementwise function, and the result has the merged format.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import supported
+from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions.elementwise import cast, where
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_FLOAT64 = np.dtype(np.float64)
+
+
+def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
+    """Return operands in the dtypes of the loop that NumPy would run; Python numbers take that of the others."""
+    dtypes: list[Any] = []
+    for x in operands:
+        if type(x) in (int, float):
+            dtypes.append(type(x))
+        elif recorder.is_number(x):
+            dtypes.append(x._kind)
+        else:
+            dtypes.append(as_array(x, ufunc.__name__).dtype)
+    try:
+        loop = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))
+    except TypeError:
+        names = ", ".join(str(as_array(x).dtype) for x in operands)
+        refuse(f"np.{ufunc.__name__}", f"it is not defined for {names}; cast the operands first")
+    return [
+        in_dtype(as_array(x, ufunc.__name__), supported(dtype))
+        for x, dtype in zip(operands, loop, strict=False)
+    ]
+
+
+def _op(name: str) -> Callable[..., dlarray]:
+    """Return the function that applies an op to its operands."""
+    return lambda *operands: apply(name, *operands)
+
+
+def fmax(x: Any, y: Any) -> dlarray:
+    """Return the larger of two, NaN only where both are."""
+    x, y = in_loop(np.fmax, x, y)
+    if x.dtype.kind != "f":
+        return elementwise.maximum(x, y)
+    return elementwise.maximum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
+
+
+def fmin(x: Any, y: Any) -> dlarray:
+    """Return the smaller of two, NaN only where both are."""
+    x, y = in_loop(np.fmin, x, y)
+    if x.dtype.kind != "f":
+        return elementwise.minimum(x, y)
+    return elementwise.minimum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
+
+
+def fmod(x: Any, y: Any) -> dlarray:
+    """Return the remainder of x / y with the sign of x."""
+    x, y = in_loop(np.fmod, x, y)
+    if x.dtype.kind == "f":
+        # The remainder of positive numbers is exact. |y| has the derivative 0 at 0, where the result is NaN.
+        return apply("copysign", apply("mod", elementwise.abs(x), elementwise.abs(y)), x)
+    rest = apply("mod", x, y)
+    if x.dtype.kind in "ub":
+        return rest
+    return where((rest != 0) & ((x < 0) != (y < 0)), rest - y, rest)
+
+
+def float_power(x: Any, y: Any) -> dlarray:
+    """Return x ** y in float64."""
+    return apply("pow", in_dtype(as_array(x), _FLOAT64), in_dtype(as_array(y), _FLOAT64))
+
+
+def logaddexp(x: Any, y: Any) -> dlarray:
+    """Return log(e**x + e**y) as max(x, y) + log1p(e**-|x - y|)."""
+    x, y = in_loop(np.logaddexp, x, y)
+    gap = elementwise.abs(where(x == y, 0, x - y))  # infinities of one sign have no difference
+    return elementwise.maximum(x, y) + elementwise.log1p(elementwise.exp(-gap))
+
+
+def logaddexp2(x: Any, y: Any) -> dlarray:
+    """Return log2(2**x + 2**y) as max(x, y) + log2(e) log1p(2**-|x - y|)."""
+    x, y = in_loop(np.logaddexp2, x, y)
+    gap = elementwise.abs(where(x == y, 0, x - y))
+    return elementwise.maximum(x, y) + elementwise.log1p(elementwise.exp2(-gap)) * float(1 / np.log(2.0))
+
+
+def heaviside(x: Any, y: Any) -> dlarray:
+    """Return 0 for x < 0, y for x = 0, 1 for x > 0, NaN for NaN; ct to y where x = 0."""
+    x, y = in_loop(np.heaviside, x, y)
+    step = where(x > 0, x.dtype.type(1), x.dtype.type(0))
+    return where(elementwise.isnan(x), elementwise.stop_gradient(x), where(x == 0, y, step))
+
+
+def modf(x: Any) -> tuple[dlarray, dlarray]:
+    """Return the fractional and the whole part, both with the sign of x."""
+    (x,) = in_loop(np.modf, x)
+    whole = elementwise.trunc(x)
+    fraction = x - where(elementwise.isinf(x), x, whole)
+    return apply("copysign", where(elementwise.isinf(x), 0, fraction), x), whole
+
+
+def frexp(x: Any) -> tuple[dlarray, dlarray]:
+    """Return f and n with x = f 2**n and 0.5 <= |f| < 1."""
+    (x,) = in_loop(np.frexp, x)
+    return apply("frexp_fraction", x), apply("frexp_exponent", x)
+
+
+def ldexp(x: Any, n: Any) -> dlarray:
+    """Return x 2**n for integers n."""
+    if as_array(n, "np.ldexp").dtype.kind not in "iub":
+        refuse("np.ldexp", f"x2 has dtype {as_array(n).dtype}, expected integers; use x * 2.0**n")
+    dtype = as_array(x, "np.ldexp").dtype
+    loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, _INT64, None))[0])
+    return apply("ldexp", in_dtype(as_array(x), loop), n)
+
+
+def gcd(x: Any, y: Any) -> dlarray:
+    """Return the greatest common divisor of integers; no derivative."""
+    x, y = in_loop(np.gcd, x, y)
+    zero = apply("bitwise_and", x, apply("bitwise_xor", y, y))  # of the broadcast size and the merged format
+    return in_dtype(apply("gcd", *(_magnitude(zero + part) for part in (x, y))), x.dtype)
+
+
+def _magnitude(x: dlarray) -> dlarray:
+    """Return |x| of integers, without a sign, so that the smallest one has its own."""
+    if x.dtype.kind == "u":
+        return x
+    return cast(elementwise.abs(x), np.dtype(f"u{x.dtype.itemsize}"))
+
+
+def lcm(x: Any, y: Any) -> dlarray:
+    """Return the least common multiple of integers; no derivative."""
+    x, y = in_loop(np.lcm, x, y)
+    divisor = gcd(x, y)
+    return elementwise.abs(elementwise.floor_divide(elementwise.abs(x), divisor) * elementwise.abs(y))
+
+
+_BITS = ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F))
+
+
+def bitwise_count(x: Any) -> dlarray:
+    """Return the number of ones in the bits of |x|, as uint8; no derivative."""
+    (x,) = in_loop(np.bitwise_count, x)
+    counts = in_dtype(_magnitude(x), _UINT64)
+    for places, mask in _BITS:
+        shifted = apply("right_shift", counts, np.uint64(places))
+        counts = apply("bitwise_and", counts, np.uint64(mask)) + apply(
+            "bitwise_and", shifted, np.uint64(mask)
+        )
+    total = counts * np.uint64(0x0101010101010101)
+    return cast(apply("right_shift", total, np.uint64(56)), np.uint8)
+
+
+def _scaled(ufunc: np.ufunc, over: float, under: float) -> Callable[[Any], dlarray]:
+    """Return the ufunc that multiplies by a quotient, which NumPy computes in the dtype of the loop."""
+
+    def function(x: Any) -> dlarray:
+        (x,) = in_loop(ufunc, x)
+        return x * (x.dtype.type(over) / x.dtype.type(under))  # type: ignore[no-any-return]
+
+    return function
+
+
+def conjugate(x: Any) -> dlarray:
+    """Return a copy of real numbers, which are their own conjugates."""
+    return elementwise.positive(*in_loop(np.conjugate, x))
+
+
+def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
+    """Return the sums of products along an axis, other axes broadcast."""
+    x, y = as_array(x, "np.vecdot"), as_array(y, "np.vecdot")
+    if axis != -1:
+        x, y = movement.moveaxis(x, axis, -1), movement.moveaxis(y, axis, -1)
+    if x.dtype == bool and y.dtype == bool:
+        return reductions.any(x & y, axis=-1)
+    product = x * y
+    return reductions.sum(product, axis=-1, dtype=product.dtype)
+
+
+def matvec(x: Any, y: Any) -> dlarray:
+    """Return the products of matrices with vectors, other axes broadcast."""
+    x, y = as_array(x, "np.matvec"), as_array(y, "np.matvec")
+    return movement.squeeze(linear.matmul(x, movement.expand_dims(y, -1)), -1)
+
+
+def vecmat(x: Any, y: Any) -> dlarray:
+    """Return the products of vectors with matrices, other axes broadcast."""
+    x, y = as_array(x, "np.vecmat"), as_array(y, "np.vecmat")
+    return movement.squeeze(linear.matmul(movement.expand_dims(x, -2), y), -2)
+
+
+def _fabs(x: Any) -> dlarray:
+    return elementwise.abs(*in_loop(np.fabs, x))
+
+
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.fabs: _fabs,
+    np.fmax: fmax,
+    np.fmin: fmin,
+    np.fmod: fmod,
+    np.float_power: float_power,
+    np.logaddexp: logaddexp,
+    np.logaddexp2: logaddexp2,
+    np.hypot: _op("hypot"),
+    np.copysign: _op("copysign"),
+    np.nextafter: _op("nextafter"),
+    np.spacing: _op("spacing"),
+    np.signbit: _op("signbit"),
+    np.heaviside: heaviside,
+    np.modf: modf,
+    np.frexp: frexp,
+    np.ldexp: ldexp,
+    np.gcd: gcd,
+    np.lcm: lcm,
+    np.left_shift: _op("left_shift"),
+    np.right_shift: _op("right_shift"),
+    np.bitwise_count: bitwise_count,
+    np.deg2rad: _scaled(np.deg2rad, np.pi, 180.0),
+    np.radians: _scaled(np.radians, np.pi, 180.0),
+    np.rad2deg: _scaled(np.rad2deg, 180.0, np.pi),
+    np.degrees: _scaled(np.degrees, 180.0, np.pi),
+    np.conjugate: conjugate,
+    np.vecdot: vecdot,
+    **{getattr(np, f.__name__): f for f in (matvec, vecmat) if hasattr(np, f.__name__)},  # NumPy 2.2
+}

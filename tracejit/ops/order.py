@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ops of order: the places that sort, places to insert at, places of extrema so far, running products, recurrences.
+
+Only places are computed from comparisons; values are gathered at them, so that a derivative goes where a value came
+from.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, describe_shape
+from tracejit.errors import DimsError
+from tracejit.ops.op import KernelCall, Kind, Op, Sample
+
+_INT64 = np.dtype(np.int64)
+
+
+def _numbers(x: Aval, axis: int) -> tuple[int, int, int]:
+    return (prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :]))
+
+
+def _numpy_order(x: np.ndarray, *, axis: int) -> np.ndarray:
+    places = np.argsort(x, axis=axis, kind="stable")
+    return np.stack([places, np.argsort(places, axis=axis)])
+
+
+def _infer_searchsorted(x: Aval, v: Aval, *, right: bool) -> Aval:
+    return Aval(v.shape, v.format, _INT64)
+
+
+def _promote_pair(x: np.dtype, v: np.dtype) -> tuple[np.dtype, ...]:
+    common = np.result_type(x, v)
+    return (common, common)
+
+
+def _numpy_searchsorted(x: np.ndarray, v: np.ndarray, *, right: bool) -> np.ndarray:
+    return np.asarray(np.searchsorted(x, v, "right" if right else "left"))
+
+
+def _place_of(name: str, ufunc: np.ufunc, what: str) -> Op:
+    def reference(x: np.ndarray, *, axis: int) -> np.ndarray:
+        moved = np.moveaxis(x, axis, 0)
+        best = ufunc.accumulate(moved, axis=0) if len(moved) else moved
+        first = np.ones(moved.shape, bool)
+        # A place starts a new best where the best so far changes; NaN, which stays, once.
+        first[1:] = (best[1:] != best[:-1]) & ~((best[1:] != best[1:]) & (best[:-1] != best[:-1]))
+        number = np.arange(len(moved)).reshape(-1, *(1,) * (moved.ndim - 1))
+        places = np.maximum.accumulate(np.where(first, number, 0), axis=0) if len(moved) else moved
+        return np.moveaxis(places.astype(np.int64), 0, axis)
+
+    return Op(
+        name=name,
+        doc=f"the place of the first {what} up to each place of an axis; a NaN counts as the {what}; no derivative",
+        kind=Kind.KERNEL,
+        infer=lambda x, *, axis: Aval(x.shape, x.format, _INT64),
+        numpy=reference,
+        vjp=None,
+        emit=KernelCall(name, lambda out, x, *, axis: _numbers(x, axis)),
+        samples=(
+            Sample(((2, 3),), {"axis": 1}),
+            Sample(((2, 3, 2),), {"axis": 1}),
+            Sample(((4, 2),), {"axis": 0}, dtypes=("int64",), integer_high=2),
+        ),
+        analytic=False,
+    )
+
+
+def _shifted(b: Any, x: Any, axis: int, by: int, value: float) -> Any:
+    """Return `x` moved along an axis by 1 or -1, with a value at the place that becomes free."""
+    n = x.shape[axis]
+    starts, stops = [0] * x.ndim, list(x.shape)
+    widths = [(0, 0)] * x.ndim
+    if by > 0:
+        stops[axis], widths[axis] = n - 1, (1, 0)
+    else:
+        starts[axis], widths[axis] = 1, (0, 1)
+    part = b.slice(x, starts=tuple(starts), stops=tuple(stops), steps=(1,) * x.ndim)
+    return b.pad(part, widths=tuple(widths), value=value)
+
+
+def _vjp_recurrence(b: Any, node: Any, ct: Any) -> Any:
+    a = node.inputs[0]
+    axis, reverse = node.params["axis"], node.params["reverse"]
+    if not a.shape[axis]:
+        return (None, ct)
+    back = 1 if reverse else -1
+    total = b.recurrence(_shifted(b, a, axis, back, 0.0), ct, axis=axis, reverse=not reverse)
+    return (lambda: b.mul(total, _shifted(b, node.output, axis, -back, 0.0)), total)
+
+
+def _vjp_cumprod(b: Any, node: Any, ct: Any) -> Any:
+    # y_i depends on x_j for j <= i by the product of all factors but x_j: of those before j, and those between.
+    # The second are summed by s_j = ct_j + x_(j+1) s_(j+1), without a division, so that factors of 0 are right.
+    x, axis = node.inputs[0], node.params["axis"]
+    if not x.shape[axis]:
+        return (ct,)
+    total = b.recurrence(_shifted(b, x, axis, -1, 0.0), ct, axis=axis, reverse=True)
+    return (b.mul(total, _shifted(b, node.output, axis, 1, 1.0)),)
+
+
+def _numpy_recurrence(a: np.ndarray, x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+    y: np.ndarray = np.array(x, np.result_type(a, x))
+    rows, factors = np.moveaxis(y, axis, 0), np.moveaxis(a, axis, 0)
+    places = range(len(rows))[::-1] if reverse else range(len(rows))
+    before = None
+    for i in places:
+        if before is not None:
+            rows[i] += factors[i] * rows[before]
+        before = i
+    return y
+
+
+def _infer_recurrence(a: Aval, x: Aval, *, axis: int, reverse: bool) -> Aval:
+    if a.shape != x.shape:
+        raise DimsError(
+            f"recurrence: a has size {describe_shape(a.shape, a.format)} and b {describe_shape(x.shape, x.format)}; "
+            "broadcast them to one size."
+        )
+    return Aval(x.shape, x.format, np.result_type(a.dtype, x.dtype))
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which NumPy multiplies: 64 bits for integers and bools."""
+    if dtype.kind == "f":
+        return dtype
+    return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
+
+
+OPS = (
+    Op(name="order", doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
+       "and the rank of each element; no derivative", kind=Kind.KERNEL,
+       infer=lambda x, *, axis: Aval((2, *x.shape), None, _INT64), numpy=_numpy_order, vjp=None, analytic=False,
+       emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
+       samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
+                Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
+    Op(name="searchsorted", doc="the number of elements of the sorted vector x before each v: smaller ones, or equal "
+       "ones too if `right`; NaN after all numbers; no derivative", kind=Kind.KERNEL, infer=_infer_searchsorted,
+       numpy=_numpy_searchsorted, promote=_promote_pair, vjp=None, analytic=False,
+       emit=KernelCall("searchsorted", lambda out, x, v, *, right: (x.size, v.size, int(right))),
+       samples=(Sample(((0,), (3,)), {"right": False}), Sample(((1,), (2, 3)), {"right": True}),
+                Sample(((1,), ()), {"right": False}))),
+    _place_of("place_of_maximum", np.maximum, "maximum"),
+    _place_of("place_of_minimum", np.minimum, "minimum"),
+    Op(name="gcd", doc="greatest common divisor of integers >= 0; no derivative", kind=Kind.KERNEL,
+       infer=lambda x, y: Aval(x.shape, x.format, x.dtype), numpy=np.gcd, vjp=None, analytic=False,
+       emit=KernelCall("gcd", lambda out, x, y: (x.size,)),
+       samples=(Sample(((2, 3), (2, 3)), dtypes=("uint64", "uint64"), integer_high=50),)),
+    Op(name="cumprod", doc="running products along an axis; ct times the products of the other factors, which is right "
+       "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, _wide(x.dtype)),
+       numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (_wide(x),), vjp=_vjp_cumprod,
+       emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
+       samples=(Sample(((2, 3),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),), {"axis": 0}))),
+    Op(name="recurrence", doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "
+       "other way, with the a that is next", kind=Kind.KERNEL, infer=_infer_recurrence, numpy=_numpy_recurrence,
+       promote=_promote_pair, vjp=_vjp_recurrence,
+       emit=KernelCall("recurrence", lambda out, a, x, *, axis, reverse: (*_numbers(x, axis), int(reverse))),
+       samples=(Sample(((2, 3), (2, 3)), {"axis": 1, "reverse": False}),
+                Sample(((2, 3, 2), (2, 3, 2)), {"axis": 1, "reverse": True}),
+                Sample(((4,), (4,)), {"axis": 0, "reverse": False}))),
+)  # fmt: skip
