@@ -83,6 +83,18 @@ def assert_ulps(have: np.ndarray, want: np.ndarray, ulps: int, what: str) -> Non
     np.testing.assert_allclose(have, want, rtol=ulps * info.eps, atol=info.tiny, err_msg=what)
 
 
+def known_operands(name: str, x: np.ndarray) -> np.ndarray:
+    """Return for which operands NumPy's answer depends on nothing else.
+
+    For the reciprocal of an integer 0, the vector loop of NumPy has another answer than the scalar one on some CPUs.
+    """
+    if name == "reciprocal" and x.dtype.kind in "iu":
+        with np.errstate(all="ignore"):
+            if len(set(np.reciprocal(np.zeros(65, x.dtype)).tolist())) > 1:
+                return x != 0
+    return np.full(x.shape, True)
+
+
 def numbers(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     """Return operands: all pairs of special values, then pairs from ranges in which the functions differ."""
     rng = np.random.default_rng(0)
