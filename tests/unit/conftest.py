@@ -20,6 +20,7 @@ HEAVY = (
     "llvmlite",
 )  # imported by compiled programs; newer releases of scipy.special import BLAS too
 IMPORTED_BEFORE = pytest.StashKey[set[str]]()
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 MOST_WORKERS = 4  # each imports and collects for three seconds
 ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
 
@@ -28,7 +29,7 @@ ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.comp
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Share the tests of the whole folder among processes, if pytest-xdist is there and nothing speaks against it."""
     if is_to_be_shared(config):
-        config.option.numprocesses = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+        config.option.numprocesses = min(MOST_WORKERS, CPUS)
         config.option.dist = "worksteal"
 
 
@@ -44,7 +45,7 @@ def is_to_be_shared(config: pytest.Config) -> bool:
         and option.dist == "no"
         and not (option.keyword or option.markexpr or option.collectonly or option.usepdb or option.trace)
         and option.capture != "no"
-        and len(os.sched_getaffinity(0)) > 1
+        and CPUS > 1
     )
 
 
