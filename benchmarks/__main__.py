@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.run import Settings, best_rates, machine_rates, measure
+from benchmarks.run import PEERS, Settings, best_rates, machine_rates, measure, versions
 from benchmarks.workload import Workload
 from benchmarks.workloads import BY_NAME, SWEEP, TABLE
 
@@ -31,6 +31,12 @@ def main(argv: list[str] | None = None) -> int:
         "--threads", type=int, default=min(2, len(os.sched_getaffinity(0))), help="of each library"
     )
     parser.add_argument("--repeats", type=int, help="rounds; in each, every library has its turn")
+    for library in PEERS:
+        parser.add_argument(
+            f"--{library}-python",
+            metavar="PATH",
+            help=f"the Python that {library} is installed in; by default this one",
+        )
     args = parser.parse_args(argv)
     if args.list:
         print("\n".join(f"{workload.name:<14}{workload.title}" for workload in (*TABLE, *SWEEP)))
@@ -38,22 +44,30 @@ def main(argv: list[str] | None = None) -> int:
     chosen = _chosen(args.names) if args.names else list(SWEEP if args.sweep else TABLE)
     if not chosen:
         parser.error(f"no workload is called {' or '.join(args.names)}; --list prints all names")
+    pythons = {library: getattr(args, f"{library}_python") for library in PEERS}
+    for library, path in pythons.items():
+        if path and not os.access(path, os.X_OK):
+            parser.error(f"--{library}-python: {path} is no program")
     settings = Settings(
         threads=args.threads,
         rounds=args.repeats or (3 if args.quick else 7),
         turn_s=0.05 if args.quick else 0.1,
         compilers=not args.quick,
         peers=not args.ours,
+        # Not resolved: the Python of a virtual environment is a link.
+        pythons={library: os.path.abspath(path) for library, path in pythons.items() if path},
     )
-    rates = [machine_rates(settings.threads)]
+    found = versions(settings)
+    rates = [machine_rates(settings)]
     rows = []
     for number, workload in enumerate(chosen, 1):
         print(f"{number}/{len(chosen)} {workload.title}", file=sys.stderr, flush=True)
         rows.append(measure(workload, settings))
-    rates.append(machine_rates(settings.threads))
-    print(report.text(rows, best_rates(rates), settings))
+    rates.append(machine_rates(settings))
+    print(report.text(rows, best_rates(rates), settings, found))
     if args.json:
-        args.json.write_text(json.dumps(report.as_json(rows, best_rates(rates), settings), indent=1) + "\n")
+        content = report.as_json(rows, best_rates(rates), settings, found)
+        args.json.write_text(json.dumps(content, indent=1) + "\n")
     return 0
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measured rows as tables, and as JSON."""
 
-import importlib.metadata
 import os
 import platform
 from collections.abc import Sequence
@@ -14,10 +13,11 @@ from benchmarks.cost import Rates, roofline_us
 from benchmarks.run import OURS, Measured, Row, Settings
 
 PEERS = ("jax", "torch", "torch compile")
-LIBRARIES = ("tracejit", "numpy", "numba", "llvmlite", "scipy", "jax", "jaxlib", "torch")
+WRONG = "wrong"
+Versions = dict[str, dict[str, str]]  # of each library: its packages and its Python
 
 
-def text(rows: Sequence[Row], rates: Rates, settings: Settings) -> str:
+def text(rows: Sequence[Row], rates: Rates, settings: Settings, versions: Versions) -> str:
     """Return the tables that are printed."""
     parts = [
         table(
@@ -27,7 +27,7 @@ def text(rows: Sequence[Row], rates: Rates, settings: Settings) -> str:
         "Microseconds for one step, median and minimum of parts of 10 ms or one step. ratio: the fastest peer's "
         "median over ours; of min: the same of the minima. roofline: what the step's floating-point operations or "
         "its bytes, whichever takes longer, need at the rates of a large product and a large copy. The fastest "
-        "variant of a peer stands in its column.",
+        "variant of a peer stands in its column; wrong: its results are not NumPy's, so it has no time.",
     ]
     for which, label in (("median_us", "medians"), ("min_us", "minima")):
         mean = geometric_mean(rows, which)
@@ -54,6 +54,7 @@ def text(rows: Sequence[Row], rates: Rates, settings: Settings) -> str:
     parts += [" ".join(note.split())[:300] for note in notes]
     flops = ", ".join(f"{rate / 1e9:.0f} GFLOP/s {dtype}" for dtype, rate in rates.flops_per_s.items())
     parts.append(f"rates: {flops}, copy {rates.bytes_per_s / 1e9:.1f} GB/s; {settings.threads} threads")
+    parts.append("\n".join(installed(library, found) for library, found in versions.items()))
     parts.append("  ".join(f"{key} {value}" for key, value in environment().items()))
     return "\n\n".join(parts)
 
@@ -75,25 +76,34 @@ def geometric_mean(rows: Sequence[Row], which: str) -> float | None:
     return exp(sum(logs) / len(logs)) if logs else None
 
 
+def installed(library: str, versions: dict[str, str]) -> str:
+    """Return what a library was run with.
+
+    >>> installed("jax", {"Python": "3.13.0", "jax": "0.12.0", "numpy": "2.5.0"})
+    'jax 0.12.0, Python 3.13.0, numpy 2.5.0'
+    >>> installed("torch", {"error": "not installed: No package metadata was found for torch"})
+    'torch: not installed: No package metadata was found for torch'
+    """
+    if "error" in versions:
+        return f"{library}: {versions['error']}"
+    others = [f"{name} {version}" for name, version in versions.items() if name != library]
+    return ", ".join([f"{library} {versions[library]}", *others])
+
+
 def environment() -> dict[str, str]:
-    """Return versions, what the machine is called, and how busy it was in the last minute."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            found[name] = "absent"
+    """Return what the machine is called, and how busy it was in the last minute."""
     names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-    return found | {
+    return {
         "cpu": names[0].partition(": ")[2] if names else platform.processor(),
         "processors": str(len(names)),
         "load": f"{os.getloadavg()[0]:.1f}",
     }
 
 
-def as_json(rows: Sequence[Row], rates: Rates, settings: Settings) -> dict[str, Any]:
+def as_json(rows: Sequence[Row], rates: Rates, settings: Settings, versions: Versions) -> dict[str, Any]:
     """Return everything that was measured."""
     return {
+        "versions": versions,
         "environment": environment(),
         "settings": asdict(settings),
         "rates": asdict(rates),
@@ -113,6 +123,7 @@ def as_json(rows: Sequence[Row], rates: Rates, settings: Settings) -> dict[str, 
                     for name, found in row.runs.items()
                     if found.parts_us
                 },
+                "wrong": [name for name, found in row.runs.items() if found.is_wrong],
                 "notes": {name: found.note for name, found in row.runs.items() if found.note},
             }
             for row in rows
@@ -122,12 +133,18 @@ def as_json(rows: Sequence[Row], rates: Rates, settings: Settings) -> dict[str, 
 
 def _of(row: Row, peer: str) -> Measured | None:
     """Return the fastest variant of a peer, or None if none ran."""
-    variants = [
-        found
-        for name, found in row.runs.items()
-        if found.parts_us and (name == peer or (peer == "jax" and name.startswith("jax ")))
-    ]
+    variants = [found for name, found in row.runs.items() if found.parts_us and is_variant(name, peer)]
     return min(variants, key=lambda found: found.median_us, default=None)
+
+
+def without_time(row: Row, peer: str) -> str:
+    """Return what stands in the column of a peer without a time."""
+    return WRONG if any(found.is_wrong for name, found in row.runs.items() if is_variant(name, peer)) else "-"
+
+
+def is_variant(name: str, peer: str) -> bool:
+    """Return whether a way to run a workload belongs into the column of a peer."""
+    return name == peer or (peer == "jax" and name.startswith("jax "))
 
 
 def _times(row: Row, rates: Rates) -> list[str]:
@@ -140,7 +157,10 @@ def _times(row: Row, rates: Rates) -> list[str]:
         row.workload.title,
         _number(ours.median_us),
         _number(ours.min_us),
-        *(_number(found.median_us if found else None) for found in peers),
+        *(
+            _number(found.median_us) if found else without_time(row, peer)
+            for peer, found in zip(PEERS, peers, strict=True)
+        ),
         _number(row.ratio()),
         _number(row.ratio("min_us")),
         "-" if once else _number(at_least),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs workloads: one process for each library, in turns on the same machine, results compared.
+"""Runs workloads: one process for each library, in turns on the same machine, results compared with NumPy's.
 
-Who is not at work is stopped, so that each library has the machine for itself in its turn.
+Each library may have a Python of its own. Who is not at work is stopped, so that each library has the machine for
+itself in its turn.
 """
 
 import json
@@ -23,6 +24,7 @@ from benchmarks.cost import Cost, Rates
 from benchmarks.workload import Workload
 
 OURS = "tracejit"
+PEERS = ("jax", "torch")
 ROOT = Path(__file__).parent.parent
 
 
@@ -36,6 +38,7 @@ class Settings:
     limit_s     how long a first call may take before that way is given up
     compilers   whether torch.compile runs too
     peers       whether other libraries run
+    pythons     the Python of a library, if it is not this one
     """
 
     threads: int = 2
@@ -44,6 +47,7 @@ class Settings:
     limit_s: float = 120.0
     compilers: bool = True
     peers: bool = True
+    pythons: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,6 +59,7 @@ class Measured:
     memory_bytes: int = 0  # the largest
     grown_bytes: int = 0  # by how much the first call and later ones raised it
     note: str = ""
+    is_wrong: bool = False  # its results are not NumPy's, so it has no times
 
     @property
     def median_us(self) -> float:
@@ -76,7 +81,7 @@ class Row:
     cost: Cost
 
     def best_peer(self, which: str = "median_us") -> tuple[str, float] | None:
-        """Return the fastest peer whose results are ours, and its time, or None without any."""
+        """Return the fastest peer whose results are right, and its time, or None without any."""
         times = {
             name: getattr(found, which)
             for name, found in self.runs.items()
@@ -93,13 +98,14 @@ class Row:
 class Worker:
     """A process that answers requests; see worker.py."""
 
-    def __init__(self, run: str, workload: str, threads: int) -> None:
+    def __init__(self, run: str, workload: str, settings: Settings) -> None:
+        threads = settings.threads
         environment = os.environ | dict.fromkeys(
             ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads)
         )
         environment["TRACEJIT_CACHE"] = "off"  # the first step is one of a machine that knows nothing yet
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", run, workload],
+            [settings.pythons.get(library_of(run), sys.executable), "-m", "benchmarks.worker", run, workload],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment,
             text=True, bufsize=1,
         )  # fmt: skip
@@ -149,8 +155,9 @@ def measure(workload: Workload, settings: Settings) -> Row:
     """Run a workload in all libraries.
 
     Raises:
-        RuntimeError: if tracejit itself fails.
+        RuntimeError: if tracejit itself fails, or its results are not NumPy's.
     """
+    expected = expected_results(workload, settings)
     names = [
         name
         for name in workload.runs
@@ -159,9 +166,8 @@ def measure(workload: Workload, settings: Settings) -> Row:
     runs = {name: Measured() for name in names}
     workers = {}
     try:
-        results: dict[str, dict[str, np.ndarray]] = {}
         for name in names:
-            worker = Worker(name, workload.name, settings.threads)
+            worker = Worker(name, workload.name, settings)
             answer = worker.ask(settings.limit_s, do="first")
             if "error" in answer:
                 worker.close()
@@ -169,12 +175,14 @@ def measure(workload: Workload, settings: Settings) -> Row:
                     raise RuntimeError(f"{workload.name}: {answer['error']}")
                 runs[name].note = answer["error"]
                 continue
-            results[name] = taken(answer["results"])
             runs[name].first_s = answer["first_s"]
             runs[name].grown_bytes = -answer["before_bytes"]
-            runs[name].note = differences(results[name], results[OURS], workload.tolerance)
-            if runs[name].note:
+            runs[name].note = differences(taken(answer["results"]), expected, workload.tolerance)
+            runs[name].is_wrong = bool(runs[name].note)
+            if runs[name].is_wrong:
                 worker.close()
+                if name == OURS:
+                    raise RuntimeError(f"{workload.name}: {runs[name].note}")
             else:
                 workers[name] = worker
         cost = Cost(**workers[OURS].ask(do="cost"))
@@ -195,9 +203,36 @@ def measure(workload: Workload, settings: Settings) -> Row:
     return Row(workload, runs, cost)
 
 
-def machine_rates(threads: int) -> Rates:
+def library_of(run: str) -> str:
+    """Return the library of a way to run a workload: the first word of its name."""
+    return run.partition(" ")[0]
+
+
+def expected_results(workload: Workload, settings: Settings) -> dict[str, np.ndarray]:
+    """Return the results that a workload's step has to have.
+
+    Raises:
+        RuntimeError: if NumPy and tracejit, uncompiled, do not agree.
+    """
+    with Worker("numpy", workload.name, settings) as worker:
+        answer = worker.ask(do="reference")
+    if "error" in answer:
+        raise RuntimeError(answer["error"])
+    return taken(answer["results"])
+
+
+def versions(settings: Settings) -> dict[str, dict[str, str]]:
+    """Return the versions of each library, of its Python and of its NumPy; {"error": ...} where it is not installed."""
+    found = {}
+    for library in (OURS, *(PEERS if settings.peers else ())):
+        with Worker(library, "", settings) as worker:
+            found[library] = worker.ask(do="versions")
+    return found
+
+
+def machine_rates(settings: Settings) -> Rates:
     """Return what the machine can do with a number of threads."""
-    with Worker("rates", "", threads) as worker:
+    with Worker("rates", "", settings) as worker:
         return Rates(**worker.ask(do="rates"))
 
 
@@ -217,7 +252,7 @@ def differences(found: dict[str, np.ndarray], expected: dict[str, np.ndarray], t
     for name, want in expected.items():
         have = found[name]
         if have.shape != want.shape:
-            return f"results differ: {name} is {have.shape}, ours {want.shape}"
+            return f"results differ: {name} is {have.shape}, NumPy's {want.shape}"
         scale = float(np.abs(want).max(initial=0.0))
         error = float(np.abs(have.astype(np.float64) - want).max(initial=0.0))
         if not error <= tolerance * scale:  # NaN is a difference too

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process that runs one workload in one library: ``python -m benchmarks.worker RUN WORKLOAD``.
 
+It may be another Python than that of tracejit: only what a library needs is imported.
+
 Requests come as lines of JSON on stdin, and each is answered by one line on stdout:
 
+{"do": "versions"}                  versions of Python, of the library and of NumPy
+{"do": "reference"}                 the results that a step has to have, by NumPy in float64
 {"do": "first"}                     time and results of the first compiled step
 {"do": "measure", "seconds": s}     times of one step: means over the parts of a turn of about so many seconds
 {"do": "cost"}                      floating-point operations and bytes of a step (of tracejit only)
@@ -12,8 +16,10 @@ Requests come as lines of JSON on stdin, and each is answered by one line on std
 An answer {"error": ...} says why there is none.
 """
 
+import importlib.metadata
 import json
 import os
+import platform
 import resource
 import sys
 import tempfile
@@ -26,6 +32,7 @@ import numpy as np
 from benchmarks.workload import Workload
 
 SEED = 0
+PACKAGES = {"tracejit": ("tracejit", "numba", "llvmlite", "scipy"), "jax": ("jax", "jaxlib")}
 PARTS = 10  # of a turn; the fastest part is short enough to escape what else the machine does
 
 
@@ -38,6 +45,22 @@ class Session:
         self._job: Any = None
         self._count = self._parts = 0
 
+    def versions(self) -> dict[str, Any]:
+        """Return the versions of Python and of the packages that count."""
+        library = self._run.partition(" ")[0]
+        names = PACKAGES.get(library, (library,))
+        return {"Python": platform.python_version()} | {
+            name: importlib.metadata.version(name) for name in (*names, "numpy")
+        }
+
+    def reference(self) -> dict[str, Any]:
+        """Compute what a step has to compute; results are written to a file."""
+        from benchmarks.libraries.reference import reference
+
+        workload = self._workload
+        assert workload is not None
+        return {"results": _written(reference(workload, workload.data(np.random.default_rng(SEED))))}
+
     def first(self) -> dict[str, Any]:
         """Make the job and run its first step; results are written to a file."""
         from benchmarks.libraries import make_job
@@ -49,9 +72,7 @@ class Session:
         started = time.perf_counter()
         results = self._job.first()
         first_s = time.perf_counter() - started
-        with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as file:
-            np.savez(file, **results)
-        return {"first_s": first_s, "results": file.name, "before_bytes": before}
+        return {"first_s": first_s, "results": _written(results), "before_bytes": before}
 
     def measure(self, seconds: float) -> dict[str, Any]:
         """Time a turn in parts, after a warm-up."""
@@ -98,12 +119,19 @@ class Session:
         arguments = {key: value for key, value in request.items() if key != "do"}
         try:
             return getattr(self, request["do"])(**arguments)  # type: ignore[no-any-return]
-        except ImportError as error:
+        except ImportError as error:  # of the metadata, too
             return {"error": f"not installed: {error}"}
         except Exception as error:
             if "tracejit" in self._run:
                 raise
             return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _written(results: dict[str, np.ndarray]) -> str:
+    """Write arrays into a file; return its path."""
+    with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as file:
+        np.savez(file, **results)  # type: ignore[arg-type]
+    return file.name
 
 
 def _peak_bytes() -> int:

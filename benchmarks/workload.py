@@ -3,7 +3,8 @@
 
 A workload's `losses` maps the name of a way to run it to a function without arguments that imports the
 library and returns ``loss(params, batch)``. The first word of the name says which library it is:
-"tracejit", "jax", "torch"; a further word names a variant ("jax unrolled"). `kind` says what is done with
+"tracejit", "jax", "torch"; a further word names a variant ("jax unrolled"). "numpy" is not measured: it is
+the loss in float64 with which the results of all others are compared. `kind` says what is done with
 the loss:
 
 train       loss, gradients and one step of Adam, which changes the parameters
@@ -35,7 +36,7 @@ class Workload:
     kind            what is done with the loss
     data            parameters and batch, NumPy arrays, from a seeded generator
     losses          how each library computes the loss
-    tolerance       largest difference of a peer's loss and gradients from ours, over the largest magnitude in
+    tolerance       largest difference of a loss and of gradients from NumPy's, over the largest magnitude in
                     the array
     target_us       what DESIGN.md asks for, or None
     keep_compiler   whether torch.compile is tried: not where it takes minutes
@@ -53,7 +54,7 @@ class Workload:
     @property
     def runs(self) -> list[str]:
         """The ways to run it, ours first."""
-        names = list(self.losses)
+        names = [name for name in self.losses if name != "numpy"]
         if self.keep_compiler and "torch" in self.losses and "torch compile" not in self.losses:
             names.append("torch compile")
         return names

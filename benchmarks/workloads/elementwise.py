@@ -12,6 +12,12 @@ def chain(name: str, size: int, target_us: float | None = None) -> Workload:
     def data(rng: np.random.Generator) -> tuple[Tree, Tree]:
         return {"x": rng.standard_normal(size).astype(np.float32)}, {}
 
+    def in_numpy() -> Loss:
+        def sigmoid(x: np.ndarray) -> np.ndarray:
+            return 1 / (1 + np.exp(-x))
+
+        return lambda params, batch: sigmoid(np.tanh(sigmoid(np.tanh(params["x"])))).mean()
+
     def in_tracejit() -> Loss:
         import tracejit as tj
 
@@ -30,7 +36,7 @@ def chain(name: str, size: int, target_us: float | None = None) -> Workload:
         sigmoid, tanh = torch.sigmoid, torch.tanh
         return lambda params, batch: sigmoid(tanh(sigmoid(tanh(params["x"])))).mean()
 
-    losses = {"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
+    losses = {"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
     title = f"tanh/sigmoid chain, {size} elements, gradient"
     return Workload(name, title, "gradient", data, losses, target_us=target_us)
 
@@ -40,6 +46,9 @@ def logsumexp_rows(name: str, rows: int, columns: int) -> Workload:
 
     def data(rng: np.random.Generator) -> tuple[Tree, Tree]:
         return {"x": rng.standard_normal((rows, columns)).astype(np.float32)}, {}
+
+    def in_numpy() -> Loss:
+        return lambda params, batch: np.log(np.exp(params["x"]).sum(axis=1)).mean()
 
     def in_tracejit() -> Loss:
         import tracejit as tj
@@ -56,7 +65,7 @@ def logsumexp_rows(name: str, rows: int, columns: int) -> Workload:
 
         return lambda params, batch: torch.logsumexp(params["x"], 1).mean()
 
-    losses = {"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
+    losses = {"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
     return Workload(name, f"logsumexp of {rows} rows of {columns}, gradient", "gradient", data, losses)
 
 
@@ -67,6 +76,14 @@ def layernorm_rows(name: str, rows: int, columns: int) -> Workload:
         x, targets = rng.standard_normal((2, rows, columns)).astype(np.float32)
         scale, offset = rng.standard_normal((2, columns)).astype(np.float32)
         return {"x": x, "scale": scale, "offset": offset}, {"targets": targets}
+
+    def in_numpy() -> Loss:
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            x = params["x"]
+            y = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+            return ((y * params["scale"] + params["offset"] - batch["targets"]) ** 2).mean()
+
+        return loss
 
     def in_tracejit() -> Loss:
         import tracejit as tj
@@ -102,7 +119,7 @@ def layernorm_rows(name: str, rows: int, columns: int) -> Workload:
 
         return loss
 
-    losses = {"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
+    losses = {"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
     return Workload(name, f"layer norm of {rows} rows of {columns}, gradient", "gradient", data, losses)
 
 
@@ -113,6 +130,15 @@ def mixture(name: str, points: int, components: int, dimensions: int) -> Workloa
         means, scales = rng.standard_normal((2, components, dimensions)).astype(np.float32)
         params = {"means": means, "scales": 0.1 * scales, "logits": np.zeros(components, np.float32)}
         return params, {"x": rng.standard_normal((points, dimensions)).astype(np.float32)}
+
+    def in_numpy() -> Loss:
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            weights = np.exp(params["logits"]) / np.exp(params["logits"]).sum()
+            z = (batch["x"][:, None, :] - params["means"]) / np.exp(params["scales"])
+            densities = np.exp(-0.5 * (z**2).sum(axis=2)) / np.exp(params["scales"]).prod(axis=1)
+            return -np.log(densities @ weights).mean()
+
+        return loss
 
     def in_tracejit() -> Loss:
         import tracejit as tj
@@ -146,7 +172,7 @@ def mixture(name: str, points: int, components: int, dimensions: int) -> Workloa
 
         return loss
 
-    losses = {"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
+    losses = {"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch}
     title = f"Gaussian mixture, {points} points, {components} of {dimensions}, gradient"
     return Workload(name, title, "gradient", data, losses)
 
@@ -160,7 +186,7 @@ def calls(name: str, count: int, target_us: float | None = None) -> Workload:
     def double() -> Loss:
         return lambda params, batch: [x * 2 for x in params]
 
-    losses = {"tracejit": double, "jax": double, "torch": double}
+    losses = {"numpy": double, "tracejit": double, "jax": double, "torch": double}
     return Workload(
         name, f"call overhead, {count} arrays in, {count} out", "forward", data, losses, target_us=target_us
     )

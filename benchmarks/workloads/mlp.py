@@ -38,6 +38,18 @@ def mlp(
         labels = rng.integers(0, sizes[-1], batch)
         return params, {"x": x, "targets": np.eye(sizes[-1], dtype=np.float32)[labels]}
 
+    def in_numpy() -> Loss:
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            x = batch["x"]
+            for layer in params[:-1]:
+                z = x @ layer["w"] + layer["b"]
+                x = np.tanh(z) if activation == "tanh" else np.maximum(z, 0)
+            z = x @ params[-1]["w"] + params[-1]["b"]
+            chosen = (batch["targets"] * z).sum(axis=1)
+            return scale * (np.log(np.exp(z).sum(axis=1)) - chosen).mean()
+
+        return loss
+
     def in_tracejit() -> Loss:
         import tracejit as tj
 
@@ -89,7 +101,7 @@ def mlp(
         title=title or f"MLP {'-'.join(map(str, sizes))}, batch {batch}",
         kind="train",
         data=data,
-        losses={"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch},
+        losses={"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch},
         target_us=target_us,
         keep_compiler=not sweep,
     )

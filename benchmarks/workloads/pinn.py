@@ -17,6 +17,23 @@ def pinn(name: str, points: int = 1000, dtype: str = "float32", target_us: float
         params = [dense(rng, *pair, dtype) for pair in pairwise((2, 20, 20, 20, 20, 1))]
         return params, {name: rng.uniform(-1, 1, (points, 1)).astype(dtype) for name in ("x", "t")}
 
+    def in_numpy() -> Loss:
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            # z and its derivatives z_x, z_t, z_xx, carried through the layers.
+            z = np.concatenate([batch["x"], batch["t"]], axis=1)
+            z_x, z_t, z_xx = np.zeros((3, *z.shape))
+            z_x[:, 0] = z_t[:, 1] = 1
+            for layer in params[:-1]:
+                z, z_x, z_t, z_xx = (part @ layer["w"] for part in (z, z_x, z_t, z_xx))
+                y = np.tanh(z + layer["b"])
+                slope = 1 - y**2
+                z, z_xx = y, slope * z_xx - 2 * y * slope * z_x**2
+                z_x, z_t = slope * z_x, slope * z_t
+            w = params[-1]["w"]
+            return ((z_t @ w + (z @ w + params[-1]["b"]) * (z_x @ w) - NU * (z_xx @ w)) ** 2).mean()
+
+        return loss
+
     def in_tracejit() -> Loss:
         import tracejit as tj
 
@@ -123,6 +140,7 @@ def pinn(name: str, points: int = 1000, dtype: str = "float32", target_us: float
         return loss
 
     losses = {
+        "numpy": in_numpy,
         "tracejit": in_tracejit,
         "jax": in_jax,
         "jax forward": in_jax_forward,

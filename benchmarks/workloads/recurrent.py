@@ -29,6 +29,15 @@ def rnn(
         }
         return _single(params), _single(batch_data)
 
+    def in_numpy() -> Loss:
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            h = np.zeros_like(batch["targets"])
+            for x in batch["x"]:
+                h = np.tanh(x @ params["wx"] + h @ params["wh"] + params["b"])
+            return ((h - batch["targets"]) ** 2).mean()
+
+        return loss
+
     def in_tracejit() -> Loss:
         import tracejit as tj
 
@@ -79,7 +88,10 @@ def rnn(
 
     return _recurrent(
         name, f"RNN, {steps} steps, H {width}, batch {batch}, gradient", "gradient", steps, data,
-        {"tracejit": in_tracejit, "jax": in_jax, "jax unrolled": in_jax_unrolled, "torch": in_torch}, target_us,
+        {
+            "numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "jax unrolled": in_jax_unrolled,
+            "torch": in_torch,
+        }, target_us,
     )  # fmt: skip
 
 
@@ -98,6 +110,21 @@ def gru(name: str, steps: int, width: int = 64, inputs: int = 16, batch: int = 3
             "targets": rng.standard_normal((batch, width)),
         }
         return _single(params), _single(batch_data)
+
+    def in_numpy() -> Loss:
+        def sigmoid(x: np.ndarray) -> np.ndarray:
+            return 1 / (1 + np.exp(-x))
+
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            h = np.zeros_like(batch["targets"])
+            for x in batch["x"]:
+                x_reset, x_update, x_new = np.split(x @ params["wx"] + params["bx"], 3, axis=1)
+                h_reset, h_update, h_new = np.split(h @ params["wh"] + params["bh"], 3, axis=1)
+                update = sigmoid(x_update + h_update)
+                h = (1 - update) * np.tanh(x_new + sigmoid(x_reset + h_reset) * h_new) + update * h
+            return ((h - batch["targets"]) ** 2).mean()
+
+        return loss
 
     def in_tracejit() -> Loss:
         import tracejit as tj
@@ -161,7 +188,10 @@ def gru(name: str, steps: int, width: int = 64, inputs: int = 16, batch: int = 3
 
     return _recurrent(
         name, f"GRU cell, {steps} steps, H {width}, batch {batch}", "train", steps, data,
-        {"tracejit": in_tracejit, "jax": in_jax, "jax unrolled": in_jax_unrolled, "torch": in_torch},
+        {
+            "numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "jax unrolled": in_jax_unrolled,
+            "torch": in_torch,
+        },
     )  # fmt: skip
 
 

@@ -25,6 +25,27 @@ def transformer(name: str, width: int = 128, heads: int = 4, length: int = 64, b
         x, targets = rng.standard_normal((2, batch, length, width)).astype(np.float32)
         return params, {"x": x, "targets": targets}
 
+    def in_numpy() -> Loss:
+        def norm(x: np.ndarray, params: Tree) -> np.ndarray:
+            y = (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
+            return y * params["scale"] + params["offset"]
+
+        def linear(x: np.ndarray, params: Tree) -> np.ndarray:
+            return x @ params["w"] + params["b"]
+
+        def loss(params: Tree, batch: Tree) -> np.ndarray:
+            x = batch["x"]
+            parts = np.split(linear(norm(x, params["norm1"]), params["qkv"]), 3, axis=2)
+            q, k, v = (part.reshape(*x.shape[:2], heads, size).transpose(0, 2, 1, 3) for part in parts)
+            weights = np.exp(q @ k.transpose(0, 1, 3, 2) / np.sqrt(size))
+            weights /= weights.sum(axis=-1, keepdims=True)
+            x = x + linear((weights @ v).transpose(0, 2, 1, 3).reshape(x.shape), params["out"])
+            z = linear(norm(x, params["norm2"]), params["up"])
+            gelu = z / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z**3)))
+            return ((x + linear(gelu, params["down"]) - batch["targets"]) ** 2).mean()
+
+        return loss
+
     def in_tracejit() -> Loss:
         import tracejit as tj
 
@@ -113,5 +134,5 @@ def transformer(name: str, width: int = 128, heads: int = 4, length: int = 64, b
         title=f"transformer block, width {width}, {heads} heads, length {length}, batch {batch}",
         kind="train",
         data=data,
-        losses={"tracejit": in_tracejit, "jax": in_jax, "torch": in_torch},
+        losses={"numpy": in_numpy, "tracejit": in_tracejit, "jax": in_jax, "torch": in_torch},
     )

@@ -2,19 +2,23 @@
 """The benchmarks run: a tiny workload of ours in this process, without Numba and without peers."""
 
 import ctypes
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks import bench_captured, bench_products, bench_random, bench_writes, internals, report
+from benchmarks import bench_captured, bench_products, bench_random, bench_writes, internals, report, run
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
+from benchmarks.libraries.reference import reference
 from benchmarks.nested import leaves, mapped
 from benchmarks.run import OURS, Measured, Row, Settings, differences, taken
-from benchmarks.worker import Session
+from benchmarks.worker import SEED, Session
+from benchmarks.workload import Workload
 from benchmarks.workloads import BY_NAME, SWEEP, TABLE
 from benchmarks.workloads.mlp import mlp
+from benchmarks.workloads.transformer import transformer
 from tracejit import config
 
 TINY = mlp((3, 4, 2), 5, name="tiny")
@@ -42,8 +46,11 @@ def test_a_workload_runs_and_is_measured() -> None:
         {OURS: Measured(first["first_s"], [n / 1e3 for n in measured["steps_ns"]])},
         Cost(10, 4, "float32"),
     )
-    printed = report.text([row], Rates({"float32": 1e9}, 1e9), Settings())
+    versions = {OURS: {OURS: "1.0", "Python": "3.11.7"}, "jax": {"error": "not installed: jax"}}
+    printed = report.text([row], Rates({"float32": 1e9}, 1e9), Settings(), versions)
     assert printed.splitlines()[1].startswith("MLP 3-4-2, batch 5")
+    assert "\ntracejit 1.0, Python 3.11.7\njax: not installed: jax\n" in printed
+    assert differences(results, reference(TINY, TINY.data(np.random.default_rng(SEED))), TINY.tolerance) == ""
 
 
 @pytest.mark.parametrize("workload", [w for w in TABLE if w.name in ("calls", "sizes")], ids=lambda w: w.name)
@@ -71,6 +78,64 @@ def test_results_that_differ_are_named() -> None:
     assert differences(expected | {"loss": np.float64("nan")}, expected, 0.01)
     assert differences({"loss": np.float64(2)}, expected, 0.01)
     assert differences(expected | {"gradient": np.ones(3)}, expected, 0.01)
+
+
+@pytest.mark.parametrize("workload", TABLE, ids=lambda workload: workload.name)
+def test_numpy_agrees_with_the_reference(workload) -> None:
+    if workload.name.startswith("mlp-") and workload.name != "mlp-tiny":  # the same code, with more of all
+        workload = replace(TINY, name=workload.name)
+    if workload.name == "transformer":
+        workload = transformer("transformer", width=16, heads=2, length=4, batch=2)
+    found = reference(workload, workload.data(np.random.default_rng(SEED)))
+    assert all(array.dtype == np.float64 for array in found.values())
+    assert workload.kind == "forward" or "loss" in found
+
+
+def test_a_loss_or_a_gradient_that_is_not_numpys_is_found() -> None:
+    def with_loss(change) -> Workload:
+        def loss(params, batch):
+            return TINY.losses["numpy"]()(params, batch) + change(params, start)
+
+        return replace(TINY, losses={**TINY.losses, "numpy": lambda: loss})
+
+    data = TINY.data(np.random.default_rng(0))
+    start = data[0][0]["b"].astype(np.float64)
+    with pytest.raises(ValueError, match=r"tiny: NumPy's loss is .*, tracejit's"):
+        reference(with_loss(lambda params, start: 1e-8), data)
+    with pytest.raises(ValueError, match=r"tiny: along gradient\[0\]\.b NumPy's loss changes by"):
+        reference(with_loss(lambda params, start: 0.01 * (params[0]["b"] - start).sum()), data)
+
+
+def test_a_peer_that_is_wrong_is_shown_as_wrong() -> None:
+    def printed(**runs: Measured) -> list[str]:
+        found = {OURS: Measured(0, [2.0])} | {name.replace("_", " "): run for name, run in runs.items()}
+        row = Row(TINY, found, Cost(1, 1, "float32"))
+        return report._times(row, Rates({"float32": 1e9}, 1e9))[3:7]
+
+    wrong = Measured(note="results differ: loss by 1 of 2", is_wrong=True)
+    absent = Measured(note="not installed: torch")
+    assert printed(jax=wrong, torch=absent) == ["wrong", "-", "-", "-"]
+    assert printed(jax=wrong, jax_unrolled=Measured(0, [8.0]), torch_compile=wrong) == [
+        "8.00",
+        "-",
+        "wrong",
+        "4.00",
+    ]
+
+
+def test_a_library_may_have_a_python_of_its_own(tmp_path) -> None:
+    python, mark = tmp_path / "python", tmp_path / "mark"
+    python.write_text(f'#!/bin/sh\ntouch "{mark}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    found = run.versions(Settings(threads=1, pythons={"jax": str(python)}))
+    assert list(found) == [OURS, "jax", "torch"] and mark.exists()
+    assert all("Python" in versions or "not installed" in versions["error"] for versions in found.values())
+
+
+def test_a_python_that_is_none_is_an_error(tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["--jax-python", str(tmp_path / "python"), "mlp-tiny"])
+    assert f"--jax-python: {tmp_path / 'python'} is no program" in capsys.readouterr().err
 
 
 def test_the_ratio_is_to_the_fastest_peer() -> None:
