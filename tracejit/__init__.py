@@ -40,6 +40,7 @@ from tracejit.functions.activations import (
     softplus,
 )
 from tracejit.functions.attention import attention
+from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
 from tracejit.functions.convolution import dlconv, dltranspconv
 from tracejit.functions.creation import (
     arange,
@@ -289,6 +290,7 @@ __all__ = [
     "crossentropy",
     "cumsum",
     "diag",
+    "dice",
     "dims",
     "divide",
     "dlaccelerate",
@@ -316,6 +318,7 @@ __all__ = [
     "flip",
     "floor",
     "floor_divide",
+    "focalcrossentropy",
     "full",
     "full_like",
     "fullyconnect",
@@ -326,6 +329,7 @@ __all__ = [
     "gru",
     "hstack",
     "huber",
+    "indexcrossentropy",
     "inner",
     "instancenorm",
     "invert",

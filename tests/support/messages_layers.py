@@ -13,6 +13,7 @@ from tracejit.ops import OPS
 IMAGES = tj.dlarray(np.ones((2, 3, 4, 5)), "BCSS")
 IMAGES_AVAL = Aval((2, 3, 4, 5), "BCSS", np.dtype(np.float64))
 INDEX_AVAL = Aval((2, 3), None, np.dtype(np.int64))
+SCORES = tj.dlarray(np.full((2, 3), 0.5), "BC")
 ROW = tj.dlarray(np.ones((2, 4)), "BS")
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -168,5 +169,55 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.crosschannelnorm(IMAGES, 3, k=0),
         ArgumentError,
         "crosschannelnorm: k must be at least 1e-5, not 0.",
+    ),
+    (
+        lambda: tj.indexcrossentropy(ROW, [0, 1]),
+        DimsError,
+        "indexcrossentropy: y of size 2(B) x 4(S) has no classes (C); label them.",
+    ),
+    (
+        lambda: tj.indexcrossentropy(SCORES, [0.5, 1.0]),
+        DTypeError,
+        "indexcrossentropy: targets have dtype float64, expected integers, the numbers of the classes; cast them "
+        "(targets.astype(np.int64)), or use crossentropy for probabilities.",
+    ),
+    (
+        lambda: tj.indexcrossentropy(SCORES, [0, 1, 1]),
+        DimsError,
+        "indexcrossentropy: targets are of size 3, but y is of size 2(B) x 3(C); expected a number for each place "
+        "without the classes, 2(B).",
+    ),
+    (
+        lambda: tj.indexcrossentropy(SCORES, [0, 3]),
+        BoundsError,
+        "indexcrossentropy: target 3 is no class of y of size 2(B) x 3(C); classes are 0 to 2. mask_index= names a "
+        "number that does not count.",
+    ),
+    (
+        lambda: tj.indexcrossentropy(SCORES, [0, 1], [1.0, 2.0]),
+        DimsError,
+        "indexcrossentropy: weights are of size 2, but y of size 2(B) x 3(C) has 3 classes; expected one number for "
+        "each.",
+    ),
+    (
+        lambda: tj.focalcrossentropy(SCORES, SCORES, gamma=-1),
+        ArgumentError,
+        "focalcrossentropy: gamma must be a number >= 0, not -1.",
+    ),
+    (
+        lambda: tj.focalcrossentropy(SCORES, SCORES, classification_mode="two"),
+        ArgumentError,
+        "focalcrossentropy: classification_mode must be \"single-label\" or \"multilabel\", not 'two'.",
+    ),
+    (
+        lambda: tj.focalcrossentropy(ROW, ROW),
+        DimsError,
+        "focalcrossentropy: y is of 2(B) x 4(S), without classes (C); label them, or use "
+        'classification_mode="multilabel" for elements that are independent probabilities.',
+    ),
+    (
+        lambda: tj.dice(ROW, ROW, epsilon=0),
+        ArgumentError,
+        "dice: epsilon must be a positive number, not 0.",
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 
 IMAGES = np.arange(48.0).reshape(2, 2, 3, 4) % 11
 NUMBERS = np.array([0.5, 1.5])
+SCORES = np.array([[0.5, 0.3], [0.2, 0.9]])
 WINDOW = {"stride": 1, "padding": ((0, 1), (1, 1)), "data_format": "BCSS"}
 
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
@@ -29,4 +30,34 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "groupnorm": [((IMAGES, 2, NUMBERS, NUMBERS), {"epsilon": 1e-5, "data_format": "BCSS"})],
     "instancenorm": [((IMAGES, NUMBERS, NUMBERS), {"epsilon": 1e-5, "data_format": "BCSS"})],
     "crosschannelnorm": [((IMAGES, 3), {"alpha": 1e-4, "beta": 0.75, "k": 2.0, "data_format": "BCSS"})],
+    "indexcrossentropy": [
+        (
+            (SCORES, [0, 1], NUMBERS),
+            {
+                "from_logits": True,
+                "mask_index": 1,
+                "mask": [True, False],
+                "reduction": "sum",
+                "normalization_factor": "batch-size",
+                "data_format": "BC",
+            },
+        ),
+    ],
+    "focalcrossentropy": [
+        (
+            (SCORES, SCORES),
+            {
+                "gamma": 2.0,
+                "alpha": 0.25,
+                "classification_mode": "single-label",
+                "mask": SCORES > 0.4,
+                "reduction": "sum",
+                "normalization_factor": "batch-size",
+                "data_format": "BC",
+            },
+        ),
+    ],
+    "dice": [
+        ((SCORES, SCORES), {"generalized": True, "epsilon": 1e-8, "mask": SCORES > 0.4, "data_format": "CS"})
+    ],
 }

@@ -20,10 +20,10 @@ from tracejit.record import recorder
 from tracejit.util.arguments import flag, is_option, real
 from tracejit.util.text import brief
 
-_NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
+NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")
 
 
-class _Compared(NamedTuple):
+class Compared(NamedTuple):
     """Operands of a loss, of equal sizes and without labels, and the labels of their axes."""
 
     function: str
@@ -102,7 +102,7 @@ def crossentropy(
             'crossentropy: classification_mode must be "single-label" or "multilabel", '
             f"not {brief(classification_mode)}."
         )
-    pair = _compare("crossentropy", y, targets, mask, data_format)
+    pair = compare("crossentropy", y, targets, mask, data_format)
     if classification_mode == "single-label":
         format = need_labels(
             "crossentropy", relabel(pair.y, pair.format), "crossentropy finds the classes along C"
@@ -115,8 +115,8 @@ def crossentropy(
         likelihood = _single_label(pair, format.index("C"), from_logits)
     else:
         likelihood = _multilabel_logits(pair) if from_logits else _multilabel(pair)
-    likelihood = _weighted(pair, likelihood, weights, weights_format)
-    return _reduce(pair, likelihood, -1.0, reduction, normalization_factor)
+    likelihood = weighted(pair, likelihood, weights, weights_format)
+    return reduced(pair, likelihood, -1.0, reduction, normalization_factor)
 
 
 def mse(y: Any, targets: Any, *, data_format: str | None = None) -> dlarray:
@@ -141,9 +141,9 @@ def mse(y: Any, targets: Any, *, data_format: str | None = None) -> dlarray:
         >>> tj.mse(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
         2.5
     """
-    pair = _compare("mse", y, targets, None, data_format)
+    pair = compare("mse", y, targets, None, data_format)
     squares = apply("square", apply("sub", pair.y, pair.targets))
-    return _reduce(pair, squares, 0.5, "sum", "batch-size")
+    return reduced(pair, squares, 0.5, "sum", "batch-size")
 
 
 def l1loss(
@@ -184,10 +184,10 @@ def l1loss(
         >>> tj.l1loss(tj.dlarray([[1.0, 2.0], [3.0, 4.0]], "BC"), [[0.0, 2.0], [3.0, 1.0]]).item()
         2.0
     """
-    pair = _compare("l1loss", y, targets, mask, data_format)
+    pair = compare("l1loss", y, targets, mask, data_format)
     loss = apply("abs", apply("sub", pair.y, pair.targets))
-    loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
+    loss = weighted(pair, loss, weights, weights_format)
+    return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
 
 def l2loss(
@@ -226,10 +226,10 @@ def l2loss(
         >>> tj.l2loss(y, [[0.0, 2.0], [3.0, 1.0]], normalization_factor="all-elements").item()
         2.5
     """
-    pair = _compare("l2loss", y, targets, mask, data_format)
+    pair = compare("l2loss", y, targets, mask, data_format)
     loss = apply("square", apply("sub", pair.y, pair.targets))
-    loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
+    loss = weighted(pair, loss, weights, weights_format)
+    return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
 
 def huber(
@@ -275,34 +275,34 @@ def huber(
         transition_point = real("huber", "transition_point", transition_point)
         if not transition_point > 0:
             raise ArgumentError(f"huber: transition_point must be positive, not {brief(transition_point)}.")
-    pair = _compare("huber", y, targets, mask, data_format)
+    pair = compare("huber", y, targets, mask, data_format)
     error = apply("sub", pair.y, pair.targets)
     size = apply("abs", error)
     near = apply("mul", apply("square", error), 0.5)
     far = apply("mul", apply("sub", size, transition_point * 0.5), transition_point)
     loss = apply("where", apply("less_equal", size, transition_point), near, far)
-    loss = _weighted(pair, loss, weights, weights_format)
-    return _reduce(pair, loss, 1.0, reduction, normalization_factor)
+    loss = weighted(pair, loss, weights, weights_format)
+    return reduced(pair, loss, 1.0, reduction, normalization_factor)
 
 
-def _single_label(pair: _Compared, axis: int, from_logits: bool) -> dlarray:
+def _single_label(pair: Compared, axis: int, from_logits: bool) -> dlarray:
     """Return t log y for each element."""
     if from_logits:
         return apply("mul", logsoftmax_over(pair.y, (axis,)), pair.targets)
-    return apply("mul", apply("log", _at_least(pair.y, _floor(pair.y))), pair.targets)
+    return apply("mul", apply("log", at_least(pair.y, floor_of(pair.y))), pair.targets)
 
 
-def _multilabel(pair: _Compared) -> dlarray:
+def _multilabel(pair: Compared) -> dlarray:
     """Return t log y + (1 - t) log(1 - y) for each element."""
     y, targets = pair.y, pair.targets
     below_one = 1.0 - float(np.finfo(y._data.dtype).epsneg)
-    of_one = apply("log", _at_least(y, _floor(y)))
+    of_one = apply("log", at_least(y, floor_of(y)))
     capped = apply("where", apply("greater", y, below_one), below_one, y)
     of_zero = apply("log1p", apply("neg", capped))
     return apply("add", apply("mul", targets, of_one), apply("mul", apply("sub", 1.0, targets), of_zero))
 
 
-def _multilabel_logits(pair: _Compared) -> dlarray:
+def _multilabel_logits(pair: Compared) -> dlarray:
     """Return t log s(z) + (1 - t) log(1 - s(z)) for each element z, s the logistic function.
 
     That is t z - max(z, 0) - log(1 + exp(-|z|)), in which nothing cancels for t = 0 and t = 1. max and
@@ -316,13 +316,13 @@ def _multilabel_logits(pair: _Compared) -> dlarray:
     return apply("sub", apply("sub", apply("mul", targets, z), largest), rest)
 
 
-def _floor(y: Any) -> float:
+def floor_of(y: Any) -> float:
     """Return a number whose inverse, times weights of ordinary size, is finite in the dtype of `y`."""
     info = np.finfo(y._data.dtype)
     return float(info.tiny) / float(info.eps)
 
 
-def _at_least(y: Any, bound: float) -> dlarray:
+def at_least(y: Any, bound: float) -> dlarray:
     # A choice, not maximum(), whose adjoint would look for ties.
     return apply("where", apply("less", y, bound), bound, y)
 
@@ -338,7 +338,7 @@ def _broadcast_differences(shape: tuple[int, ...], other: tuple[int, ...]) -> st
     return f" Sizes are not broadcast: {shape} against {other} would give {number} differences."
 
 
-def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> _Compared:
+def compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | None) -> Compared:
     array, formatted = labelled(function, y, data_format)
     other = as_array(targets, function, "targets")
     format, other_format = array._format, other._format
@@ -361,7 +361,7 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
     predictions = floating(function, relabel(array, None))
     # The loss has the dtype of the predictions: float64 targets do not make a float32 network compute in
     # float64.
-    pair = _Compared(
+    pair = Compared(
         function,
         predictions,
         in_dtype(relabel(other, None), predictions._data.dtype),
@@ -369,15 +369,21 @@ def _compare(function: str, y: Any, targets: Any, mask: Any, data_format: str | 
         format,
         formatted,
     )
+    return masked_targets(pair, mask)
+
+
+def masked_targets(pair: Compared, mask: Any) -> Compared:
+    """Return operands of which only those count where a mask, if there is one, is not 0."""
     if mask is None:
         return pair
-    fitted = _fitted(pair, "mask", mask, None)
+    fitted = fitted_to(pair, "mask", mask, None)
     included = fitted if fitted._data.dtype == bool else apply("not_equal", fitted, 0)
     # The loss is masked later; targets are masked here because NaN in their padding would reach gradients.
-    return pair._replace(targets=apply("where", included, pair.targets, 0.0), included=included)
+    zero = 0.0 if pair.targets._data.dtype.kind == "f" else 0
+    return pair._replace(targets=apply("where", included, pair.targets, zero), included=included)
 
 
-def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarray:
+def fitted_to(pair: Compared, argument: str, x: Any, format: str | None) -> dlarray:
     """Return weights or a mask with as many axes as y has, sizes equal or 1, without labels."""
     array = as_array(x, pair.function, argument)
     shape = array._data.shape
@@ -405,27 +411,32 @@ def _fitted(pair: _Compared, argument: str, x: Any, format: str | None) -> dlarr
     )
 
 
-def _weighted(pair: _Compared, loss: dlarray, weights: Any, weights_format: str | None) -> dlarray:
+def weighted(pair: Compared, loss: dlarray, weights: Any, weights_format: str | None) -> dlarray:
     if weights is None:
         if weights_format is not None:
             raise ArgumentError(
                 f"{pair.function}: weights_format={brief(weights_format)} is given without weights; pass both."
             )
         return loss
-    fitted = _fitted(pair, "weights", weights, weights_format)
+    fitted = fitted_to(pair, "weights", weights, weights_format)
     return apply("mul", loss, in_dtype(fitted, loss._data.dtype))
 
 
-def _reduce(
-    pair: _Compared, loss: dlarray, factor: float, reduction: str, normalization_factor: str
+def reduced(
+    pair: Compared,
+    loss: dlarray,
+    factor: float,
+    reduction: str,
+    normalization_factor: str,
+    normalizations: tuple[str, ...] = NORMALIZATIONS,
 ) -> dlarray:
     """Return the reduced loss, `factor` times the sum over what the mask includes, normalised."""
     function = pair.function
     if not is_option(reduction, ("sum", "none")):
         raise ArgumentError(f'{function}: reduction must be "sum" or "none", not {brief(reduction)}.')
-    if not is_option(normalization_factor, _NORMALIZATIONS):
+    if not is_option(normalization_factor, normalizations):
         raise ArgumentError(
-            f"{function}: normalization_factor must be one of {', '.join(_NORMALIZATIONS)}, "
+            f"{function}: normalization_factor must be one of {', '.join(normalizations)}, "
             f"not {brief(normalization_factor)}."
         )
     if pair.included is not None:
@@ -448,11 +459,13 @@ def _reduce(
     return total if factor == 1.0 else apply("mul", total, factor)
 
 
-def _divisor(pair: _Compared, normalization_factor: str) -> int:
+def _divisor(pair: Compared, normalization_factor: str) -> int:
     if normalization_factor == "none":
         return 1
     if normalization_factor == "all-elements":
         return math.prod(pair.shape)
+    if not pair.shape:
+        return 1
     format = need_labels(
         pair.function,
         relabel(pair.y, pair.format),
@@ -461,7 +474,7 @@ def _divisor(pair: _Compared, normalization_factor: str) -> int:
     return pair.shape[format.index("B")] if "B" in format else 1
 
 
-def _divided_by_included(pair: _Compared, included: dlarray, loss: dlarray) -> dlarray:
+def _divided_by_included(pair: Compared, included: dlarray, loss: dlarray) -> dlarray:
     """Return, for each observation, its loss over the number of its elements that the mask includes."""
     format = pair.format or ""
     axes = tuple(axis for axis in range(len(pair.shape)) if format[axis : axis + 1] != "B")
