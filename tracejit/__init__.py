@@ -52,6 +52,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.ctc import ctc
 from tracejit.functions.dense import fullyconnect
 from tracejit.functions.elementwise import (
     abs,
@@ -288,6 +289,7 @@ __all__ = [
     "count_nonzero",
     "crosschannelnorm",
     "crossentropy",
+    "ctc",
     "cumsum",
     "diag",
     "dice",

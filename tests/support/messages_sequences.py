@@ -4,7 +4,7 @@
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
 
 X = tj.dlarray(np.ones((2, 3, 4)), "BTC")  # two observations of three steps, with four channels
 PLAIN = np.ones((2, 3, 4))
@@ -131,5 +131,40 @@ ROWS = (
         GradientError,
         "lstm: second derivatives are not there; differentiate once, or write the steps as a loop of matrix products "
         "and activations, which can be differentiated to any order.",
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [1]], reduction="sum"),
+        ArgumentError,
+        'ctc: reduction must be "mean" or "none", not \'sum\'.',
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [1]], blank_index="middle"),
+        ArgumentError,
+        'ctc: blank_index must be "first", "last" or an integer, not \'middle\'.',
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [1]], blank_index=4),
+        ArgumentError,
+        "ctc: blank_index is 4, but y has 4 classes, 0 to 3.",
+    ),
+    (
+        lambda: tj.ctc(X, [1, 1, 1]),
+        DimsError,
+        "ctc: targets are of size 3, but must be (batch, labels) for 2 observations, or have the labels B and T.",
+    ),
+    (
+        lambda: tj.ctc(X, [[True], [True]]),
+        ArgumentError,
+        "ctc: targets are bool, but must be numbers of classes.",
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [4]]),
+        BoundsError,
+        "ctc: targets are 1 to 4, but there are 4 classes; they must be 0 to 3.",
+    ),
+    (
+        lambda: tj.ctc(X, [[1], [1]], [3, 4]),
+        BoundsError,
+        "ctc: lengths are 3 to 4, but must be 0 to 3.",
     ),
 )

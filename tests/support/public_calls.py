@@ -80,6 +80,11 @@ CALLS: dict[str, list[Call]] = {
              dropout_probability=0.5, return_weights=True, data_format="BTC"),
         call(SEQUENCE, SEQUENCE, SEQUENCE, 2, scale="auto", attention_mask="causal", data_format="BTC"),
     ],
+    "ctc": [
+        call(SEQUENCE, np.ones((2, 1), int), np.ones((2, 3)), np.ones((2, 1)), blank_index=0, from_logits=True,
+             zero_infinity=True, reduction="none", data_format="BTC"),
+        call(SEQUENCE / 2, np.ones((2, 1), int), [3, 2], [1, 1], blank_index="first", data_format="BTC"),
+    ],
     "lstm": [
         call(SEQUENCE, np.ones(2), np.ones(2), np.ones((8, 2)), np.ones((8, 2)), np.ones(8), direction="reverse",
              mask=np.ones((2, 3)), data_format="BTC"),

@@ -6,13 +6,14 @@ Other kernels of ops are functions in kernels/loops/, which a generated adapter 
 
 from collections.abc import Callable
 
-from tracejit.codegen import attention, recurrent
+from tracejit.codegen import attention, ctc, recurrent
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
 TEXTS: dict[str, Callable[[KernelLaunch], Kernel]] = {
     "attention_forward": attention.forward,
     "attention_backward": attention.backward,
+    **dict.fromkeys(ctc.NAMES, ctc.kernel),
     **dict.fromkeys(recurrent.NAMES, recurrent.kernel),
 }
 """A kernel by the name in an op's KernelCall; a new dtype, or a number that the text depends on, makes a new kernel."""

@@ -39,10 +39,10 @@ def written(
     Args:
         stem: the beginning of its name.
         text: its lines, after those that read the arguments.
-        dtype: of all pointers.
+        dtype: of the pointers.
         numbers: names of the integers.
-        pointers: names of what is read.
-        results: names of what is written.
+        pointers: names of what is read, followed by a suffix where the dtype is another, as in ``labels:i64``.
+        results: names of what is written, likewise.
         sizes: more names in capitals, which stand for numbers.
         snippets: lines that stand for a line of the text that is only their name.
     """
@@ -57,10 +57,11 @@ def written(
     }  # fmt: skip
     body = re.sub(rf"(?<![A-Za-z0-9])({'|'.join(names)})\b", lambda found: names[found[1]], text)
     header = [f"{name} = args[{i}]" for i, name in enumerate(numbers)]
-    header += [f"{name} = read_{suffix}(args[{len(header) + i}])" for i, name in enumerate(pointers.split())]
-    header += [
-        f"{name} = write_{suffix}(args[{len(header) + i}], {i})" for i, name in enumerate(results.split())
-    ]
+    for kind, operands in (("read", pointers), ("write", results)):
+        for scope, operand in enumerate(operands.split()):
+            name, _, own = operand.partition(":")
+            place = f"args[{len(header)}]" + (f", {scope}" if kind == "write" else "")
+            header.append(f"{name} = {kind}_{own or suffix}({place})")
     return named(
         f"def {NAME}(args):\n" + _indented(INDENT, "\n".join([*header, body.strip("\n")])) + "\n", stem
     )

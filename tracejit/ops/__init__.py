@@ -9,6 +9,7 @@ from tracejit.ops import (
     attention,
     bits,
     convolution,
+    ctc,
     elementwise,
     indexing,
     linear,
@@ -23,7 +24,7 @@ from tracejit.ops.op import Kind, Layout, Op, table
 
 OPS: dict[str, Op] = table(
     elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS, recurrent.OPS,
-    convolution.OPS, pooling.OPS, bits.OPS, order.OPS,
+    convolution.OPS, pooling.OPS, bits.OPS, order.OPS, ctc.OPS,
 )  # fmt: skip
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]
