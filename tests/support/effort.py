@@ -14,7 +14,7 @@ import pytest
 
 T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
-MOST_CASES = 50  # of a test without a mark; of more there is a sample, too
+MOST_CASES = 20  # of a test without a mark; of more there is a sample, too
 
 
 class Effort(IntEnum):

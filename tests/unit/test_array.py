@@ -577,6 +577,7 @@ def test_declared_methods_are_those_that_are_installed():
     assert declared_methods().keys() == installed_methods().keys()
 
 
+@pytest.mark.whole("structure")
 @pytest.mark.parametrize("name", declared_methods())
 def test_a_method_is_declared_as_it_is_installed(name):
     declared, installed = declared_methods()[name], installed_methods()[name]
@@ -585,6 +586,7 @@ def test_a_method_is_declared_as_it_is_installed(name):
     assert ast.unparse(installed.returns) == ast.unparse(declared.returns).strip("'")
 
 
+@pytest.mark.whole("structure")
 @pytest.mark.parametrize("name", [*methods.METHODS, "__add__", "__radd__", "__neg__", "__eq__"])
 def test_methods_look_as_if_the_body_of_the_class_defined_them(name):
     method = vars(dlarray)[name]

@@ -284,6 +284,7 @@ def test_kernels_that_are_written_as_text_are_those_of_the_op(op: str, name: str
     assert {n.id for n in ast.walk(ast.parse(row.kernel.text)) if isinstance(n, ast.Name)} & set(namespace())
 
 
+@pytest.mark.whole("structure")
 @pytest.mark.parametrize(("op", "name"), [call for call in CALLS if call[1] not in TEXTS])
 def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     function = hand_written(name)

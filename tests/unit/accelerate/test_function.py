@@ -299,6 +299,7 @@ class TestUnknownAttributes:
         assert accelerated.factor == 2.0 and scaled._cache == "mine" and accelerated.hit_rate > 60.0
 
 
+@pytest.mark.whole("each attribute")
 @pytest.mark.parametrize("name", [name for name in dir(tj.dlaccelerate(abs)) if not name.startswith("__")])
 def test_attributes_of_a_function_hide_nothing(name):
     def double(x):

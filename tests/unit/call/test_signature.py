@@ -244,6 +244,7 @@ class Sub(list):
 
 
 class TestErrors:
+    @pytest.mark.whole("messages")
     @pytest.mark.parametrize(
         "value", [{1, 2}, Sub(), defaultdict(int), Unhashable(), bytearray(b"x"), memoryview(bytearray(b"x"))]
     )

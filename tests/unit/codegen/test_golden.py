@@ -145,6 +145,7 @@ def program_of(case: Case) -> tuple[Graph, Program]:
         return graph, build(graph)
 
 
+@pytest.mark.whole("golden files")
 @pytest.mark.parametrize("name", CASES)
 def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
     case = CASES[name]
@@ -165,6 +166,7 @@ def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
     assert text == golden, "the emitted source changed; review the difference after pytest --update-golden"
 
 
+@pytest.mark.whole("golden files")
 @pytest.mark.parametrize("name", CASES)
 def test_launches_and_memory(name: str) -> None:
     case = CASES[name]

@@ -25,6 +25,7 @@ def test_kernels_that_are_emitted():
         check_definition(Kernel(name, text))
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -37,6 +37,7 @@ ATOMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.whole("a millisecond each")
 @pytest.mark.parametrize("value", ATOMS, ids=repr)
 def test_atoms_round_trip(value: Any) -> None:
     found = values.decode_atom(through_json(values.encode_atom(value)))

@@ -323,6 +323,7 @@ def test_nonzero():
 X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

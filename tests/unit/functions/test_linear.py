@@ -340,6 +340,7 @@ W = np.ones((4, 3))
 B = dlarray(np.ones((4, 8)), "CB")
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [

@@ -363,6 +363,7 @@ X = numbers(2, 3, format="CB")
 Y = numbers(2, 3, format="BC")
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -302,6 +302,7 @@ ERRORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.whole("messages")
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS)
 def test_errors(call, error, text):
     state = tj.rng()

@@ -93,6 +93,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 WEIGHTS = ((64, 64),) * 4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_rows_go_through_all_layers_in_one_section() -> None:
     graph = graph_of(layers(4), (64, 64), *WEIGHTS)
@@ -150,6 +151,7 @@ def test_other_sums_of_products_wait() -> None:
     assert texts[-1] == "4: " + ", ".join(["product"] * 6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short")
 def test_a_section_goes_on_with_sums_written_in_place_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "MOST_SECTION_BYTES", 1 << 13)
