@@ -57,7 +57,8 @@ def graph_of_op(op: Op, dtype: str) -> Graph:
     graph = Graph()
     b = Builder(graph)
     avals = [Aval(s, None, np.dtype(own or dtype)) for s, own in zip(sample.shapes, owns, strict=True)]
-    graph.outputs = [b.apply(op, [b.input(aval) for aval in avals], dict(sample.params))]
+    made = b.apply(op, [b.input(aval) for aval in avals], dict(sample.params))
+    graph.outputs = [made] if isinstance(made, Value) else list(made)
     return graph
 
 
