@@ -37,7 +37,8 @@ TREE = {
 
 
 def test_the_tree():
-    found = {name: cls for name, cls in vars(errors).items() if inspect.isclass(cls)}
+    classes = {name: cls for name, cls in vars(errors).items() if inspect.isclass(cls)}
+    found = {name: cls for name, cls in classes.items() if cls.__module__ == errors.__name__}
     assert {name: tuple(base.__name__ for base in cls.__bases__) for name, cls in found.items()} == TREE
     for name, cls in found.items():
         assert getattr(tj, name) is cls and name in tj.__all__ and cls.__doc__

@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, final, overload
 
 from tracejit import config
 from tracejit.accelerate import display, messages, pickles, policy
@@ -29,9 +29,14 @@ from tracejit.util.text import name_of
 if TYPE_CHECKING:
     from tracejit.view.live import Running
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R_co = TypeVar("R_co", covariant=True)
+S = TypeVar("S")
+
 
 @final
-class AcceleratedFunction(OptionProperties):
+class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
     """A function whose operations are recorded at its first calls and replayed, compiled, at later ones.
 
     The arguments select a trace: arrays by size, format, dtype and memory layout, containers by
@@ -76,7 +81,7 @@ class AcceleratedFunction(OptionProperties):
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R_co],
         *,
         cache_size: int = 50,
         check_mode: str = "none",
@@ -114,7 +119,7 @@ class AcceleratedFunction(OptionProperties):
         })  # fmt: skip
 
     @property
-    def function(self) -> Callable[..., Any]:
+    def function(self) -> Callable[P, R_co]:
         """The underlying function."""
         return self._function
 
@@ -157,7 +162,7 @@ class AcceleratedFunction(OptionProperties):
             self._cache.clear()
             self._dispatcher.counters.clear()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function: by replay where a trace fits, otherwise recording one."""
         recorder = recorders.thread.recorder
         if (
@@ -181,7 +186,7 @@ class AcceleratedFunction(OptionProperties):
                         cache.last_miss = None
                         if calls >= variants.pause_at:
                             cache.pause(variants)
-                    return result
+                    return result  # type: ignore[no-any-return]
         call = self._dispatcher.keyed(args, kwargs)
         for array in call.arrays:
             if array._value is not None and not recorders.is_open(array):
@@ -190,7 +195,7 @@ class AcceleratedFunction(OptionProperties):
                 )  # kept of a recording; it has memory of its own now
         with cache.lock:
             call = cache.rekeyed(call)
-        return self._dispatcher.serve(call, recorder)
+        return self._dispatcher.serve(call, recorder)  # type: ignore[no-any-return]
 
     def variants(self) -> list[Variants]:
         """Return the variants of each key, for export()."""
@@ -266,6 +271,15 @@ class AcceleratedFunction(OptionProperties):
     def __set_name__(self, owner: type, name: str) -> None:
         self._method_name = f"_accelerated_{owner.__qualname__}.{name}"
 
+    # Of a class, any arguments: mypy asks so for class methods and static methods too, which take others.
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> "AcceleratedFunction[..., R_co]": ...
+
+    @overload
+    def __get__(
+        self: "AcceleratedFunction[Concatenate[S, Q], R_co]", instance: S, owner: type | None = None
+    ) -> "AcceleratedFunction[Q, R_co]": ...
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the method of an instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
@@ -292,10 +306,10 @@ class AcceleratedFunction(OptionProperties):
 
     # Copies and pickles have the options but not the traces.
 
-    def __copy__(self) -> "AcceleratedFunction":
+    def __copy__(self) -> "AcceleratedFunction[P, R_co]":
         return AcceleratedFunction(self._function, **self._as_options())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "AcceleratedFunction":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "AcceleratedFunction[P, R_co]":
         return AcceleratedFunction(copy.deepcopy(self._function, memo), **self._as_options())
 
     def __reduce__(self) -> Any:
@@ -324,7 +338,7 @@ class AcceleratedFunction(OptionProperties):
         return bind_arguments(self._name, self._signature, args, kwargs)
 
 
-def _without_function() -> AcceleratedFunction:
+def _without_function() -> AcceleratedFunction[..., Any]:
     """Return an object that __setstate__ makes an accelerated function (Note [pickles by value])."""
     return AcceleratedFunction.__new__(AcceleratedFunction)
 
@@ -334,15 +348,15 @@ def dlaccelerate(
     function: None = None, /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
     write_arguments: bool | None = None,
-) -> Callable[[Callable[..., Any]], AcceleratedFunction]: ...  # fmt: skip
+) -> Callable[[Callable[P, S]], AcceleratedFunction[P, S]]: ...  # fmt: skip
 
 
 @overload
 def dlaccelerate(
-    function: Callable[..., Any], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
+    function: Callable[P, S], /, *, cache_size: int = 50, check_mode: str = "none", check_tolerance: float = 1e-4,
     enabled: bool = True, confirm: int = 1, audit: bool = True, max_variants: int = 8, check_every: int = 100,
     write_arguments: bool | None = None,
-) -> AcceleratedFunction: ...  # fmt: skip
+) -> AcceleratedFunction[P, S]: ...  # fmt: skip
 
 
 def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -378,7 +392,7 @@ def dlaccelerate(function: Callable[..., Any] | None = None, /, **options: Any) 
     return AcceleratedFunction(function, **options)
 
 
-def clear_cache(accfun: AcceleratedFunction) -> None:
+def clear_cache(accfun: AcceleratedFunction[..., Any]) -> None:
     """Forget all traces and statistics of an accelerated function.
 
     Args:

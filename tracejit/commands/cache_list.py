@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument(
         "--sort",
-        choices=inspect.COLUMNS,
+        choices=tuple(inspect.COLUMNS),
         default="used",
         metavar="COLUMN",
         help=f"one of {', '.join(inspect.COLUMNS)} (%(default)s); the largest numbers and times first",

@@ -4,7 +4,7 @@
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import numpy as np
 
@@ -35,9 +35,12 @@ _DAMAGE = (  # errors that a damaged or forged folder may raise
     TraceJitError, AttributeError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError,
 )  # fmt: skip
 
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
 
 @final
-class LoadedFunction:
+class LoadedFunction(Generic[P, R_co]):
     """A function in an exported folder, as load() returns it.
 
     It takes the arguments of the exported traces, by the rules of the accelerated function, and returns the same
@@ -84,7 +87,7 @@ class LoadedFunction:
         """Return the emitted Python module of each trace, with the user's lines beside each launch."""
         return "\n\n".join(module_source(trace.replay.program, trace.replay.title) for trace in self._traces)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function.
 
         Raises:
@@ -100,13 +103,14 @@ class LoadedFunction:
             for call_path in self._fast:
                 result = call_path(whole)
                 if result is not MISS:
-                    return result
+                    return result  # type: ignore[no-any-return]
         elif recording.accelerating:
             raise TraceError(
                 f"{self._name} is a loaded function, which cannot be recorded inside an accelerated function. Call it "
                 "outside, and pass its result."
             )
-        return self._call(key_call(self._name, (args, kwargs), self._leaf_name), recording is None)
+        call = key_call(self._name, (args, kwargs), self._leaf_name)
+        return self._call(call, recording is None)  # type: ignore[no-any-return]
 
     def _call(self, call: Call, is_alone: bool) -> Any:
         """Look up the traces of a call by its key, and run the first whose guards hold."""
@@ -187,10 +191,10 @@ class LoadedFunction:
     def __reduce__(self) -> Any:
         return (_reloaded, (self.path, self._shared, self._classes, self.sha256, self._wanted_cpu))
 
-    def __copy__(self) -> "LoadedFunction":
+    def __copy__(self) -> "LoadedFunction[P, R_co]":
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "LoadedFunction":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "LoadedFunction[P, R_co]":
         return self
 
 
@@ -201,7 +205,7 @@ def load(
     sha256: str | None = None,
     classes: Mapping[str, type] | None = None,
     cpu: str | None = None,
-) -> LoadedFunction:
+) -> LoadedFunction[..., Any]:
     """Return the function in a folder that export() wrote. It never traces or compiles, and needs no Numba.
 
     The folder runs as code. So it must belong to this user or the administrator, be writable by nobody else and be no
@@ -243,7 +247,7 @@ def load(
     _check_process()
     try:
         content = files.read(path, shared, sha256)
-        function = LoadedFunction(path, shared, classes or {}, cpu, content)
+        function: LoadedFunction[..., Any] = LoadedFunction(path, shared, classes or {}, cpu, content)
     except ExportError:
         raise
     except ImportError as error:
@@ -281,7 +285,7 @@ def _check_process() -> None:
 
 def _reloaded(
     path: str, shared: bool, classes: Mapping[str, type], sha256: str, cpu: str | None
-) -> LoadedFunction:
+) -> LoadedFunction[..., Any]:
     return load(path, shared=shared, classes=classes, sha256=sha256, cpu=cpu)
 
 

@@ -72,7 +72,7 @@ class Exported:
 
 
 def export(
-    accfun: AcceleratedFunction,
+    accfun: AcceleratedFunction[..., Any],
     path: "str | os.PathLike[str]",
     *,
     args: Sequence[Any] | None = None,
@@ -143,7 +143,7 @@ def export(
 
 
 def _call_until_replayed(
-    accfun: AcceleratedFunction, args: Sequence[Any], kwargs: Mapping[str, Any]
+    accfun: AcceleratedFunction[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[Variants]:
     """Call a function until the call is a replay.
 
@@ -165,7 +165,7 @@ def _call_until_replayed(
     return [*_covering(variants, accfun.variants(), accfun.confirm), variants]
 
 
-def _exportable(accfun: AcceleratedFunction, keys: Sequence[Variants]) -> list[Trace]:
+def _exportable(accfun: AcceleratedFunction[..., Any], keys: Sequence[Variants]) -> list[Trace]:
     """Return the traces to export, oldest first.
 
     Raises:
@@ -238,7 +238,7 @@ class _Selected(NamedTuple):
 class _Writer:
     """Collects the files and the manifest of a folder."""
 
-    def __init__(self, accfun: AcceleratedFunction, captured: str) -> None:
+    def __init__(self, accfun: AcceleratedFunction[..., Any], captured: str) -> None:
         self._function = accfun.function
         self._name = name_of(self._function)
         self._captured = captured

@@ -2,7 +2,7 @@
 """dlfeval and dlgradient: evaluation of a function on a trace, and gradients within it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -18,8 +18,15 @@ from tracejit.util.frames import global_names
 from tracejit.util.memory import collector_paused
 from tracejit.util.text import name_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
+X1 = TypeVar("X1")
+X2 = TypeVar("X2")
+X3 = TypeVar("X3")
+X4 = TypeVar("X4")
 
-def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+
+def dlfeval(fun: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Return ``fun(*args, **kwargs)``, evaluated so that dlgradient can be called inside.
 
     All arrays in the arguments become traced: what is computed of them is recorded until `fun` returns.
@@ -52,7 +59,7 @@ def dlfeval(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return evaluate(fun, args, kwargs, config.settings.write_arguments)
 
 
-def evaluate(fun: Callable[..., Any], args: Any, kwargs: Any, write: bool) -> Any:
+def evaluate(fun: Callable[..., R], args: Any, kwargs: Any, write: bool) -> R:
     """Evaluate a function as dlfeval does; `write` if what it writes into its arguments reaches the caller's arrays."""
     if not callable(fun):
         raise ArgumentError(
@@ -97,7 +104,7 @@ def evaluate(fun: Callable[..., Any], args: Any, kwargs: Any, write: bool) -> An
         writes += [(change.data, change.result._data.copy()) for change in recorder.restored()]
     for memory, content in writes:
         np.copyto(memory, content)
-    return tree.unflatten(result_treedef, results)
+    return tree.unflatten(result_treedef, results)  # type: ignore[no-any-return]
 
 
 def _arrays(leaves: list[Any]) -> list[Any]:
@@ -183,6 +190,44 @@ def _untraced(leaf: Any) -> Any:
         own = data.base is None and value is not None and value.node is not None
         return dlarray._wrap(data if own else data.copy(), leaf._format, None)
     return leaf
+
+
+@overload
+def dlgradient(
+    y: dlarray, x: X1, /, *, retain_data: bool = False, enable_higher_derivatives: bool = False
+) -> X1: ...
+
+
+@overload
+def dlgradient(
+    y: dlarray, x1: X1, x2: X2, /, *, retain_data: bool = False, enable_higher_derivatives: bool = False
+) -> tuple[X1, X2]: ...
+
+
+@overload
+def dlgradient(
+    y: dlarray,
+    x1: X1,
+    x2: X2,
+    x3: X3,
+    /,
+    *,
+    retain_data: bool = False,
+    enable_higher_derivatives: bool = False,
+) -> tuple[X1, X2, X3]: ...
+
+
+@overload
+def dlgradient(
+    y: dlarray, x1: X1, x2: X2, x3: X3, x4: X4, /, *,
+    retain_data: bool = False, enable_higher_derivatives: bool = False,
+) -> tuple[X1, X2, X3, X4]: ...  # fmt: skip
+
+
+@overload
+def dlgradient(
+    y: dlarray, *xs: Any, retain_data: bool = False, enable_higher_derivatives: bool = False
+) -> Any: ...
 
 
 def dlgradient(

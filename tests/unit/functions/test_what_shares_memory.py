@@ -35,7 +35,10 @@ np.split(x, 3)[1] | np.split(x, [1])[1] | np.array_split(x, 1)[0] | np.array_spl
 np.broadcast_to(x, (2, 3, 4)) | np.diag(v[:2]) | np.full_like(x, 2) | np.ones_like(x) | np.zeros_like(x)
 list(x)[0] | list(v)[0] | next(iter(v)) | max(v) | min(v) | sorted(v)[0] | x.any() | next(iter(x)) | [*x][1] | dict(a=x)["a"] | sum(x) | sum([x]) | x.min()
 """  # noqa: E501
-CASES = [case.strip() for case in EXPRESSIONS.replace("\n", "|").split("|") if case.strip()]
+INTEGERS = np.arange(3)
+RETURN_THEIR_ARGUMENT = {"np.round(n)"} if np.round(INTEGERS) is INTEGERS else set()  # in releases before 2.2
+CASES = [case.strip() for case in EXPRESSIONS.replace("\n", "|").split("|")]
+CASES = [case for case in CASES if case and case not in RETURN_THEIR_ARGUMENT]
 
 
 def arguments():
