@@ -15,6 +15,7 @@ from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
+from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import Decides
 from tracejit.util import html
 from tracejit.util.arguments import integers
@@ -138,6 +139,8 @@ class dlarray:
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = recorder.as_array(data, "dlarray", "data")
         recorder.check_open(source)
+        if source is not data and recorder.thread.recorder is not None:
+            recorder.thread.recorder.ndarrays[id(source._data)] = None
         # An ndarray without axes is written, a number is not: is_scalar in record/views.py.
         self._data = source._data if source._data.ndim or source is data else source._data[...]
         self._format = (
@@ -292,9 +295,13 @@ class dlarray:
         return recorder.need_value(self, "tolist()").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        data = recorder.need_value(self, "conversion to an ndarray")
-        if self._value is not None and data.dtype.kind == "f":
-            _refuse_conversion(self, "an ndarray")
+        what = "conversion to an ndarray"
+        if is_derived(self):
+            data = elements(self, what)
+        else:
+            data = recorder.need_value(self, what)
+            if self._value is not None and data.dtype.kind == "f":
+                _refuse_conversion(self, "an ndarray")
         if copy:
             return np.array(data, dtype)
         wanted = data.dtype if dtype is None else np.dtype(dtype)

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import describe_shape
+from tracejit.aval import SUPPORTED_DTYPES, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError
 from tracejit.functions import windows
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
 from tracejit.functions.reductions import count_nonzero
 from tracejit.ops.movement import index_of
-from tracejit.record import recorder, views
+from tracejit.record import recorder, subscripts, views
 from tracejit.record.conversion import ndarray_of, too_large
+from tracejit.record.number import Number
 from tracejit.util.arguments import as_index
 from tracejit.util.text import brief
 
@@ -115,6 +116,20 @@ def getitem(x: Any, key: Any) -> dlarray:
     if parsed.selects_element:
         return views.element(result, array)  # type: ignore[no-any-return]
     return views.without_axes(result) if views.is_scalar(result) else result
+
+
+def _getitem_of_ndarray(array: np.ndarray, key: Any) -> Any:
+    """Return ``array[key]`` of an ndarray by a key that varies, if its elements can be recorded."""
+    if array.dtype not in SUPPORTED_DTYPES:
+        return NotImplemented
+    result = getitem(as_array(array, "getitem"), key)
+    numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
+    if result._data.ndim or not numbers or array.dtype.kind == "b":
+        return result
+    return Number(result._data[()], result, frozenset().union(*[number._sources for number in numbers]))
+
+
+subscripts.answer(_getitem_of_ndarray)
 
 
 def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:

@@ -13,6 +13,7 @@ from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.record import views
+from tracejit.record.derived import is_derived, settle
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
@@ -211,7 +212,7 @@ def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
 class Absent:
     """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
 
-    An array that NumPy made in a recorded function has it as long as it holds nothing traced.
+    An array that NumPy made in a recorded function has it as long as it holds nothing that somebody may differentiate.
 
     A __getattr__ would be shorter, but with one CPython looks up every attribute in a slower way.
     """
@@ -220,6 +221,8 @@ class Absent:
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None and is_derived(instance):
+            settle(instance, self._name)
         if instance is not None and is_ndarray(instance):
             return getattr(instance._data, self._name)
         raise AttributeError(

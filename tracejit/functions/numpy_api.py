@@ -16,6 +16,7 @@ from tracejit.errors import ArgumentError, TraceError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions, writes
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
+from tracejit.record.derived import elements, is_derived
 from tracejit.record.guards import Decides
 from tracejit.record.memory import is_private
 from tracejit.util.arguments import flag, is_option, real
@@ -275,7 +276,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     """
     name = _name_of_ufunc(ufunc)
     if _is_numpys_alone(ufunc, method, options) and _are_constants((inputs, options)):
-        return getattr(ufunc, method)(*_constants(inputs), **_constants(options))
+        return getattr(ufunc, method)(*_constants(inputs, name), **_constants(options, name))
     if method == "at":
         if ufunc not in (np.add, np.subtract):
             changed = _methods().at(ufunc, _apply_ufunc, *inputs)
@@ -294,13 +295,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
         )
     if method != "__call__":
         if _are_constants(inputs):
-            return getattr(ufunc, method)(*_constants(inputs), **options)
+            return getattr(ufunc, method)(*_constants(inputs, name), **options)
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
     dtype = options.pop("dtype", None)
     function = UFUNCS.get(ufunc) or _answers().UFUNCS.get(ufunc)
     if function is None:
-        if _are_constants(inputs):
-            return ufunc(*_constants(inputs))
+        if _are_constants(inputs, is_derived):
+            return ufunc(*_constants(inputs, name))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     if dtype is not None:
         return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
@@ -339,22 +340,24 @@ def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> b
     return method != "__call__" or not options.keys() <= {"out", "where"}
 
 
-def _are_constants(x: Any) -> bool:
-    """Return whether the dlarrays in arguments are private to a recording, and hold nothing traced."""
+def _are_constants(x: Any, is_known: Callable[[dlarray], bool] = lambda array: False) -> bool:
+    """Return whether the dlarrays in arguments are private to a recording, and hold nothing traced but what is known."""
     if isinstance(x, (list, tuple)):
-        return all(map(_are_constants, x))
+        return all(_are_constants(part, is_known) for part in x)
     if isinstance(x, dict):
-        return all(map(_are_constants, x.values()))
-    return not isinstance(x, dlarray) or (x._value is None and is_private(x))
+        return all(_are_constants(part, is_known) for part in x.values())
+    return not isinstance(x, dlarray) or (is_private(x) if x._value is None else is_known(x))
 
 
-def _constants(x: Any) -> Any:
-    """Return arguments with the ndarrays of the dlarrays in them."""
+def _constants(x: Any, name: str) -> Any:
+    """Return arguments of a function of NumPy with the ndarrays of the dlarrays in them."""
     if type(x) in (list, tuple):
-        return type(x)(map(_constants, x))
+        return type(x)([_constants(part, name) for part in x])
     if isinstance(x, dict):
-        return {key: _constants(value) for key, value in x.items()}
-    return x._data if isinstance(x, dlarray) else x
+        return {key: _constants(value, name) for key, value in x.items()}
+    if not isinstance(x, dlarray):
+        return x
+    return x._data if x._value is None else elements(x, name)
 
 
 def _name_of_ufunc(ufunc: np.ufunc) -> str:
@@ -390,10 +393,12 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         return writes.WRITERS[function](*args, **options)
     if ours is None:
         if _are_constants((args, options)):
-            return function(*_constants(args), **_constants(options))
+            return function(*_constants(args, ""), **_constants(options, ""))
         ours = _answers().FUNCTIONS.get(function)
     if ours is None:
         name, _ = scipy_call() or (_name(function), None)
+        if _are_constants((args, options), is_derived):
+            return function(*_constants(args, name), **_constants(options, name))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
     out = options.pop("out", None)
     if out is not None:

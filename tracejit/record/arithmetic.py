@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import NUMBERS, NUMPY_NUMBERS
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, SUPPORTED_DTYPES
 from tracejit.ir import weak_array
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -203,6 +203,32 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
     if ufunc is np.power and result.dtype.kind in "iu":
         return None
     return _made(result, array, *inputs) if type(result) in NUMPY_NUMBERS else None
+
+
+def by_ufunc_of_arrays(ufunc: np.ufunc, inputs: Any) -> Any:
+    """Return a ufunc of numbers that vary and ndarrays, as a traced array, or None if it needs the numbers."""
+    current = recorder.thread.recorder
+    if current is None or not all(
+        is_number(x) or type(x) in _PLAIN or type(x) in NUMPY_NUMBERS or _can_be_traced(x) for x in inputs
+    ):
+        return None
+    name = f"np.{ufunc.__name__}"
+    operands = [recorder.as_array(x, name) if type(x) is np.ndarray else x for x in inputs]
+    first = next((x for x in operands if recorder.is_array(x)), None)
+    if first is None:
+        return None
+    try:
+        return first.__array_ufunc__(ufunc, "__call__", *operands)
+    except (
+        Exception
+    ) as error:  # one that arrays have not, or an error of NumPy's: NumPy computes it with the numbers
+        if is_of_handler(error):
+            raise
+        return None
+
+
+def _can_be_traced(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim > 0 and x.dtype in SUPPORTED_DTYPES
 
 
 def _fits(x: Any, beside: Any) -> bool:

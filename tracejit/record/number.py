@@ -41,7 +41,10 @@ class Number:
         self._array = array  # a traced scalar of float64 or int64
         self._sources = sources  # the arguments, by the number of their leaf, that it comes from
         self._bounds: set[int] = set()
-        array._value.owner.varying.append(self)
+        owner = array._value.owner
+        owner.varying.append(self)
+        if array._value.node is None:
+            owner.sources.setdefault(array._value, sources)
 
     @property
     def __class__(self) -> Any:
@@ -173,9 +176,10 @@ class Number:
             result = arithmetic.by_ufunc(ufunc, inputs)
             if result is not None:
                 return result
+            result = arithmetic.by_ufunc_of_arrays(ufunc, inputs)
+            if result is not None:
+                return result
         what = f"np.{ufunc.__name__}"
-        if any(type(x) is np.ndarray for x in inputs):
-            what += " of an ndarray (tj.dlarray of it is recorded)"
         plain = [x.needed(what) if type(x) is Number else x for x in inputs]
         return getattr(ufunc, method)(*plain, **options)
 

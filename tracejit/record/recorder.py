@@ -7,6 +7,7 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 """
 
 import sys
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -71,6 +72,10 @@ class Recorder(RecordingBlock):
         # Inputs whose values are needed as numbers, by the number of their leaf: the use, and its place.
         self.needed: dict[int, tuple[str, Where]] = {}
         self.varying: list[Any] = []  # objects that stand for such inputs
+        self.sources: dict[Value, frozenset[int]] = {}  # of the inputs that stand for numbers
+        # What operations took besides dlarrays, by id; None for what the function has made a dlarray of. A reference
+        # would count as one that the function keeps.
+        self.ndarrays: dict[int, weakref.ref[np.ndarray] | None] = {}
         self._guarded: set[tuple[Value, Decides]] = set()
         self.numbers: dict[Any, Any] = {}  # Python numbers that were operands, as arrays of this trace
         self.draws: dict[Any, Any] = {}  # draws of random numbers, by generator (tracejit.functions.rng)
@@ -217,7 +222,10 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
         return x
     if type(x) is _number_class:
         return x._array
-    return _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
+    array = _array_class._wrap(data_of(x, where, argument, _array_class), None, None)
+    if thread.recorder is not None:
+        thread.recorder.ndarrays.setdefault(id(array._data), weakref.ref(array._data))
+    return array
 
 
 def steers(array: Any) -> bool:

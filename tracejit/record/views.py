@@ -9,7 +9,7 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError, DTypeError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops import OPS, Op
-from tracejit.record import recorder
+from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import Change, is_ndarray, is_private, is_same_memory, root_of
 
@@ -174,6 +174,10 @@ def check_writeable(array: Any) -> None:
 
 def store(array: Any, new: Any) -> None:
     """Replace the elements of an array, and of all that share them, by those of one of the same size and dtype."""
+    if type(array._view) is tuple and derived.settle_part(array, "a write into an ndarray"):
+        check_writeable(array)
+        np.copyto(array._data, np.asarray(new))
+        return
     if is_in_memory(array) and (new._value is None or new._value.is_constant):
         check_writeable(array)
         np.copyto(array._data, new._data)

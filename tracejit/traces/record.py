@@ -26,6 +26,7 @@ from tracejit.record.number import Number, settle
 from tracejit.record.number import end as end_numbers
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import State
+from tracejit.record.subscripts import Subscripts
 from tracejit.traces import refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.stores import Collector, Stores
@@ -80,7 +81,7 @@ def record(
         inputs = _inputs(recorder, call)
         args, kwargs = tree.unflatten(call.treedef, inputs)
         try:
-            with crossings.watched(recorder):
+            with crossings.watched(recorder), Subscripts():
                 crossings.cross(recorder, function, [args, kwargs])
                 returned = function(*args, **kwargs)
         finally:  # after an error nothing is stored
