@@ -81,6 +81,17 @@ def _named(method: _Method, name: str) -> _Method:
     return method
 
 
+def _converted(array: "dlarray") -> np.ndarray:
+    """Return the elements of an array that becomes an ndarray."""
+    what = "conversion to an ndarray"
+    if is_derived(array):
+        return elements(array, what)
+    data = recorder.need_value(array, what)
+    if array._value is not None and data.dtype.kind == "f":
+        _refuse_conversion(array, "an ndarray")
+    return data
+
+
 def _refuse_conversion(array: "dlarray", target: str) -> None:
     """Raise the error for a traced array that is to become `target`."""
     scipy = scipy_call()
@@ -139,8 +150,7 @@ class dlarray:
     def __init__(self, data: Any, format: str | None = None) -> None:
         source = recorder.as_array(data, "dlarray", "data")
         recorder.check_open(source)
-        if source is not data and recorder.thread.recorder is not None:
-            recorder.thread.recorder.ndarrays[id(source._data)] = None
+        recorder.note_dlarray(data, source)
         # An ndarray without axes is written, a number is not: is_scalar in record/views.py.
         self._data = source._data if source._data.ndim or source is data else source._data[...]
         self._format = (
@@ -295,13 +305,7 @@ class dlarray:
         return recorder.need_value(self, "tolist()").tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        what = "conversion to an ndarray"
-        if is_derived(self):
-            data = elements(self, what)
-        else:
-            data = recorder.need_value(self, what)
-            if self._value is not None and data.dtype.kind == "f":
-                _refuse_conversion(self, "an ndarray")
+        data = _converted(self)
         if copy:
             return np.array(data, dtype)
         wanted = data.dtype if dtype is None else np.dtype(dtype)

@@ -341,7 +341,7 @@ def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> b
 
 
 def _are_constants(x: Any, is_known: Callable[[dlarray], bool] = lambda array: False) -> bool:
-    """Return whether the dlarrays in arguments are private to a recording, and hold nothing traced but what is known."""
+    """Return whether the dlarrays in arguments are private to a recording, or traced and known."""
     if isinstance(x, (list, tuple)):
         return all(_are_constants(part, is_known) for part in x)
     if isinstance(x, dict):

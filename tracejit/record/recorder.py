@@ -228,6 +228,12 @@ def as_array(x: Any, where: str = "dlarray", argument: str = "x") -> Any:
     return array
 
 
+def note_dlarray(given: Any, array: Any) -> None:
+    """Note that the function made an array of something else, by which it may differentiate."""
+    if array is not given and thread.recorder is not None:
+        thread.recorder.ndarrays[id(array._data)] = None
+
+
 def steers(array: Any) -> bool:
     """Return whether an array is an input of a trace that will be replayed, or was computed from one."""
     return array._value is not None and array._value.owner.accelerating
