@@ -7,6 +7,7 @@ import sys
 import types
 from pathlib import Path
 
+import effort
 import pytest
 
 
@@ -34,3 +35,32 @@ def test_a_test_that_imports_numba_fails(conftest, monkeypatch):
     ):
         conftest.check_imports(set())
     conftest.check_imports(conftest.imported())
+
+
+class TestSample:
+    """What a run of a folder tries of generated cases."""
+
+    names = tuple(f"case {i}" for i in range(200))
+
+    def test_is_a_share_and_the_same_in_each_run(self):
+        sample = effort.chosen(self.names, [[]] * 200, 10)
+        assert 10 <= len(sample) <= 30 and sample == effort.chosen(self.names, [[]] * 200, 10)
+
+    def test_has_a_case_of_each_family(self):
+        families = [[("op", i // 5)] for i in range(200)]
+        sample = effort.chosen(self.names, families, 10)
+        assert {i // 5 for i in sample} == set(range(40))
+
+    def test_of_the_other_cases_does_not_change_with_a_new_one(self):
+        before = {self.names[i] for i in effort.chosen(self.names, [[]] * 200, 10)}
+        longer = ["new", *self.names]
+        assert {longer[i] for i in effort.chosen(longer, [[]] * 201, 10)} - {"new"} == before
+
+    @pytest.mark.parametrize(
+        ("level", "loop", "some"), [("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)]
+    )
+    def test_of_loops(self, monkeypatch, level, loop, some):
+        monkeypatch.setattr(effort, "EFFORT", effort.Effort[level])
+        assert effort.sweep(5, 9, sample=2) == loop
+        tried = effort.sample(self.names, "an op")
+        assert (tried == [*self.names]) is some and {tried[0], tried[-1]} == {self.names[0], self.names[-1]}
