@@ -220,4 +220,45 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "dice: epsilon must be a positive number, not 0.",
     ),
+    (
+        lambda: tj.celu(ROW, 0),
+        ArgumentError,
+        "celu: alpha must not be 0, because x is divided by it.",
+    ),
+    (
+        lambda: tj.hardtanh(ROW, 1, 1),
+        ArgumentError,
+        "hardtanh: low must be below high, found low=1 and high=1.",
+    ),
+    (
+        lambda: tj.clippedrelu(ROW, 0),
+        ArgumentError,
+        "clippedrelu: ceiling must be a positive number, not 0.",
+    ),
+    (
+        lambda: tj.prelu(SCORES, [0.1, 0.2]),
+        DimsError,
+        "prelu: alpha is of size 2 and x of size 2(B) x 3(C); alpha must be a number for each channel (C), or "
+        "one number.",
+    ),
+    (
+        lambda: tj.glu(SCORES, axis=1, data_format="BC"),
+        ArgumentError,
+        "glu: axis=1 and data_format='BC' both say where the channels are; pass one of them.",
+    ),
+    (
+        lambda: tj.glu(ROW),
+        DimsError,
+        "glu: x of size 2(B) x 4(S) has no channels (C) to halve; name the axis with axis=.",
+    ),
+    (
+        lambda: tj.glu(SCORES),
+        DimsError,
+        "glu: axis 1 of x of size 2(B) x 3(C) has 3 elements, which make no two halves.",
+    ),
+    (
+        lambda: tj.elu(ROW, [1.0, 2.0]),
+        DimsError,
+        "elu: alpha is of size 2; it must be one number.",
+    ),
 )  # fmt: skip

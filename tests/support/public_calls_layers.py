@@ -60,4 +60,9 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "dice": [
         ((SCORES, SCORES), {"generalized": True, "epsilon": 1e-8, "mask": SCORES > 0.4, "data_format": "CS"})
     ],
+    **{name: [((SCORES,), {})] for name in ("selu", "mish", "hardsigmoid", "hardswish")},
+    **{name: [((SCORES, 0.5), {})] for name in ("elu", "celu", "swish", "clippedrelu")},
+    "hardtanh": [((SCORES, -0.5, 0.5), {})],
+    "prelu": [((SCORES, NUMBERS), {"data_format": "BC"})],
+    "glu": [((SCORES,), {"axis": 1}), ((SCORES,), {"data_format": "BC"})],
 }
