@@ -188,7 +188,7 @@ np.meshgrid(x, y, w[:2], sparse=True) | np.meshgrid(x) | np.linspace(s, 3.0, 5) 
 np.linspace(0, s, 4, endpoint=False, retstep=True) | np.linspace(s, 9, 4, dtype=int) | np.linspace(n, m, 3)
 np.linspace(s, 1, 1) | np.logspace(s, 2.0, 4) | np.logspace(x, y, 3, base=2.0) | np.geomspace(w, 9.0, 4)
 np.geomspace(s * s + 1, 2.0, 5, endpoint=False) | np.zeros_like(A) | np.ones_like(n) | np.full_like(x, 3.0)
-np.empty_like(A) * 0 | np.ones_like(A, dtype=np.float32) | np.full_like(x, s) | np.empty_like(x) * 0
+np.empty_like(A).shape | np.ones_like(A, dtype=np.float32) | np.full_like(x, s) | np.empty_like(x).dtype
 np.full_like(n, 2) | np.copy(A) | np.shape(A) | np.ndim(A) | np.size(A, 1) | np.result_type(f, x)
 np.iscomplexobj(x) | np.isrealobj(n) | np.ndim(s) | np.size(T) | np.isrealobj(x) | np.iscomplexobj(n)
 np.result_type(n, f)
@@ -319,3 +319,51 @@ def values(seed: int) -> dict[str, Any]:
         "f": rng.normal(size=6).astype(np.float32),
         "F": rng.normal(size=(3, 4)).astype(np.float32),
     }
+
+
+def _each(change: Any, kinds: str = "f") -> dict[str, Any]:
+    """Return the arrays of the calls with those of some kinds of dtypes changed."""
+    return {name: change(array) if array.dtype.kind in kinds else array for name, array in values(0).items()}
+
+
+def _whole(array: np.ndarray) -> np.ndarray:
+    return np.nan_to_num(3 * array, posinf=9, neginf=-9)
+
+
+def _with_holes() -> dict[str, Any]:
+    arrays = values(0)
+    for name in "xyw":
+        arrays[name][2] = np.nan
+    for name in "ABCTF":
+        arrays[name].flat[1], arrays[name].flat[3], arrays[name].flat[4] = np.nan, -0.0, np.inf
+    return arrays
+
+
+VARIANTS: dict[str, Any] = {
+    "int8": lambda: _each(lambda array: array.astype(np.int8), "iu"),
+    "uint64": lambda: _each(lambda array: np.abs(array).astype(np.uint64), "iu"),
+    "int16 for floats": lambda: _each(lambda array: _whole(array).astype(np.int16)),
+    "uint8 for floats": lambda: _each(lambda array: np.abs(_whole(array)).astype(np.uint8)),
+    "bool for floats": lambda: _each(lambda array: array > 0),
+    "float32": lambda: _each(lambda array: array.astype(np.float32)),
+    "empty": lambda: _each(lambda array: array[:0] if array.ndim else array, "fiub"),
+    "one row": lambda: _each(lambda array: array[:1] if array.ndim else array, "fiub"),
+    "no axes": lambda: _each(lambda array: array.ravel()[0].reshape(()) if array.size else array, "fiub"),
+    "columns": lambda: _each(np.asfortranarray, "fiub"),
+    "NaN and infinities": _with_holes,
+    "ties": lambda: _each(np.round),
+}
+"""Other arrays for the calls: dtypes, sizes, layouts and numbers at the edges."""
+
+UNLIKE_NUMPY = {
+    "np.lcm(n, u)": "NumPy's least common multiples of int8 and uint8 have signs",
+    'np.unpackbits(u, count=11, bitorder="little")': "NumPy leaves what it pads an empty array with as it was",
+    "np.nanpercentile(Z, [10, 90], axis=1)": "NumPy's result for an empty array lacks the axis of the quantiles",
+    "np.nanquantile(Z, [0.2, 0.7], axis=0)": "as above",
+    "np.argsort(A, axis=None)": "equal elements keep their order here",
+    **{f"np.{name}(np.tanh(x))": "float16 ends in infinity" for name in ("arctanh", "atanh")},
+}
+"""Calls whose numbers differ from NumPy's for one of the variants, and why."""
+
+BY_LABEL = ("np.cross(C, C.T)", 'np.einsum("ii->i", C)', "np.inner(A, A)", "np.matmul(N, N.T)")
+"""Calls that labels align in another way than positions do, or that would repeat a label."""

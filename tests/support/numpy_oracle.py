@@ -96,6 +96,35 @@ def check_replayed(call: str) -> None:
     assert step.hit_rate > 0, call
 
 
+def check_variant(call: str, variant: dict[str, Any]) -> None:
+    """Compare a call on other arrays with NumPy: dlarrays give the same numbers, or refuse."""
+    arrays = {name: variant[name] for name in names_in(call)}
+    try:
+        want = computed(call, arrays)
+    except Exception:
+        return
+    try:
+        have = computed(call, wrapped(arrays))
+    except tj.TraceJitError:
+        return
+    assert_same(have, want, call)
+
+
+FORMATS = (None, "B", "CB", "SCB")
+
+
+def check_labels(call: str) -> None:
+    """Compare a call with NumPy for each of its arrays as the one that has labels."""
+    arrays = chosen(call, 0)
+    want = expected(call, arrays)
+    for name, array in arrays.items():
+        if want is not None:
+            labelled = dlarray(array.copy(), FORMATS[array.ndim])
+            assert_same(
+                computed(call, {**wrapped(arrays), name: labelled}), want, f"{call} with labels of {name}"
+            )
+
+
 def floats(result: Any) -> list[Any]:
     """Return the floating-point arrays in a result."""
     if isinstance(result, (tuple, list)):

@@ -262,6 +262,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: A
 
 
 def _in_axis(name: str, place: dlarray, extent: int, mode: str) -> dlarray:
+    place = in_dtype(place, np.dtype(np.int64))
     if mode == "wrap":
         return place % extent
     if mode == "clip":
@@ -269,7 +270,7 @@ def _in_axis(name: str, place: dlarray, extent: int, mode: str) -> dlarray:
     outside = reductions.any((place < 0) | (place >= extent))
     if bool(recorder.need_value(outside, name)):
         refuse(name, f"an index is out of range for an axis of {extent} elements")
-    return in_dtype(place, np.dtype(np.int64))
+    return place
 
 
 def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[dlarray, ...]:

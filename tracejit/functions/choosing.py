@@ -6,6 +6,7 @@ arrays, the merged format; a list of places or of chosen elements has none.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -68,6 +69,11 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
     it consists of are elementwise; else to the elements that its condition chooses, as NumPy does.
     """
     array = as_array(x, "np.piecewise")
+    if not array.ndim:
+        conditions = [movement.reshape(mask, (1,)) for mask in _condition_list(array, condlist)]
+        return movement.reshape(
+            piecewise(movement.reshape(array, (1,)), conditions, funclist, *args, **kwargs), ()
+        )
     masks = _condition_list(array, condlist)
     if len(funclist) == len(masks) + 1:
         none = ~masks[0]
@@ -83,7 +89,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
     for mask, function in zip(masks, funclist, strict=True):
         chosen = movement.expanded(movement.relabel(mask, None), array.shape)
         if not callable(function):
-            result = where(chosen, in_dtype(as_array(function), array.dtype), result)
+            result = where(chosen, _number(function, array.dtype), result)
             continue
         whole = _of_all(array, partial(_called, function, args, kwargs))
         if whole is not None:
@@ -97,6 +103,15 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
             flat = indexing.setitem(flat, places, movement.relabel(values, None))
             result = movement.relabel(movement.reshape(flat, array.shape), array._format)
     return result  # type: ignore[no-any-return]
+
+
+def _number(value: Any, dtype: np.dtype) -> Any:
+    """Return a value that takes the place of a function, in a dtype that it fits."""
+    if type(value) in (int, float):
+        with suppress(OverflowError, ValueError):
+            return dtype.type(int(value) if dtype.kind in "iu" else value)
+        refuse("np.piecewise", f"{value} does not fit {dtype}; cast x first")
+    return in_dtype(as_array(value, "np.piecewise"), dtype)
 
 
 def _called(function: Callable[..., Any], args: Any, kwargs: Any, x: Any) -> Any:
@@ -131,7 +146,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> dlarra
         place = place % n
     elif mode == "clip":
         place = elementwise.clip(place, 0, n - 1)
-    dtype = np.result_type(*(as_array(choice).dtype for choice in listed))
+    dtype = _common(listed)
     stacked = [in_dtype(as_array(choice, "np.choose"), dtype) for choice in listed]
     if mode == "raise":
         # The op that takes from the numbers of the choices checks the range.

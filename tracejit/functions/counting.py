@@ -14,7 +14,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.functions import differences, elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.ordering import searchsorted
+from tracejit.functions.ordering import check_monotonic, searchsorted
 from tracejit.functions.ranges import linspace
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
@@ -55,7 +55,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
             refuse("np.bincount", "x has negative elements; add an offset first")
         if not least or not bool(recorder.need_value(largest < least, "np.bincount", Decides.TRUTH)):
             size = max(least, int(recorder.need_value(largest, "the length of np.bincount")) + 1)
-    return _summed(places, given, size, _INT64 if given is None else _FLOAT64)
+    return _summed(places, given, size, _INT64 if given is None or not array.size else _FLOAT64)
 
 
 def _outer_edges(name: str, a: dlarray, range: Any) -> tuple[Any, Any]:
@@ -86,7 +86,11 @@ def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple
         refuse(name, f"bins={brief(bins)} depends on the values; pass a number of bins or their edges")
     given = as_array(bins, name, "bins")
     if given.ndim == 1:
-        return movement.relabel(given, None), None
+        edges = movement.relabel(given, None)
+        if edges.size < 2:
+            refuse(name, f"bins has {edges.size} elements, expected two edges or more")
+        check_monotonic(name, "bins", edges, False)
+        return edges, None
     count = integer(name, "bins", bins)
     if given.ndim or count < 1:
         refuse(name, f"bins is {brief(bins)}, expected a positive number or a vector of edges")
@@ -145,10 +149,12 @@ def histogramdd(
     name = "np.histogramdd"
     if recorder.is_array(sample) or isinstance(sample, np.ndarray):
         points = movement.relabel(as_array(sample, name), None)
-        points = movement.reshape(points, (-1, 1)) if points.ndim == 1 else points
+        points = points if points.ndim == 2 else movement.transpose(movement.atleast_2d(points))
         columns = [points[:, i] for i in np.arange(points.shape[1]).tolist()]
     else:
         columns = [_flat(name, column) for column in sample]
+        dtype = np.result_type(*(column.dtype for column in columns))
+        columns = [in_dtype(column, dtype) for column in columns]
     d = len(columns)
     listed = [bins] * d if not isinstance(bins, (list, tuple)) else list(bins)
     ranges = [None] * d if range is None else list(range)
@@ -160,7 +166,7 @@ def histogramdd(
     edges = []
     for column, n, ends in zip(columns, listed, ranges, strict=True):
         edge, uniform = _edges(name, column, n, ends)
-        edges.append(in_dtype(linspace(*uniform, edge.size), _FLOAT64) if uniform else edge)
+        edges.append(linspace(*uniform, edge.size) if uniform else edge)
     given = None if weights is None else _flat(name, weights)
     hist = _counted(columns, edges, given, _FLOAT64)
     if density:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import wanted_dtype
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -70,7 +70,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> dlarray:
     parts = [array[1:] - array[:-1]]
     for extra, at in ((to_begin, 0), (to_end, 2)):
         if extra is not None:
-            part = in_dtype(movement.ravel(as_array(extra, "np.ediff1d")), array.dtype)
+            given = as_array(extra, "np.ediff1d")
+            if not np.can_cast(given.dtype, array.dtype, "same_kind"):
+                refuse(
+                    "np.ediff1d",
+                    f"to_begin and to_end do not fit {array.dtype} (one is {given.dtype}); cast them",
+                )
+            part = in_dtype(movement.ravel(given), array.dtype)
             parts.insert(at, movement.relabel(part, None))
     return movement.concatenate(parts) if len(parts) > 1 else parts[0]
 
@@ -232,7 +238,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inner = where(at == xj, yj, where(after == n, yk, slope * (at - xj) + yj))
         again = where(yj == yk, yj, slope * (at - xk) + yk)  # where the first way gave NaN
         inner = where(elementwise.isnan(inner), again, inner)
-    inner = where(unknown, asked, inner)
+        inner = where(unknown, asked, inner)
     result = where(before, values[0] if left is None else left, inner)
     result = where(beyond, values[-1] if right is None else right, result)
     return movement.relabel(in_dtype(result, _FLOAT64), given._format)
@@ -244,12 +250,13 @@ def _full(a: dlarray, v: dlarray) -> dlarray:
     if m <= _SHORT_KERNEL:
         total: Any = None
         for j in range(m):
-            term = v[j] * apply("pad", a, widths=((j, m - 1 - j),), value=0)
+            term = apply("pad", v[j] * a, widths=((j, m - 1 - j),), value=0)
             total = term if total is None else total + term
         return total  # type: ignore[no-any-return]
-    padded = apply("pad", a, widths=((m - 1, m - 1),), value=0)
-    windows = np.arange(n + m - 1)[:, None] + np.arange(m)
-    return linear.matmul(apply("take", padded, as_array(windows), axis=0), movement.flip(v))
+    # Rows of products, each of them one place further to the right: a row longer by one than the rows it is cut into.
+    rows = apply("pad", v[:, None] * a, widths=((0, 0), (0, m)), value=0)
+    skewed = movement.reshape(movement.reshape(rows, (-1,))[: m * (n + m - 1)], (m, n + m - 1))
+    return reductions.sum(skewed, 0, dtype=a.dtype)
 
 
 def convolve(a: Any, v: Any, mode: Any = "full") -> dlarray:
@@ -297,6 +304,11 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
     number = normalize_axis("np.unwrap", array, axis)
     jumps = diff(array, axis=number)
     discont = period / 2 if discont is None else discont
+    if array.dtype.kind == "u" and isinstance(period, int):
+        refuse(
+            "np.unwrap",
+            f"p has dtype {array.dtype}, whose differences have no sign; cast it (x.astype(np.int64))",
+        )
     dtype = (
         (jumps * type(period)(1)).dtype if not recorder.is_array(period) else np.result_type(jumps, period)
     )

@@ -101,7 +101,8 @@ def _extremum(
     axes = normalize_axes(name, array, axis)
     if not product(array.shape[i] for i in axes):
         kept = reductions.sum(array, axes, keepdims)  # of no elements: its size and format
-        return elementwise.where(True, array.dtype.type(0) + in_dtype(as_array(initial), array.dtype), kept)
+        value = movement.broadcast_to(in_dtype(as_array(initial), array.dtype), kept.shape)
+        return movement.relabel(value, kept._format)
     return _folded(name, op, f"{op}imum", lambda _: initial, array, axis, keepdims, initial, where)
 
 
@@ -363,6 +364,11 @@ def average(
     dtypes = (array.dtype, given.dtype, *((_FLOAT64,) if array.dtype.kind != "f" else ()))
     dtype = np.result_type(*dtypes)
     scale = sum(in_dtype(given, dtype), axes, None, keepdims)
+    if bool(recorder.need_value(any(scale == 0), "np.average", Decides.TRUTH)):
+        refuse(
+            "np.average",
+            "weights sum to zero, so that there is no average; add to them, or leave such rows out",
+        )
     total = sum(in_dtype(array, dtype) * in_dtype(given, dtype), axes, None, keepdims)
     result = total / scale
     return (result, scale) if returned else result

@@ -142,6 +142,8 @@ def cov(
     x = _rows("np.cov", m, rowvar, wanted, True)
     if y is not None:
         x = movement.concatenate([x, _rows("np.cov", y, rowvar, wanted, False)], 0)
+    if not x.shape[0]:
+        return as_array(np.zeros((0, 0)))
     n = x.shape[1]
     free = integer("np.cov", "ddof", ddof) if ddof is not None else (0 if bias else 1)
     of_frequency = None if fweights is None else _weights("np.cov", "fweights", fweights, n)

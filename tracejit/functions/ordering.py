@@ -19,6 +19,8 @@ from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
@@ -130,13 +132,23 @@ def digitize(x: Any, bins: Any, right: Any = False) -> dlarray:
     edges = movement.relabel(as_array(bins, "np.digitize"), None)
     if edges.ndim != 1:
         refuse("np.digitize", f"bins have {edges.ndim} axes, expected 1")
-    rising = edges[0] <= edges[-1] if edges.size else None
-    sides = ("left", "right") if right else ("right", "left")
-    up = searchsorted(edges, x, sides[0])
-    if rising is None:
+    side = "left" if right else "right"
+    up = searchsorted(edges, x, side)
+    if edges.size < 2:
         return up
-    down = edges.size - searchsorted(movement.flip(edges), x, sides[1])
-    return where(rising, up, down)
+    check_monotonic("np.digitize", "bins", edges, True)
+    down = edges.size - searchsorted(movement.flip(edges), x, side)
+    return where(edges[0] <= edges[-1], up, down)
+
+
+def check_monotonic(name: str, argument: str, edges: dlarray, may_fall: bool) -> None:
+    """Refuse a vector whose elements do not increase (or decrease); that they do is guarded."""
+    rises = reductions.all(edges[:-1] <= edges[1:])
+    holds = rises | reductions.all(edges[:-1] >= edges[1:]) if may_fall else rises
+    if not bool(recorder.need_value(holds, name, Decides.TRUTH)):
+        refuse(
+            name, f"{argument} must increase{' or decrease' if may_fall else ''} from one element to the next"
+        )
 
 
 # Sets

@@ -142,6 +142,13 @@ def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
         lower = both[j:]
         lower = lower - 2.0 * v[:, None] * reductions.sum(v[:, None] * lower, 0)
         both = movement.concatenate([both[:j], lower], 0) if j else lower
+    diagonal = elementwise.abs(matrices.diagonal(both[:count, :count]))
+    least = reductions.min(diagonal) > reductions.max(diagonal) * float(a.shape[0] * np.finfo(a.dtype).eps)
+    if not bool(recorder.need_value(least, "np.polyfit", Decides.TRUTH)):
+        refuse(
+            "np.polyfit",
+            "the places do not determine a polynomial of this degree, or hold NaN; lower the degree",
+        )
     rows: list[Any] = []
     right = movement.concatenate([both[:count, count:], as_array(np.eye(count, dtype=both.dtype))], 1)
     for i in reversed(range(count)):
@@ -163,7 +170,8 @@ def polyfit(
     order = integer(name, "deg", deg) + 1
     if full or rcond is not None:
         refuse(name, "full= and rcond= need the singular values of the system, which dlarrays do not have")
-    if places.ndim != 1 or values.ndim not in (1, 2) or order < 1 or values.shape[0] != places.size < order:
+    fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0
+    if not fits:
         refuse(
             name,
             f"x and y have sizes {places.shape} and {values.shape} for degree {order - 1}, expected as many places as "

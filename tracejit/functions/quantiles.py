@@ -19,6 +19,8 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.ordering import in_order, places_in_order
 from tracejit.functions.refusals import refuse
 from tracejit.ops.reduce import reduced_format, reduced_shape
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
 
@@ -32,6 +34,7 @@ _SHIFTS = {  # alpha and beta of the continuous methods (R. J. Hyndman, Y. Fan, 
     "median_unbiased": (1 / 3.0, 1 / 3.0),
     "normal_unbiased": (3 / 8.0, 3 / 8.0),
 }
+_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 _METHODS = (
     "linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
     *_SHIFTS,
@@ -41,8 +44,6 @@ _METHODS = (
 def _rows(name: str, a: Any, axis: Any) -> tuple[dlarray, tuple[int, ...], dlarray]:
     """Return an array with the axes to reduce as the last one, those axes, and the array itself."""
     array = as_array(a, name)
-    if array.dtype == bool:
-        array = in_dtype(array, np.dtype(np.int64))
     axes = normalize_axes(name, array, axis)
     kept = tuple(i for i in range(array.ndim) if i not in axes)
     moved = movement.permuted(movement.relabel(array, None), kept + axes)
@@ -104,10 +105,10 @@ def _neighbours(places: dlarray, n: Any, method: str) -> tuple[dlarray, dlarray,
     if method == "linear" or method in _SHIFTS:
         weight: Any = gamma
     elif method == "averaged_inverted_cdf":
-        weight = where(gamma == 0, 0.5, 1.0)
+        weight = in_dtype(where(gamma == 0, 0.5, 1.0), places.dtype)
     elif method == "midpoint":
         below = 0.5 * (below + elementwise.ceil(places))
-        weight = where(below % 1 == 0, 0.0, 0.5)
+        weight = in_dtype(where(below % 1 == 0, 0.0, 0.5), places.dtype)
         below = elementwise.floor(below)
     else:
         if method == "lower":
@@ -151,32 +152,50 @@ def _quantile(
         refuse(name, f"method must be one of {', '.join(map(repr, _METHODS))}, not {brief(method)}")
     rows, axes, array = _rows(name, a, axis)
     given = movement.relabel(as_array(q, name, "q"), None)
-    weak = isinstance(q, (int, float))
-    if given.dtype.kind != "f":
-        given = in_dtype(given, _FLOAT64)
-    elif weak and rows.dtype.kind == "f":
+    is_whole = given.dtype.kind in "iu" and scale == 1 and method == "linear" and not without_nan
+    if rows.dtype == bool and not (is_whole or method in _DISCRETE):
+        refuse(
+            name,
+            f"bools have no differences, which method={brief(method)} needs; cast a (x.astype(np.int64))",
+        )
+    if type(q) in (int, float) and rows.dtype.kind == "f":
         given = in_dtype(given, rows.dtype)
-    if rows.dtype.kind == "f" and not weak and given.dtype != rows.dtype:
-        given = in_dtype(given, np.result_type(given.dtype, rows.dtype))
+    elif given.dtype.kind != "f" or (scale != 1 and rows.dtype.kind != "f"):
+        given = in_dtype(given, _FLOAT64)
+    given = given / given.dtype.type(scale) if scale != 1 else given
+    _check_range(name, given, scale)
     q_shape = given.shape
-    points = movement.reshape(given / scale if scale != 1 else given, (-1, *(1,) * (rows.ndim - 1)))
+    points = movement.reshape(given, (-1, *(1,) * (rows.ndim - 1)))
     if weights is not None:
         return _weighted(name, rows, points, q_shape, array, axes, method, keepdims, weights, without_nan)
     ordered = in_order(rows, rows.ndim - 1)
     n: Any = rows.shape[-1]
     if without_nan and rows.dtype.kind == "f":
         n = in_dtype(reductions.sum(~elementwise.isnan(rows), -1), points.dtype)
-    elif not n:
+    if not rows.shape[-1]:
+        if without_nan:
+            nothing = np.full(
+                (points.size, *rows.shape[:-1]), np.nan, np.result_type(points.dtype, rows.dtype)
+            )
+            return _led(as_array(nothing), q_shape, array, axes, flag(name, "keepdims", keepdims))
         refuse(name, "the reduced axes are empty, so there is no quantile; reduce axes that hold elements")
     places = _virtual_places(n, points, method)
     low, high, weight = _neighbours(places, n, method)
     first = _at(ordered, low)
+    weight = None if is_whole else weight
     result = first if weight is None else _lerp(first, _at(ordered, high), weight)
     if without_nan:
         result = where(n == 0, np.nan, result) if n is not rows.shape[-1] else result
     else:
         result = _spoiled(ordered, result)
     return _led(result, q_shape, array, axes, flag(name, "keepdims", keepdims))
+
+
+def _check_range(name: str, q: dlarray, scale: float) -> None:
+    """Refuse quantiles beyond the ends; that they lie between them is guarded."""
+    inside = reductions.all((q >= 0) & (q <= 1))
+    if not bool(recorder.need_value(inside, name, Decides.TRUTH)):
+        refuse(name, f"q must lie between 0 and {scale:g}")
 
 
 def _led(
@@ -215,6 +234,8 @@ def _weighted(
     heavy = apply("take_along_axis", in_dtype(given, _FLOAT64), order, axis=last)
     cdf = reductions.cumsum(heavy, last)
     cdf = cdf / cdf[..., -1:]
+    if bool(recorder.need_value(reductions.any(elementwise.isnan(cdf[..., -1])), name, Decides.TRUTH)):
+        refuse(name, "weights hold NaN or infinities, or are all zero")
     cdf = where(cdf == 0, -1, cdf)
     before = cdf < movement.expand_dims(points, -1)
     places = elementwise.minimum(reductions.sum(before, -1), rows.shape[-1] - 1)

@@ -80,9 +80,8 @@ def geomspace(
     start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
 ) -> dlarray:
     """Return `num` numbers from `start` to `stop` of which each is the same multiple of the one before it."""
-    inner = _inexact(start, stop)
     first, last = (
-        movement.relabel(in_dtype(as_array(x, "np.geomspace"), inner), None) for x in (start, stop)
+        movement.relabel(in_dtype(as_array(x, "np.geomspace"), _FLOAT64), None) for x in (start, stop)
     )
     sign = elementwise.sign(first)
     low, high = first / sign, last / sign

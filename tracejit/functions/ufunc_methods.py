@@ -114,8 +114,10 @@ def _reduced_axis(
         shape = (*x._data.shape[:axis], *x._data.shape[axis + 1 :])
         result: dlarray = as_array(np.full(shape, ufunc.identity, _loop_dtype(ufunc, x.dtype)))
         return movement.expand_dims(result, axis) if keepdims else result
-    if len(rows) == 1:
-        rows[0] = rows[0] != 0 if ufunc is np.logical_xor else views.copy(rows[0])
+    if len(rows) == 1 and ufunc.identity is not None:  # from which NumPy starts
+        rows.insert(0, x.dtype.type(ufunc.identity))
+    elif len(rows) == 1:
+        rows[0] = views.copy(rows[0])
     result = fold(lambda a, b: apply_ufunc(ufunc, a, b), rows)
     return movement.expand_dims(result, axis, x._format[axis] if x._format else None) if keepdims else result
 

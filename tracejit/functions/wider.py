@@ -152,6 +152,10 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
 
 def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options: Any) -> dlarray:
     n = x.shape[axis]
+    if not n:
+        refuse(
+            "np.pad", f"axis {axis} is empty, so that mode={brief(mode)} has no values; use mode='constant'"
+        )
     parts = [x]
     for side, (width, option) in enumerate(zip(widths, options, strict=True)):
         if not width:
@@ -169,7 +173,7 @@ def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options
                 border = linspace(end, movement.squeeze(edge, axis), width, False, dtype=x.dtype, axis=axis)
                 border = movement.flip(border, axis) if side else border
             else:
-                border = 2 * edge - _mirrored(x, axis, width, side, mode)
+                border = in_dtype(2 * edge - _mirrored(x, axis, width, side, mode), x.dtype)
         border = movement.relabel(border, x._format)
         parts.insert(0 if side == 0 else len(parts), border)
     return movement.concatenate(parts, axis)

@@ -4,23 +4,31 @@
 The page docs/functions.md lists them, and says what has a gradient.
 """
 
+from typing import Any
+
 import effort
 import functions_page
+import numpy as np
 import pytest
 from accelerated import dlaccelerate
 from effort import Effort, sweep
-from numpy_grid import BY_FUNCTION, ELEMENTWISE, OF_INTEGERS, PAIRS
+from numpy_grid import BY_FUNCTION, BY_LABEL, ELEMENTWISE, OF_INTEGERS, PAIRS, UNLIKE_NUMPY, VARIANTS
 from numpy_oracle import (
     assert_same,
     check_gradient,
+    check_labels,
     check_replayed,
     check_uncompiled,
+    check_variant,
     chosen,
     computed,
     expected,
     names_in,
     wrapped,
 )
+
+import tracejit as tj
+from tracejit import dlarray
 
 SIMPLE = [
     name for name in f"{ELEMENTWISE} {PAIRS} {OF_INTEGERS}".split() if name in BY_FUNCTION
@@ -51,6 +59,79 @@ def test_simple_functions_in_one_program() -> None:
         for call, result in zip(calls, step(**wrapped(arrays)), strict=True):
             assert_same(result, expected(call, arrays), call)
     assert step.hit_rate == 50
+
+
+CALLS = [call for calls in BY_FUNCTION.values() for call in calls]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_dtypes_sizes_and_numbers(variant: str) -> None:
+    arrays = VARIANTS[variant]()
+    for call in effort.sample(CALLS, variant):
+        if call not in UNLIKE_NUMPY:
+            check_variant(call, arrays)
+
+
+def test_labels_leave_the_numbers_as_they_are() -> None:
+    for call in effort.sample(CALLS):
+        if call not in BY_LABEL:
+            check_labels(call)
+
+
+FORMATS_OF_RESULTS = """
+np.diff(A, n=2, axis=0) CB | np.sort(A, axis=0) CB | np.argsort(A) CB | np.median(A, axis=0) B
+np.nanmax(A, axis=1) C | np.quantile(A, [0.1, 0.2], axis=0) UB | np.cumprod(A, axis=1) CB
+np.gradient(A, axis=1) CB | np.trapezoid(A) C | np.rot90(A) BC | np.fliplr(A) CB | np.insert(A, 1, 2.0, axis=1) CB
+np.delete(A, 1, axis=0) CB | np.hypot(A, 1.0) CB | np.add.outer(A, x) CBU | np.maximum.accumulate(A) CB
+np.subtract.reduce(A) B | np.vecdot(A, A) C | np.interp(A, x, x) CB | np.select([A > 0], [A]) CB
+np.nan_to_num(A) CB | np.digitize(A, x) CB | np.isin(A, x) CB | np.diagonal(A) U | np.ravel(A, order="F") None
+np.unique(A) None | np.kron(A, A) None | np.cov(A) None | np.bincount(A.astype(int)[0] * 0) None
+"""
+ROWS = [row.strip() for row in FORMATS_OF_RESULTS.replace("|", "\n").splitlines() if row.strip()]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_format_of_a_result(row: str) -> None:
+    call, _, format = row.rpartition(" ")
+    arrays = {"A": dlarray(chosen("A", 0)["A"], "CB"), "x": np.arange(4.0)}
+    assert str(computed(call, arrays).format) == format
+
+
+class TestSpecialPoints:
+    """Derivatives where a function has a kink or a division by 0, apart from the generated checks."""
+
+    def gradient(self, function: Any, *numbers: float) -> list[float]:
+        return tj.dlfeval(lambda x: tj.dlgradient(function(x).sum(), x), np.array(numbers)).tolist()
+
+    def test_products_with_zeros(self) -> None:
+        assert self.gradient(np.cumprod, 2.0, 0.0, 3.0) == [1.0, 2.0 + 2.0 * 3.0, 0.0]
+        assert self.gradient(np.cumprod, 0.0, 0.0, 3.0) == [1.0, 0.0, 0.0]
+
+    def test_ties_go_to_one_element_each(self) -> None:
+        weights = np.array([1.0, 10.0, 100.0])
+        assert self.gradient(lambda x: np.sort(x) * weights, 2.0, 1.0, 2.0) == [10.0, 1.0, 100.0]
+        assert self.gradient(np.median, 1.0, 1.0) == [0.5, 0.5]
+        assert self.gradient(lambda x: np.maximum.accumulate(x), 1.0, 1.0, 0.0) == [3.0, 0.0, 0.0]
+
+    def test_the_origin(self) -> None:
+        assert self.gradient(lambda x: np.hypot(x, 0 * x), 0.0) == [0.0]
+        assert self.gradient(np.sinc, 0.0) == [0.0]
+        assert self.gradient(np.i0, 0.0) == [0.0]
+
+    def test_infinities_and_ties_of_sums_of_exponentials(self) -> None:
+        pair = lambda x: np.logaddexp(x[:1], x[1:])
+        assert self.gradient(pair, 3.0, 3.0) == [0.5, 0.5]
+        assert self.gradient(pair, 3.0, -np.inf) == [1.0, 0.0]
+
+    def test_what_is_left_out_has_no_derivative(self) -> None:
+        for function in (np.nansum, np.nanvar, np.nanmedian, np.nanmax, np.nanstd):
+            found = self.gradient(function, 1.0, np.nan, 3.0)
+            assert found[1] == 0.0 and np.isfinite(found).all(), function
+        assert self.gradient(np.nan_to_num, np.nan, np.inf, 2.0) == [0.0, 0.0, 1.0]
+
+    def test_beyond_the_ends(self) -> None:
+        places = np.array([0.0, 1.0, 2.0])
+        assert self.gradient(lambda x: np.interp(x, places, places**2), -1.0, 0.5, np.inf) == [0.0, 1.0, 0.0]
 
 
 def test_the_page_is_up_to_date() -> None:
