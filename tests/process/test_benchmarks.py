@@ -2,8 +2,11 @@
 """The benchmarks run: a tiny workload of ours in this process, without Numba and without peers."""
 
 import ctypes
+import os
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -202,3 +205,24 @@ def test_products_are_called_by_a_compiled_loop() -> None:
     kernel = ctypes.CFUNCTYPE(None, ctypes.c_ssize_t)(seen.append)
     bench_products.looped()(ctypes.cast(kernel, ctypes.c_void_p).value, 48, 5)
     assert seen == [48] * 5
+
+
+def test_the_history_measures_steps_of_the_table() -> None:
+    code = (
+        "import sys; sys.path.append('benchmarks')\n"
+        "from history.steps import First, Step, timeraw_import\n"
+        "step = Step()\n"
+        "step.setup('calls'), step.time_step('calls')\n"
+        "run, setup = First().timeraw_first_step('mlp-small')\n"
+        "exec(setup), exec(run), exec(timeraw_import())\n"
+        "print(len(Step.params), step.track_kernels('calls'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TRACEJIT_BACKEND": "python"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{sum(w.kind != 'sizes' for w in TABLE)} 1\n", "")
