@@ -10,41 +10,35 @@ transposed convolution of windows 4 by 4 that move by 2 is four convolutions of 
 
 from itertools import product
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
-from tracejit.ops.convolution import W, X, Y, in_order
+from tracejit.ops.convolution import W, X, Y
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes import cost
 from tracejit.passes.loops import parts
 from tracejit.passes.loops.bands import MOST_BANDS
 from tracejit.passes.loops.builder import LaunchBuilder
+from tracejit.passes.loops.convolution_operands import (
+    FilterArray,
+    ImageArray,
+    array_of,
+    filters_of,
+    images_apart,
+    readable,
+    result_apart,
+    settle,
+    triple,
+)
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
-from tracejit.passes.loops.products import ROWS, Matrices
-from tracejit.passes.loops.windows import Blocks, Convolution, Operand, ReadyFilters, Triple
+from tracejit.passes.loops.products import ROWS
+from tracejit.passes.loops.windows import Blocks, Convolution
 
 CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
 MOST_PHASES = 16  # of a gradient; with more it is computed by plain loops
-
-
-class _Array(NamedTuple):
-    """An operand in memory with the axes first, three spatial ones, last."""
-
-    root: Value
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-    def operand(self, dtype: Any) -> Operand:
-        first, s0, s1, s2, last = self.strides
-        return Operand(Access(self.root, self.offset, (), dtype), first, (s0, s1, s2), last)
-
-    @property
-    def spatial(self) -> Triple:
-        return self.shape[1], self.shape[2], self.shape[3]
 
 
 def convolve(builder: LaunchBuilder, node: Node) -> bool:
@@ -67,88 +61,25 @@ def convolve(builder: LaunchBuilder, node: Node) -> bool:
     )
 
 
-def _array(builder: LaunchBuilder, value: Value, operand: int, labels: str) -> _Array:
-    root, layout = builder.fused.view(value)
-    order = in_order(operand, labels)
-    shape = [layout.shape[axis] for axis in order]
-    strides = [layout.strides[axis] for axis in order]
-    added = 5 - len(order)
-    shape[1:1], strides[1:1] = [1] * added, [0] * added
-    return _Array(root, layout.offset, tuple(shape), tuple(strides))
-
-
-def _triple(numbers: tuple[int, ...], neutral: int) -> Triple:
-    first, second, third = (neutral,) * (3 - len(numbers)) + numbers
-    return first, second, third
-
-
-class _Weights(NamedTuple):
-    """ReadyFilters in memory with the axes group, three spatial ones, channel, filter."""
-
-    root: Value
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
-def _weights(array: _Array, groups: int) -> _Weights:
-    count, *taps, channels = array.shape
-    first, *steps, last = array.strides
-    filters = count // groups
-    shape = (groups, *taps, channels, filters)
-    return _Weights(array.root, array.offset, shape, (first * filters, *steps, last, first))
-
-
-def _readable(builder: LaunchBuilder, w: _Weights) -> ReadyFilters:
-    """Return filters that are neighbours in memory, copied if they are not."""
-    groups, *taps, channels, filters = w.shape
-    group, s0, s1, s2, channel, own = w.strides
-    if own == 1 or filters == 1:
-        return ReadyFilters(Access(w.root, w.offset, (), w.root.dtype), group, (s0, s1, s2), channel)
-    each = prod(taps) * channels
-    if (
-        _is_dense((*taps, channels), (s0, s1, s2, channel))
-        and own == each
-        and groups * group <= groups * own * filters
-    ):
-        matrices = Matrices(Access(w.root, w.offset, (), w.root.dtype), 1, each, group)
-        copied = builder.by_rows(matrices, groups, each, filters)
-        s0, s1, s2, channel = (step * filters for step in (s0, s1, s2, channel))
-        return ReadyFilters(copied.access, copied.batch, (s0, s1, s2), channel)
-    copy = Value(Aval(w.shape, None, w.root.dtype), None)
-    dense = contiguous(w.shape)
-    builder.copy((w.root, Layout(w.offset, w.shape, w.strides)), (copy, dense))
-    group, s0, s1, s2, channel, _ = dense.strides
-    return ReadyFilters(Access(copy, 0, (), copy.dtype), group, (s0, s1, s2), channel)
-
-
-def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Return whether axes lie in memory without gaps, in any order."""
-    expected = 1
-    for stride, extent in sorted(zip(strides, shape, strict=True)):
-        if extent != 1:
-            if stride != expected:
-                return False
-            expected *= extent
-    return True
-
-
 def _forward(builder: LaunchBuilder, node: Node) -> bool:
-    params, dtype = node.params, node.output.dtype
+    params = node.params
     labels, groups = params["labels"], params["groups"]
     x, w = (
-        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, W), strict=True)
+        array_of(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, W), strict=True)
     )
-    y = _array(builder, node.output, Y, labels[Y])
-    weights = _weights(w, groups)
+    y = array_of(builder, node.output, Y, labels[Y])
+    weights = filters_of(w, groups)
     found = Convolution(
-        x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, _triple(params["strides"], 1),
-        _triple(params["before"], 0), _triple(params["dilation"], 1), x.spatial, x.operand(dtype), None,
-        y.operand(dtype),
+        x.shape[0], groups, weights.shape[4], weights.shape[5], w.spatial, y.spatial, triple(params["strides"], 1),
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
+        y.operand(),
     )  # fmt: skip
     if found.block() is None:
         return False
-    _launch(builder, node, found._replace(w=_readable(builder, weights)))
+    seen, target = images_apart(builder, x), result_apart(y)
+    found = found._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
+    _launch(builder, node, found)
+    settle(builder, target, y)
     return True
 
 
@@ -189,45 +120,48 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
     params, dtype = node.params, node.output.dtype
     labels, groups = params["labels"], params["groups"]
     y, w = (
-        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (Y, W), strict=True)
+        array_of(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (Y, W), strict=True)
     )
-    x = _array(builder, node.output, X, labels[X])
+    result = array_of(builder, node.output, X, labels[X])
+    x = result_apart(result)
     along = [
         _phases(extent, taps, stride, before, dilation)
         for extent, taps, stride, before, dilation in zip(
-            x.spatial, w.spatial, _triple(params["strides"], 1), _triple(params["before"], 0),
-            _triple(params["dilation"], 1), strict=True,
+            x.spatial, w.spatial, triple(params["strides"], 1), triple(params["before"], 0),
+            triple(params["dilation"], 1), strict=True,
         )
     ]  # fmt: skip
     if prod(map(len, along)) > MOST_PHASES:
         return False
-    convolutions: list[tuple[Convolution, _Weights]] = []
+    convolutions: list[tuple[Convolution, FilterArray]] = []
     empty: list[Layout] = []
     for phases in product(*along):
-        result = _every(x, phases)
+        part = _every(x, phases)
         if not all(phase.taps for phase in phases):
-            empty.append(Layout(result.offset, result.shape, result.strides))
+            empty.append(Layout(part.offset, part.shape, part.strides))
             continue
         weights = _turned(w, groups, phases)
-        convolutions.append((_convolution_of_phase(y, weights, result, phases, dtype), weights))
+        convolutions.append((_convolution_of_phase(y, weights, part, phases), weights))
     if any(found.block() is None for found, _ in convolutions):
         return False
     for layout in empty:
         builder.copy(Literal(dtype.type(0), dtype), (x.root, layout))
+    seen = images_apart(builder, y).operand()
     for found, weights in convolutions:
-        _launch(builder, node, found._replace(w=_readable(builder, weights)))
+        _launch(builder, node, found._replace(x=seen, w=readable(builder, weights)))
+    settle(builder, x, result)
     return True
 
 
-def _every(x: _Array, phases: tuple[_Phase, ...]) -> _Array:
+def _every(x: ImageArray, phases: tuple[_Phase, ...]) -> ImageArray:
     """Return the elements of an array that belong to a phase."""
     first, *steps, last = x.strides
     offset = x.offset + sum(phase.start * step for phase, step in zip(phases, steps, strict=True))
     strides = (first, *[phase.step * step for phase, step in zip(phases, steps, strict=True)], last)
-    return _Array(x.root, offset, (x.shape[0], *[phase.size for phase in phases], x.shape[-1]), strides)
+    return ImageArray(x.root, offset, (x.shape[0], *[phase.size for phase in phases], x.shape[-1]), strides)
 
 
-def _turned(w: _Array, groups: int, phases: tuple[_Phase, ...]) -> _Weights:
+def _turned(w: ImageArray, groups: int, phases: tuple[_Phase, ...]) -> FilterArray:
     """Return the filters of a phase: its taps in their order, where channels are filters and filters channels."""
     first, *steps, last = w.strides
     filters = w.shape[0] // groups
@@ -235,18 +169,18 @@ def _turned(w: _Array, groups: int, phases: tuple[_Phase, ...]) -> _Weights:
     taps = [len(phase.taps) for phase in phases]
     strides = [phase.taps.step * step for phase, step in zip(phases, steps, strict=True)]
     shape = (groups, *taps, filters, w.shape[-1])
-    return _Weights(w.root, offset, shape, (first * filters, *strides, first, last))
+    return FilterArray(w.root, offset, shape, (first * filters, *strides, first, last))
 
 
 def _convolution_of_phase(
-    y: _Array, weights: _Weights, result: _Array, phases: tuple[_Phase, ...], dtype: Any
+    y: ImageArray, weights: FilterArray, result: ImageArray, phases: tuple[_Phase, ...]
 ) -> Convolution:
     groups, *taps, channels, filters = weights.shape
     before, dilation = [phase.before for phase in phases], [phase.dilation for phase in phases]
     return Convolution(
-        y.shape[0], groups, channels, filters, _triple(tuple(taps), 1), result.spatial, (1, 1, 1),
-        _triple(tuple(before), 0), _triple(tuple(dilation), 1), y.spatial, y.operand(dtype), None,
-        result.operand(dtype),
+        y.shape[0], groups, channels, filters, triple(tuple(taps), 1), result.spatial, (1, 1, 1),
+        triple(tuple(before), 0), triple(tuple(dilation), 1), y.spatial, y.operand(), None,
+        result.operand(),
     )  # fmt: skip
 
 
@@ -264,17 +198,18 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     params, dtype = node.params, node.output.dtype
     labels, groups = params["labels"], params["groups"]
     x, y = (
-        _array(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, Y), strict=True)
+        array_of(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, Y), strict=True)
     )
-    w = _weights(_array(builder, node.output, W, labels[W]), groups)
+    w = filters_of(array_of(builder, node.output, W, labels[W]), groups)
     _, *taps, channels, filters = w.shape
     found = Convolution(
-        x.shape[0], groups, channels, filters, _triple(tuple(taps), 1), y.spatial, _triple(params["strides"], 1),
-        _triple(params["before"], 0), _triple(params["dilation"], 1), x.spatial, x.operand(dtype), None,
-        y.operand(dtype),
+        x.shape[0], groups, channels, filters, triple(tuple(taps), 1), y.spatial, triple(params["strides"], 1),
+        triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
+        y.operand(),
     )  # fmt: skip
     if found.block() is None:
         return False
+    found = found._replace(x=images_apart(builder, x).operand(), out=images_apart(builder, y).operand())
     runs, run = found.runs
     shape = (groups, *taps[:2], runs, filters, run)
     blocks = _blocks_of_weights(found, prod(shape))
