@@ -39,6 +39,8 @@ def operands_of(
 
     groups = rnd.choice([1, 1, 1, 2, 3])
     count, each = rnd.choice(channels), rnd.choice(filters)
+    if rnd.random() < 0.3:  # a channel for each filter
+        groups, count, each = groups * each, 1, 1
     sizes = some(1, 3, 5, 8), some(1, 2, 3), some(1, 4, 7)
     if labels is None:
         shuffled = ["".join(rnd.sample(own + "S" * axes, axes + 2)) for own in ("BC", "UC", "BU")]

@@ -31,12 +31,15 @@ WINDOWS_ARGUMENTS = (
     *GEOMETRY, "w_group", "w0", "w1", "w2", "w_channel", "out_image", "out0", "out1", "out2", "out_filter",
 )  # fmt: skip
 
+_TABLES = ("places", "outs", "planes", "lows0", "tops0", "lows1", "tops1")
 
-def windows(dtype: np.dtype, numbers: Sequence[int]) -> Kernel:
+
+def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool) -> Kernel:
     """Return the kernel of a convolution (Note [windows]) for numbers of its launch.
 
     Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w and out. Filters are neighbours in w. There are three
-    kernels for filters of a group of at most one vector, less than two, and more.
+    kernels for filters of a group of at most one vector, less than two, and more; and as many for filters that have one
+    channel each, where lanes are channels and nothing is summed over them.
     """
     given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
     filters = given["filters"]
@@ -44,7 +47,9 @@ def windows(dtype: np.dtype, numbers: Sequence[int]) -> Kernel:
     out_near = near(filters, given["out_filter"], given["out2"])
     lanes = vector_bytes() // dtype.itemsize
     wide = lanes if filters <= lanes else 2 * lanes
-    return _windows(dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, x_near, out_near)
+    return _windows(
+        dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, (x_near, out_near), channelwise
+    )
 
 
 def near(channels: int, channel: int, step: int) -> str:
@@ -55,24 +60,27 @@ def near(channels: int, channel: int, step: int) -> str:
 
 
 @cache
-def _windows(dtype: np.dtype, height: int, wide: int, whole: bool, x_near: str, out_near: str) -> Kernel:
+def _windows(
+    dtype: np.dtype, height: int, wide: int, whole: bool, nears: tuple[str, str], channelwise: bool
+) -> Kernel:
+    x_near, out_near = nears
     suffix = SUFFIXES[dtype]
     lines = [
         *header(WINDOWS_ARGUMENTS, suffix, ("x", "w")),
         *patch_of(dtype),
-        f"places = scratch_i64({WINDOWS})",
-        f"outs = scratch_i64({WINDOWS})",
+        *[f"{table} = scratch_i64({WINDOWS})" for table in _TABLES],
         *([] if out_near == "c" else [f"result = scratch_{suffix}({WINDOWS * wide})"]),
         *sizes(),
         "for item in range(first, last):",
         *indent(1, block()),
-        *indent(1, _tables()),
+        "    if count > 1 or item == first:",
+        *indent(2, _tables()),
         "    for g in range(groups):",
         *indent(2, bring_in(dtype, x_near)),
         "        base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
-        *indent(2, _tiles(suffix, height, wide, whole, out_near)),
+        *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise)),
     ]
-    return kernel(lines, "windows")
+    return kernel(lines, "channelwise" if channelwise else "windows")
 
 
 def patch_of(dtype: np.dtype) -> list[str]:
@@ -110,15 +118,31 @@ def block() -> list[str]:
 
 
 def _tables() -> list[str]:
-    """Return the lines that list the places of windows in the patch, and in the result from the first window on."""
+    """Return the lines that list, for each window, its places in the patch and in the result from the first window on,
+    and which of its taps along the first two axes lie in the image."""
     return [
         "i = 0",
         "for t0 in range(high0):",
+        *indent(1, _taps_inside(0)),
         "    for t1 in range(high1):",
+        *indent(2, _taps_inside(1)),
         "        for t2 in range(high2):",
         "            places[i] = t0 * stride0 * plane + t1 * stride1 * line + t2 * stride2 * channels",
         "            outs[i] = t0 * out0 + t1 * out1 + t2 * out2",
+        "            planes[i] = t0",
+        "            lows0[i] = low0",
+        "            tops0[i] = top0",
+        "            lows1[i] = low1",
+        "            tops1[i] = top1",
         "            i += 1",
+    ]
+
+
+def _taps_inside(axis: int) -> list[str]:
+    return [
+        f"begin = (start{axis} + t{axis}) * stride{axis} - before{axis}",
+        f"low{axis} = max(0, (dilation{axis} - 1 - begin) // dilation{axis})",
+        f"top{axis} = min(taps{axis}, (extent{axis} - 1 - begin) // dilation{axis} + 1)",
     ]
 
 
@@ -145,23 +169,23 @@ def bring_in(dtype: np.dtype, near: str) -> list[str]:
         "        to += low * channels",
         "        source = image * x_image + g * channels * x_channel + i0 * x0 + i1 * x1 + (i2 + low) * x2",
         "        width = high - low",
-        *indent(2, _COPIES[near](dtype)),
+        *indent(2, COPIES[near](dtype, "x", "patch")),
     ]
 
 
-def _copy_channels(dtype: np.dtype) -> list[str]:
+def _copy_channels(dtype: np.dtype, x: str, target: str) -> list[str]:
     return [
-        "if x2 == channels:",
-        "    for i in range(width * channels):",
-        "        patch[to + i] = x[source + i]",
+        f"if {x}2 == channels:",
+        "    for p in range(width * channels):",
+        f"        {target}[to + p] = {x}[source + p]",
         "else:",
         "    for t in range(width):",
         "        for c in range(channels):",
-        "            patch[to + t * channels + c] = x[source + t * x2 + c]",
+        f"            {target}[to + t * channels + c] = {x}[source + t * {x}2 + c]",
     ]
 
 
-def _copy_turned(dtype: np.dtype) -> list[str]:
+def _copy_turned(dtype: np.dtype, x: str, target: str) -> list[str]:
     lanes = vector_bytes() // dtype.itemsize
     kind = f"{SUFFIXES[dtype]}x{lanes}"
     return [
@@ -170,27 +194,49 @@ def _copy_turned(dtype: np.dtype) -> list[str]:
         f"    for t in range(0, width, {lanes}):",
         f"        few = min({lanes}, width - t)",
         f"        rows = rows_{lanes}(0, several)",
-        f"        square = load_tile_{kind}(x, source + c * x_channel + t, rows, x_channel, 0, few)",
-        f"        store_tile_{kind}(patch, to + t * channels + c, rows_{lanes}(0, few), channels, "
+        f"        square = load_tile_{kind}({x}, source + c * {x}_channel + t, rows, {x}_channel, 0, few)",
+        f"        store_tile_{kind}({target}, to + t * channels + c, rows_{lanes}(0, few), channels, "
         f"transpose_{kind}(square), 0, several)",
     ]
 
 
-def _copy_any(dtype: np.dtype) -> list[str]:
+def _copy_any(dtype: np.dtype, x: str, target: str) -> list[str]:
     return [
         "for c in range(channels):",
         "    for t in range(width):",
-        "        patch[to + t * channels + c] = x[source + t * x2 + c * x_channel]",
+        f"        {target}[to + t * channels + c] = {x}[source + t * {x}2 + c * {x}_channel]",
     ]
 
 
-_COPIES = {"c": _copy_channels, "s": _copy_turned, "": _copy_any}
+COPIES = {"c": _copy_channels, "s": _copy_turned, "": _copy_any}
 
 
-def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str) -> list[str]:
+def _sums(kind: str, wide: int, whole: bool, channelwise: bool) -> list[str]:
+    """Return the lines that add a run of taps to a tile, or all taps along the last axis."""
+    if channelwise:
+        return [
+            "at_x += j",
+            "for k2 in range(taps2):",
+            "    at_w = k0 * w0 + k1 * w1 + k2 * w2 + j",
+            f"    tile = add_dots_{kind}(tile, patch, at_x, rows, 1, w, at_w, rows_1(0, 1), 0, "
+            f"{wide if whole else 'filters'})",
+            "    at_x += dilation2 * channels",
+        ]
+    load = f"load_{kind}(w, at_w)" if whole else f"load_first_{kind}(w, at_w, filters)"
+    return [
+        "for k2 in range(runs):",
+        "    at_w = g * w_group + k0 * w0 + k1 * w1 + k2 * w2 + j",
+        "    for p in range(run):",
+        f"        tile = add_outer_{kind}(tile, patch, at_x, rows, 1, {load})",
+        "        at_x += 1",
+        "        at_w += w_channel",
+        "    at_x += (dilation2 - 1) * channels",
+    ]
+
+
+def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str, channelwise: bool) -> list[str]:
     """Return the lines that multiply the windows in the patch by filters."""
     kind = f"{suffix}x{wide}"
-    load = f"load_{kind}(w, at_w)" if whole else f"load_first_{kind}(w, at_w, filters)"
     sums = [
         f"rows = listed_{height}(places, i, windows)",
         f"tile = zero_{kind}(rows)",
@@ -198,13 +244,7 @@ def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str) -> l
         "for k0 in range(low0, top0):",
         "    for k1 in range(low1, top1):",
         "        at_x = k0 * dilation0 * plane + k1 * dilation1 * line",
-        "        for k2 in range(runs):",
-        "            at_w = g * w_group + k0 * w0 + k1 * w1 + k2 * w2 + j",
-        "            for p in range(run):",
-        f"                tile = add_outer_{kind}(tile, patch, at_x, rows, 1, {load})",
-        "                at_x += 1",
-        "                at_w += w_channel",
-        "            at_x += (dilation2 - 1) * channels",
+        *indent(2, _sums(kind, wide, whole, channelwise)),
     ]
     used = f"j_next - j, {wide}" if whole else "0, filters"
     if out_near == "c":
@@ -227,29 +267,15 @@ def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str) -> l
 
 def _inside(height: int) -> list[str]:
     """Return the lines that find the taps of a tile's windows that do not lie outside of the image for all of them."""
-    lines = [f"end = min(i + {height}, windows) - 1", "area = high1 * high2"]
-    for axis, first, last in (
-        (0, "i // area", "end // area"),
-        # Windows of two planes may lie anywhere in them.
-        (1, "i % area // high2", "end % area // high2"),
-    ):
-        lines += [
-            f"first{axis} = (start{axis} + {first}) * stride{axis} - before{axis}",
-            f"last{axis} = (start{axis} + {last}) * stride{axis} - before{axis}",
-        ]
     return [
-        *lines,
-        "if i // area != end // area:",
-        "    first1 = start1 * stride1 - before1",
-        "    last1 = (start1 + high1 - 1) * stride1 - before1",
-        *[
-            line
-            for axis in (0, 1)
-            for line in (
-                f"low{axis} = max(0, (dilation{axis} - 1 - last{axis}) // dilation{axis})",
-                f"top{axis} = min(taps{axis}, (extent{axis} - 1 - first{axis}) // dilation{axis} + 1)",
-            )
-        ],
+        f"end = min(i + {height}, windows) - 1",
+        "low0 = lows0[end]",
+        "top0 = tops0[i]",
+        "low1 = lows1[end]",
+        "top1 = tops1[i]",
+        "if planes[i] != planes[end]:  # windows of two planes may lie anywhere in them",
+        "    low1 = 0",
+        "    top1 = taps1",
     ]
 
 

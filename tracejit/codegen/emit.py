@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.codegen import convolution, convolution_weights, gemm, hand_written
+from tracejit.codegen import convolution, convolution_channels, convolution_weights, gemm, hand_written
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.ir import Node, Where
@@ -108,8 +108,10 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
-    if launch.name == "windows":
-        return convolution.windows(dtype, launch.numbers)
+    if launch.name in ("windows", "channelwise"):
+        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise")
+    if launch.name == "channels":
+        return convolution_channels.channels(dtype, launch.numbers)
     if launch.name == "filters":
         return convolution_weights.filters(dtype, launch.numbers)
     return hand_written.kernel(launch) or _adapter(launch)

@@ -18,7 +18,7 @@ from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Matrices
-from tracejit.passes.loops.windows import Operand, ReadyFilters, Triple
+from tracejit.passes.loops.windows import Convolution, Operand, ReadyFilters, Triple
 
 
 class ImageArray(NamedTuple):
@@ -148,3 +148,13 @@ def settle(builder: LaunchBuilder, found: ImageArray, result: ImageArray) -> Non
     size = prod(others)
     accesses = tuple([Access(array.root, array.offset, (), array.root.dtype) for array in (found, result)])
     builder.add(KernelLaunch("transpose", (1, count, size, size, 0), accesses, 1, None))
+
+
+def channelwise(found: Convolution, w: FilterArray) -> tuple[Convolution, FilterArray]:
+    """Return a convolution whose filters have one channel each as one of a single group, and its filters."""
+    groups, *taps, channels, filters = w.shape
+    if groups == 1 or channels * filters != 1:
+        return found, w
+    group, s0, s1, s2, _, _ = w.strides
+    found = found._replace(groups=1, channels=groups, filters=groups, channelwise=True)
+    return found, FilterArray(w.root, w.offset, (1, *taps, 1, groups), (0, s0, s1, s2, 0, group))

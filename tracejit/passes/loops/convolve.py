@@ -24,6 +24,7 @@ from tracejit.passes.loops.convolution_operands import (
     FilterArray,
     ImageArray,
     array_of,
+    channelwise,
     filters_of,
     images_apart,
     readable,
@@ -74,6 +75,7 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
         y.operand(),
     )  # fmt: skip
+    found, weights = channelwise(found, weights)
     if found.block() is None:
         return False
     seen, target = images_apart(builder, x), result_apart(y)
@@ -141,7 +143,7 @@ def _backward_input(builder: LaunchBuilder, node: Node) -> bool:
             empty.append(Layout(part.offset, part.shape, part.strides))
             continue
         weights = _turned(w, groups, phases)
-        convolutions.append((_convolution_of_phase(y, weights, part, phases), weights))
+        convolutions.append(channelwise(_convolution_of_phase(y, weights, part, phases), weights))
     if any(found.block() is None for found, _ in convolutions):
         return False
     for layout in empty:
@@ -191,37 +193,35 @@ def _launch(builder: LaunchBuilder, node: Node, found: Convolution) -> None:
     blocks = Blocks(count, cost.count_of_parts(found.ns, count))
     pointers = (found.x.access, found.w.access, found.out.access)
     numbers = (0, count, *found.numbers, *found.w.strides, *found.out.strides)
-    builder.add(KernelLaunch("windows", numbers, pointers, 1, node, whole=blocks))
+    name = "channelwise" if found.channelwise else "windows"
+    builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
 
 
 def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
-    params, dtype = node.params, node.output.dtype
+    params = node.params
     labels, groups = params["labels"], params["groups"]
     x, y = (
         array_of(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, Y), strict=True)
     )
-    w = filters_of(array_of(builder, node.output, W, labels[W]), groups)
-    _, *taps, channels, filters = w.shape
+    result = filters_of(array_of(builder, node.output, W, labels[W]), groups)
+    _, *taps, channels, filters = result.shape
     found = Convolution(
         x.shape[0], groups, channels, filters, triple(tuple(taps), 1), y.spatial, triple(params["strides"], 1),
         triple(params["before"], 0), triple(params["dilation"], 1), x.spatial, x.operand(), None,
         y.operand(),
     )  # fmt: skip
+    found, w = channelwise(found, result)
     if found.block() is None:
         return False
     found = found._replace(x=images_apart(builder, x).operand(), out=images_apart(builder, y).operand())
+    if found.channelwise:
+        _channelwise_weights(builder, node, found, w)
+        return True
     runs, run = found.runs
     shape = (groups, *taps[:2], runs, filters, run)
     blocks = _blocks_of_weights(found, prod(shape))
-    count = blocks.parts if blocks.step else 1
-    memory = Value(Aval((count, *shape), None, dtype), None)
     numbers = (0, blocks.total, *found.numbers, *found.out.strides, found.images, int(blocks.unit > 1))
-    pointers = (found.x.access, found.out.access, Access(memory, 0, (), dtype))
-    builder.add(KernelLaunch("filters", numbers, pointers, 1, node, whole=blocks))
-    total = memory
-    if count > 1:
-        total = Value(Aval(shape, None, dtype), None)
-        builder.add_nest(parts.sum_of_parts(memory, total, node))
+    total = _summed(builder, node, "filters", found, numbers, blocks, shape)
     # (group, taps0, taps1, run of taps, filter, tap of the run, channel) in the order of the result's axes.
     taps_of_run = run // channels
     group, s0, s1, s2, channel, own = w.strides
@@ -232,12 +232,45 @@ def _backward_weights(builder: LaunchBuilder, node: Node) -> bool:
     return True
 
 
+def _channelwise_weights(builder: LaunchBuilder, node: Node, found: Convolution, w: FilterArray) -> None:
+    """Launch the gradient by filters that have one channel each."""
+    shape = (*found.taps, found.channels)
+    blocks = _parts_of_images(found, prod(shape))
+    numbers = (0, blocks.total, *found.numbers, *found.out.strides)
+    total = _summed(builder, node, "channels", found, numbers, blocks, shape)
+    _, s0, s1, s2, _, own = w.strides
+    builder.copy((total, contiguous(shape)), (w.root, Layout(w.offset, shape, (s0, s1, s2, own))))
+
+
+def _summed(
+    builder: LaunchBuilder, node: Node, name: str, found: Convolution, numbers: tuple[int, ...], blocks: Blocks,
+    shape: tuple[int, ...],
+) -> Value:  # fmt: skip
+    """Launch the kernel of a gradient by filters, and the sum of what its parts sum apart; return its memory."""
+    dtype = node.output.dtype
+    count = blocks.parts if blocks.step else 1
+    memory = Value(Aval((count, *shape), None, dtype), None)
+    pointers = (found.x.access, found.out.access, Access(memory, 0, (), dtype))
+    builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
+    if count == 1:
+        return memory
+    total = Value(Aval(shape, None, dtype), None)
+    builder.add_nest(parts.sum_of_parts(memory, total, node))
+    return total
+
+
 def _blocks_of_weights(found: Convolution, size: int) -> Blocks:
     """Return the parts of a gradient by filters of `size` elements: some images each, or some filters."""
-    total = found.blocks
+    by_images = _parts_of_images(found, size)
     count = cost.count_of_parts(found.ns, MOST_BANDS)
-    by_images = min(count, total, MOST_SUMS // size)
-    if by_images > 1 or count == 1:
-        return Blocks(total, max(1, by_images), step=size)
+    if by_images.parts > 1 or count == 1:
+        return by_images
     rows = -(-found.filters // ROWS)
     return Blocks(found.filters, min(count, rows), unit=ROWS)
+
+
+def _parts_of_images(found: Convolution, size: int) -> Blocks:
+    """Return parts that each take some of the images."""
+    total = found.blocks
+    count = min(cost.count_of_parts(found.ns, MOST_BANDS), total, MOST_SUMS // size)
+    return Blocks(total, max(1, count), step=size)

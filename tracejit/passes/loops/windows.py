@@ -10,6 +10,7 @@ from tracejit.passes.loops.nest import Access
 PATCH_BYTES = (
     1 << 18
 )  # of the elements that the windows of a block span; with filters they fit the second cache
+COTANGENT_BYTES = 1 << 17  # of the cotangents of a block, where they have to lie by channels
 WINDOWS = 512  # of a block, at most
 
 Triple = tuple[int, int, int]
@@ -50,6 +51,7 @@ class Convolution(NamedTuple):
     filters     of a group
     extents     of the spatial axes of x
     w           None while they cannot be read, and where they are the result
+    channelwise whether each filter has one channel; channels and filters are those of all groups then
     """
 
     images: int
@@ -65,6 +67,7 @@ class Convolution(NamedTuple):
     x: Operand
     w: ReadyFilters | None
     out: Operand
+    channelwise: bool = False
 
     @property
     def itemsize(self) -> int:
@@ -73,6 +76,9 @@ class Convolution(NamedTuple):
     @property
     def ns(self) -> float:
         """About how many nanoseconds the convolution takes."""
+        if self.channelwise:
+            touches = self.images * self.filters * prod(self.size) * (4 + prod(self.taps))
+            return touches * cost.NS_PER_TOUCH * self.itemsize / 4
         multiplications = (
             self.groups * self.channels * self.filters * self.images * prod(self.taps) * prod(self.size)
         )
@@ -83,12 +89,15 @@ class Convolution(NamedTuple):
         most = PATCH_BYTES // self.itemsize // max(1, self.channels)
         counts = [1, 1, 1]
         spans = [(k - 1) * d + 1 for k, d in zip(self.taps, self.dilation, strict=True)]
-        if prod(spans) > most:
+        most_windows = WINDOWS
+        if self.channelwise:
+            most_windows = min(WINDOWS, COTANGENT_BYTES // self.itemsize // self.channels)
+        if prod(spans) > most or not most_windows or (self.channelwise and prod(self.taps) > WINDOWS):
             return None
         for axis in (2, 1, 0):
             others = prod([(counts[a] - 1) * self.strides[a] + spans[a] for a in range(3) if a != axis])
             room = (most // others - spans[axis]) // self.strides[axis] + 1
-            fit = max(1, min(self.size[axis], room, WINDOWS // prod(counts)))
+            fit = max(1, min(self.size[axis], room, most_windows // prod(counts)))
             number = -(-self.size[axis] // fit)
             counts[axis] = -(-self.size[axis] // number)  # blocks of about equal size
             if counts[axis] < self.size[axis]:
