@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .state import CPU, HAS_THREADS
+from .state import CPU, SYSTEM
 
 Word = Any
 """A word for mypy: an integer of 64 bits, or an address."""
@@ -151,21 +151,37 @@ def exchange_word(t: Text, base: str, index: str, expected: str, value: str) -> 
     return t.value(f"zext i1 {is_done} to i64")
 
 
-def _system(name: str) -> Primitive:
-    """Return a primitive that calls a routine of the system with addresses; on a system without threads a no-op."""
+def _system(posix: str, windows: str, result: str = "i32", more: tuple[str, ...] = ()) -> Primitive:
+    """Return a primitive that calls a routine of the system with addresses; on a system without threads a no-op.
+
+    Args:
+        posix: the name of the routine where there are threads of POSIX.
+        windows: its name on Windows.
+        result: the type of its result there.
+        more: its operands there after the addresses.
+    """
 
     def emit(t: Text, *words: str) -> None:
-        if HAS_THREADS:
-            t.value(t.routine(name, "i32", *[f"ptr {t.place(word)}" for word in words]))
+        operands = [f"ptr {t.place(word)}" for word in words]
+        if SYSTEM == "posix":
+            t.value(t.routine(posix, "i32", *operands))
+        elif SYSTEM == "nt":
+            called = t.routine(windows, result, *operands, *more)
+            if result == "void":
+                t.do(called)
+            else:
+                t.value(called)
 
     return Primitive(emit)
 
 
-lock = _system("pthread_mutex_lock")
-unlock = _system("pthread_mutex_unlock")
-wait_for = _system("pthread_cond_wait")
-wake_all = _system("pthread_cond_broadcast")
-give_way = _system("sched_yield")
+lock = _system("pthread_mutex_lock", "AcquireSRWLockExclusive", "void")
+unlock = _system("pthread_mutex_unlock", "ReleaseSRWLockExclusive", "void")
+wait_for = _system(
+    "pthread_cond_wait", "SleepConditionVariableSRW", "i32", ("i32 -1", "i32 0")
+)  # without a limit
+wake_all = _system("pthread_cond_broadcast", "WakeAllConditionVariable", "void")
+give_way = _system("sched_yield", "SwitchToThread")
 
 _MONOTONIC = 6 if sys.platform == "darwin" else 1
 
@@ -173,13 +189,27 @@ _MONOTONIC = 6 if sys.platform == "darwin" else 1
 @Primitive
 def now_ns(t: Text) -> str:
     """Return the time of the monotonic clock in nanoseconds."""
-    if not HAS_THREADS:
+    if SYSTEM == "nt":
+        return _windows_ns(t)
+    if SYSTEM != "posix":
         return "0"
     slot = t.memory("[2 x i64]")  # seconds, nanoseconds
     t.value(t.routine("clock_gettime", "i32", f"i32 {_MONOTONIC}", f"ptr {slot}"))
     seconds = t.value(f"load i64, ptr {slot}")
     rest = t.value(f"load i64, ptr {t.value(f'getelementptr i64, ptr {slot}, i64 1')}")
     return t.value(f"add i64 {t.value(f'mul i64 {seconds}, {10**9}')}, {rest}")
+
+
+def _windows_ns(t: Text) -> str:
+    numbers = []
+    for name in ("QueryPerformanceCounter", "QueryPerformanceFrequency"):
+        slot = t.memory("i64")
+        t.value(t.routine(name, "i32", f"ptr {slot}"))
+        numbers.append(t.value(f"load i64, ptr {slot}"))
+    count, each_s = numbers
+    seconds, rest = (t.value(f"{operation} i64 {count}, {each_s}") for operation in ("sdiv", "srem"))
+    rest_ns = t.value(f"sdiv i64 {t.value(f'mul i64 {rest}, {10**9}')}, {each_s}")
+    return t.value(f"add i64 {t.value(f'mul i64 {seconds}, {10**9}')}, {rest_ns}")
 
 
 @Primitive

@@ -7,7 +7,8 @@ All offsets and lengths count words of 64 bits. Importing this imports no compil
 import os
 import platform
 
-HAS_THREADS = os.name == "posix"
+SYSTEM = os.name
+HAS_THREADS = SYSTEM in ("posix", "nt")
 WORD_BYTES = 8
 
 # A register of the CPU controls arithmetic. These bits of it make denormal numbers 0: with SSE, bit 15 for results and

@@ -92,7 +92,7 @@ def _replaced(system: System) -> list[tuple[object, str, object]]:
     values = [(module, *pair) for module in (objects, numba_target) for pair in functions.items()]
     cpu = {"arm64": "aarch64", "AMD64": "x86_64"}.get(system.machine, system.machine)
     return [
-        *values, (machine, "CPU", cpu), (machine, "HAS_THREADS", system.platform != "win32"),
+        *values, (machine, "CPU", cpu), (machine, "SYSTEM", "nt" if system.platform == "win32" else "posix"),
     ]  # fmt: skip
 
 

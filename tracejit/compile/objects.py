@@ -17,7 +17,7 @@ from tracejit.util.locks import check_compiler, compiling, forks_wait_for
 forks_wait_for("numba.core.compiler_lock", "global_compiler_lock", "_lock")
 forks_wait_for("llvmlite.binding.ffi", "lib", "_lock", "_lock")
 LIBRARIES: dict[str, tuple[str | None, ...]] = {
-    "linux": (None, "libm.so.6"), "win32": ("ucrtbase", "vcruntime140", "ntdll"),
+    "linux": (None, "libm.so.6"), "win32": ("ucrtbase", "vcruntime140", "kernel32", "ntdll"),
 }  # fmt: skip
 """The libraries of each system that have the functions of C; None is what the process has loaded. ntdll of Windows has
 __chkstk, which functions with much memory on the stack call."""

@@ -82,9 +82,9 @@ def _cpus(facts: Facts, trial: Trial) -> Iterator[Finding]:
     threads, source, allowed = facts.settings["threads"], facts.sources["threads"], facts.allowed
     if not facts.has_threads:
         yield Finding(
-            NOTE, "threads-none", "programs run on one thread, as this system has no POSIX threads",
+            NOTE, "threads-none", "programs run on one thread, as this system has threads of neither POSIX nor Windows",
             "launches above 40 us run in one part; large matrix products use the threads of BLAS all the same",
-            "nothing; or use a system that has them, such as the Windows Subsystem for Linux",
+            "nothing; or use Linux, macOS or Windows",
         )  # fmt: skip
     elif threads > allowed:
         yield Finding(

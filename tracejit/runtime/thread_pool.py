@@ -12,11 +12,14 @@ import numpy as np
 from tracejit import config
 from tracejit.compile.registry import Code, registry
 from tracejit.kernels.executor import state
+from tracejit.util.files import IS_WINDOWS
 from tracejit.util.locks import new_lock
 from tracejit.util.uninterrupted import uninterrupted, warn_of_threads
 
 FUNCTIONS = ("run_parts", "work")
 """The int64 functions that a pool needs."""
+_POSIX = "pthread_mutex_lock", "pthread_cond_broadcast", "pthread_mutex_unlock"
+_WINDOWS = "AcquireSRWLockExclusive", "WakeAllConditionVariable", "ReleaseSRWLockExclusive"
 _WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -50,21 +53,23 @@ class Pool:
 
     def _initialise(self) -> None:
         """Set the words of a pool without work: zeros, a lock and a condition of the system."""
-        self.words[:] = 0
-        system: Any = ctypes.CDLL(None)
-        system.pthread_mutex_init(ctypes.c_void_p(self.address + state.WORD_BYTES * state.MUTEX), None)
-        system.pthread_cond_init(ctypes.c_void_p(self.address + state.WORD_BYTES * state.CONDITION), None)
+        self.words[:] = 0  # which are a lock and a condition of Windows
+        if not IS_WINDOWS:
+            system: Any = ctypes.CDLL(None)
+            system.pthread_mutex_init(self._at(state.MUTEX), None)
+            system.pthread_cond_init(self._at(state.CONDITION), None)
+
+    def _at(self, word: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.address + state.WORD_BYTES * word)
 
     def stop(self) -> None:
         """End the workers."""
-        system: Any = ctypes.CDLL(None)
-        lock, condition = (
-            ctypes.c_void_p(self.address + state.WORD_BYTES * word) for word in (state.MUTEX, state.CONDITION)
-        )
+        system: Any = ctypes.CDLL("kernel32" if IS_WINDOWS else None)
+        lock, wake_all, unlock = (getattr(system, name) for name in (_WINDOWS if IS_WINDOWS else _POSIX))
         self.words[state.STOP] = 1
-        system.pthread_mutex_lock(lock)
-        system.pthread_cond_broadcast(condition)
-        system.pthread_mutex_unlock(lock)
+        lock(self._at(state.MUTEX))
+        wake_all(self._at(state.CONDITION))
+        unlock(self._at(state.MUTEX))
         for thread in self._threads:
             thread.join()
 
@@ -86,7 +91,8 @@ _pool: Pool | None = None
 def _started(code: Code) -> Pool:
     started = Pool(config.settings.threads, code)
     atexit.register(started.stop)
-    os.register_at_fork(after_in_child=started.forget_workers)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=started.forget_workers)
     return started
 
 

@@ -18,9 +18,13 @@ from tracejit.errors import CodegenError
 
 IN_C = {"fmod", "fmodf", "sin", "sinf", "memset", "memcpy", "bzero", "__bzero", "memset_pattern16"}
 OF_WINDOWS = {"__chkstk"}
-OF_THREADS = {
+THREADS_OF_POSIX = {
     "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast", "sched_yield",
     "clock_gettime",
+}  # fmt: skip
+THREADS_OF_WINDOWS = {
+    "AcquireSRWLockExclusive", "ReleaseSRWLockExclusive", "SleepConditionVariableSRW", "WakeAllConditionVariable",
+    "SwitchToThread", "QueryPerformanceCounter", "QueryPerformanceFrequency",
 }  # fmt: skip
 
 
@@ -67,7 +71,7 @@ def test_functions_of_the_executor(written):
         table = found[name].table(system)
         assert table == (frozenset({found[name].symbol}), found[name].needs)
         needed |= table.missing
-    assert needed == (set() if system.platform == "win32" else OF_THREADS)
+    assert needed == (THREADS_OF_WINDOWS if system.platform == "win32" else THREADS_OF_POSIX)
 
 
 def test_relocations(written):

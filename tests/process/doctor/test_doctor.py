@@ -93,9 +93,10 @@ def test_a_healthy_machine_has_no_findings() -> None:
             "note", "variable", "TRACEJIT_Q is set, and no setting has that name", "the variable has no effect",
             "unset TRACEJIT_Q")),
         ({"has_threads": False, "threads": (9, "default")}, (
-            "note", "threads-none", "programs run on one thread, as this system has no POSIX threads",
+            "note", "threads-none",
+            "programs run on one thread, as this system has threads of neither POSIX nor Windows",
             "launches above 40 us run in one part; large matrix products use the threads of BLAS all the same",
-            "nothing; or use a system that has them, such as the Windows Subsystem for Linux")),
+            "nothing; or use Linux, macOS or Windows")),
         ({"threads": (9, "OMP_NUM_THREADS")}, (
             "slow", "threads-many", "9 threads (OMP_NUM_THREADS) share 4 CPUs",
             "threads wait for each other in each large launch", "TRACEJIT_THREADS=4, or leave it unset")),

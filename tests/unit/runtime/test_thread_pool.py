@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lock and the condition of a pool, by the routines of each system."""
+
+import ctypes
+from typing import Any
+
+import pytest
+from tracejit.kernels.executor import state
+
+from tracejit.runtime import thread_pool
+from tracejit.runtime.thread_pool import Pool
+
+
+class Routines:
+    """A library of the system that notes which routines are called, at which words of a pool."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda at, *rest: self.called.append((name, at.value))
+
+
+class Code:
+    """Object code that is never run."""
+
+    def function(self, name: str) -> int:
+        return 8
+
+
+@pytest.mark.parametrize(
+    ("is_windows", "library", "made", "stopped"),
+    [
+        (
+            False, None, ["pthread_mutex_init", "pthread_cond_init"],
+            ["pthread_mutex_lock", "pthread_cond_broadcast", "pthread_mutex_unlock"],
+        ),
+        (
+            True, "kernel32", [],
+            ["AcquireSRWLockExclusive", "WakeAllConditionVariable", "ReleaseSRWLockExclusive"],
+        ),
+    ],
+)  # fmt: skip
+def test_routines_of_a_system(
+    is_windows: bool,
+    library: str | None,
+    made: list[str],
+    stopped: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    routines, loaded = Routines(), []
+
+    def load(name: str | None) -> Routines:
+        loaded.append(name)
+        return routines
+
+    monkeypatch.setattr(thread_pool, "IS_WINDOWS", is_windows)
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    pool = Pool(1, Code())  # type: ignore[arg-type]  # no worker
+    assert not pool.words.any()
+    lock, condition = (pool.address + 8 * word for word in (state.MUTEX, state.CONDITION))
+    assert routines.called == list(zip(made, (lock, condition), strict=False))
+    routines.called.clear()
+    pool.stop()
+    assert routines.called == list(zip(stopped, (lock, condition, lock), strict=True))
+    assert pool.words[state.STOP] == 1
+    assert set(loaded) == {library}
