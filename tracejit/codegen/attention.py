@@ -21,6 +21,7 @@ import numpy as np
 
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.tile_text import written
+from tracejit.ops.attention import blocks_of, room_of
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
@@ -29,7 +30,6 @@ FORWARD_NUMBERS = (
     "mask_head", "mask_query",
 )  # fmt: skip
 BACKWARD_NUMBERS = ("first", "last", "batch", "bands", *FORWARD_NUMBERS[2:])
-_LEAST_ROOM = 64  # numbers of a query, key or value
 
 _TURN_QUERIES = """
 for c in range(0, wide, LANES):
@@ -80,6 +80,8 @@ lowest = V(T(-1e999))
 blocks = (queries + QUERIES - 1) // QUERIES
 key_heads = heads // group
 value_wide = (value_width + WIDE - 1) // WIDE * WIDE
+whole = width // LANES * LANES
+value_whole = value_width // LANES * LANES
 for unit in range(first, last):
     at_head = unit // blocks
     start = (unit - at_head * blocks) * QUERIES
@@ -102,30 +104,34 @@ for unit in range(first, last):
         few = min(KEYS, stop - at)
         at_k = (at_batch * keys + at) * key_heads + head // group
         for r in range(few):
-            for p in range(0, width, LANES):
-                part = load_first_V(k, (at_k + r * key_heads) * width + p, min(LANES, width - p))
-                store_V(near, r * ROOM + p, part)
+            place = (at_k + r * key_heads) * width
+            for p in range(0, whole, LANES):
+                store_V(near, r * ROOM + p, load_V(k, place + p))
+            if whole < width:
+                store_V(near, r * ROOM + whole, load_first_V(k, place + whole, width - whole))
         TURN_MASK
         SCORE_TILES
-        for j in range(0, wide, LANES):
-            before = load_V(top, j)
+        for j in range(0, wide, WIDE):
+            before = load_W(top, j)
             largest = before
             for r in range(few):
-                largest = fold_max_T(largest, load_V(scores, r * QUERIES + j))
-            shift = where(largest == lowest, zero, largest)
+                largest = fold_max_T(largest, load_W(scores, r * QUERIES + j))
+            shift = where(largest == T(-1e999), T(0.0), largest)
             factor = exp_T(before - shift)
-            added = load_V(total, j) * factor
+            added = load_W(total, j) * factor
             for r in range(few):
-                power = exp_T(load_V(scores, r * QUERIES + j) - shift)
-                store_V(scores, r * QUERIES + j, power)
+                power = exp_T(load_W(scores, r * QUERIES + j) - shift)
+                store_W(scores, r * QUERIES + j, power)
                 added = added + power
-            store_V(top, j, largest)
-            store_V(total, j, added)
-            store_V(factors, j, factor)
+            store_W(top, j, largest)
+            store_W(total, j, added)
+            store_W(factors, j, factor)
         for r in range(few):
-            for p in range(0, value_wide, LANES):
-                place = (at_k + r * key_heads) * value_width + p
-                store_V(near, r * ROOM + p, load_first_V(v, place, max(0, min(LANES, value_width - p))))
+            place = (at_k + r * key_heads) * value_width
+            for p in range(0, value_whole, LANES):
+                store_V(near, r * ROOM + p, load_V(v, place + p))
+            for p in range(value_whole, value_wide, LANES):
+                store_V(near, r * ROOM + p, load_first_V(v, place + p, max(0, value_width - p)))
         for i in range(count):
             if factors[i] != T(1.0):
                 for p in range(0, value_wide, LANES):
@@ -170,6 +176,8 @@ blocks = (queries + QUERIES - 1) // QUERIES
 key_heads = heads // group
 key_wide = (width + WIDE - 1) // WIDE * WIDE
 value_wide = (value_width + WIDE - 1) // WIDE * WIDE
+whole = width // LANES * LANES
+value_whole = value_width // LANES * LANES
 for unit in range(first, last):
     pair = unit // bands
     band = unit - pair * bands
@@ -215,13 +223,17 @@ for unit in range(first, last):
             few = min(KEYS, stop - at)
             at_k = (at_batch * keys + at) * key_heads + key_head
             for r in range(few):
-                place = at_k + r * key_heads
-                for p in range(0, key_wide, LANES):
-                    part = load_first_V(k, place * width + p, max(0, min(LANES, width - p)))
-                    store_V(near, r * ROOM + p, part)
-                for p in range(0, value_width, LANES):
-                    part = load_first_V(v, place * value_width + p, min(LANES, value_width - p))
-                    store_V(near_v, r * ROOM + p, part)
+                place = (at_k + r * key_heads) * width
+                for p in range(0, whole, LANES):
+                    store_V(near, r * ROOM + p, load_V(k, place + p))
+                for p in range(whole, key_wide, LANES):
+                    store_V(near, r * ROOM + p, load_first_V(k, place + p, max(0, width - p)))
+                place = (at_k + r * key_heads) * value_width
+                for p in range(0, value_whole, LANES):
+                    store_V(near_v, r * ROOM + p, load_V(v, place + p))
+                if value_whole < value_width:
+                    part = load_first_V(v, place + value_whole, value_width - value_whole)
+                    store_V(near_v, r * ROOM + value_whole, part)
             TURN_MASK
             SCORE_TILES
             for i in range(0, few, HIGH):
@@ -232,11 +244,11 @@ for unit in range(first, last):
                         tile = add_outer_W(tile, near_v, p, rows, ROOM, load_W(turned_ct, p * QUERIES + j))
                     store_tile_W(slopes, j, rows, QUERIES, tile, 0, WIDE)
             for r in range(few):
-                for j in range(0, wide, LANES):
-                    power = exp_T(load_V(scores, r * QUERIES + j) - load_V(shift, j))
-                    slope = load_V(slopes, r * QUERIES + j) - load_V(less, j)
-                    store_V(scores, r * QUERIES + j, power)
-                    store_V(slopes, r * QUERIES + j, power * slope)
+                for j in range(0, wide, WIDE):
+                    power = exp_T(load_W(scores, r * QUERIES + j) - load_W(shift, j))
+                    slope = load_W(slopes, r * QUERIES + j) - load_W(less, j)
+                    store_W(scores, r * QUERIES + j, power)
+                    store_W(slopes, r * QUERIES + j, power * slope)
             at_dk = ((band * batch + at_batch) * keys + at) * key_heads + key_head
             for i in range(0, few, HIGH):
                 rows = rows_HIGH(i, few)
@@ -273,27 +285,20 @@ _SNIPPETS = {"TURN_QUERIES": _TURN_QUERIES, "TURN_MASK": _TURN_MASK, "SCORE_TILE
 def forward(launch: KernelLaunch) -> Kernel:
     """Return the kernel of attention_forward (Note [attention]): FORWARD_NUMBERS; q, k, v, mask; out, lse."""
     numbers = dict(zip(FORWARD_NUMBERS, launch.numbers, strict=True))
-    room = _room(max(numbers["width"], numbers["value_width"]))
+    room = room_of(max(numbers["width"], numbers["value_width"]))
     return _written("attention_forward", launch.pointers[-1].dtype, room, vector_bytes())
 
 
 def backward(launch: KernelLaunch) -> Kernel:
     """Return the kernel of attention_backward: BACKWARD_NUMBERS; q, k, v, mask, lse, delta, ct; dq, dk, dv."""
     numbers = dict(zip(BACKWARD_NUMBERS, launch.numbers, strict=True))
-    room = _room(max(numbers["width"], numbers["value_width"]))
+    room = room_of(max(numbers["width"], numbers["value_width"]))
     return _written("attention_backward", launch.pointers[-1].dtype, room, vector_bytes())
-
-
-def _room(width: int) -> int:
-    """Return the numbers that a query, key or value has room for: a power of two, so that there are few kernels."""
-    return max(_LEAST_ROOM, 1 << (width - 1).bit_length())
 
 
 @cache
 def _written(name: str, dtype: np.dtype, room: int, _vector_bytes: int) -> Kernel:
-    # Wide heads get smaller blocks, so that blocks stay in the second cache, and on the stack.
-    queries = 64 if room <= 256 else 32
-    keys = 128 if room <= 128 else 64 if room <= 256 else 32
+    queries, keys = blocks_of(room, dtype.itemsize)
     sizes = {
         "QUERIES": queries, "KEYS": keys, "ROOM": room, "TURNED": room * queries, "NEAR": room * keys,
         "SCORES": queries * keys,

@@ -15,7 +15,7 @@ from tracejit.functions.sequences import LabelledSequence, observed, sequence
 from tracejit.util.arguments import flag, integer, is_option, is_real, real
 from tracejit.util.text import brief
 
-_WIDEST = 1024  # channels of a head that the kernels have room for
+_WIDEST = 256  # channels of a head that the kernels have room for
 
 
 class _Heads(NamedTuple):
@@ -73,7 +73,7 @@ def attention(
 
     T. Dao et al., "FlashAttention", 2022: the scores of a block of queries and keys at a time are computed, and once
     more for the gradients, so that memory is linear in the lengths. With return_weights or dropout all weights are
-    in memory, as they are for heads of more than 1024 channels, for gradients of a mask of numbers, and for second
+    in memory, as they are for heads of more than 256 channels, for gradients of a mask of numbers, and for second
     derivatives. Masks take the memory that they have; attention_mask and padding_mask together that of
     (batch, 1, queries, keys), or more if attention_mask has heads. "causal" takes none.
 

@@ -17,7 +17,9 @@ from tracejit.aval import Aval
 from tracejit.ops.floats import cast_alike, one_float
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
-_BLOCK = 64  # queries in a share of the work, and about as many in a block of a kernel
+_BLOCK = 64  # numbers of the narrowest room, and queries in a block of most kernels
+_BLOCKS = ((64, 128), (64, 64), (32, 64), (32, 32))  # queries and keys
+_MOST_BYTES = 400_000  # of blocks; there may be 512 KiB for the stack of a thread
 _FEWEST_SHARES = 4  # of the adjoint: with fewer heads than that, the queries are cut into bands
 _ELEMENTS = 1 << 20  # of scores that the reference holds at a time
 _MULTIPLIED_PER_NS = 60.0
@@ -85,15 +87,28 @@ def _forward(
 
 def _edges(q: Aval, k: Aval, v: Aval) -> list[int]:
     """Return the queries where the bands begin that the adjoint sums up apart, and the end: a function of sizes."""
-    block = _block(max(q.shape[3], v.shape[3]))
+    block = _block(q, v)
     blocks = -(-q.shape[1] // block)
     bands = max(1, min(-(-_FEWEST_SHARES // max(1, k.shape[0] * k.shape[2])), blocks))
     return [min(q.shape[1], blocks * band // bands * block) for band in range(bands + 1)]
 
 
-def _block(width: int) -> int:
+def room_of(width: int) -> int:
+    """Return the numbers that a query, key or value has room for: a power of two, so that there are few kernels."""
+    return max(_BLOCK, 1 << (width - 1).bit_length())
+
+
+def blocks_of(room: int, itemsize: int) -> tuple[int, int]:
+    """Return how many queries and keys are in a block of a kernel: fewer for wide heads, as blocks lie on the stack."""
+    for queries, keys in _BLOCKS:
+        if itemsize * (room * (5 * queries + 2 * keys) + 2 * queries * keys) <= _MOST_BYTES:
+            break
+    return queries, keys
+
+
+def _block(q: Aval, v: Aval) -> int:
     """Return the queries in a block of the kernel."""
-    return _BLOCK if width <= 256 else _BLOCK // 2
+    return blocks_of(room_of(max(q.shape[3], v.shape[3])), q.dtype.itemsize)[0]
 
 
 def _infer_backward(
@@ -148,7 +163,7 @@ def _numbers(q: Aval, k: Aval, v: Aval, mask: Aval, causal: bool, masked: bool) 
 def _forward_numbers(
     outs: Any, q: Aval, k: Aval, v: Aval, mask: Aval, *, causal: bool, masked: bool
 ) -> tuple[int, ...]:
-    blocks = -(-q.shape[1] // _block(max(q.shape[3], v.shape[3])))
+    blocks = -(-q.shape[1] // _block(q, v))
     return (0, q.shape[0] * q.shape[2] * blocks, *_numbers(q, k, v, mask, causal, masked))
 
 
