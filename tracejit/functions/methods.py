@@ -19,6 +19,8 @@ from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
 from tracejit.util.text import brief
 
+_numpy: Any = np  # whose functions answer for dlarrays
+
 
 def reversed_axes(self: dlarray) -> dlarray:
     """The array with its axes, and their labels, in reverse order."""
@@ -130,6 +132,34 @@ def argmax(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
 def argmin(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
     """Return the index of the smallest element along `axis`; see argmin."""
     return reductions.argmin(self, axis=axis, keepdims=keepdims)
+
+
+def real(self: dlarray) -> dlarray:
+    """The array itself: its numbers are real."""
+    return self
+
+
+def argsort(self: dlarray, axis: Any = -1, kind: Any = None) -> dlarray:
+    """Return the places that sort the array along `axis`; see np.argsort."""
+    result: dlarray = _numpy.argsort(self, axis, kind)
+    return result
+
+
+def sort(self: dlarray, axis: Any = -1, kind: Any = None) -> None:
+    """Sort the array along `axis` in place."""
+    views.assign(self, _numpy.sort(self, axis, kind), "sort")
+
+
+def cumprod(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the running products along `axis`; see np.cumprod."""
+    result: dlarray = _numpy.cumprod(self, axis)
+    return result
+
+
+def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray:
+    """Return the diagonal of two axes as the last one; see np.diagonal."""
+    result: dlarray = _numpy.diagonal(self, offset, axis1, axis2)
+    return result
 
 
 def cumsum(self: dlarray, axis: Any = None) -> dlarray:
@@ -255,7 +285,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "argmin": argmin,
     "astype": astype,
     "clip": clip,
+    "argsort": argsort,
+    "cumprod": cumprod,
     "cumsum": cumsum,
+    "diagonal": diagonal,
     "dot": dot,
     "fill": fill,
     "flatten": flatten,
@@ -266,8 +299,10 @@ METHODS: dict[str, Callable[..., Any]] = {
     "prod": prod,
     "ravel": ravel,
     "repeat": repeat,
+    "real": real,
     "reshape": reshape,
     "round": round,
+    "sort": sort,
     "squeeze": squeeze,
     "std": std,
     "sum": sum,
@@ -279,16 +314,19 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+PROPERTIES = ("T", "real")
+
+
 def install() -> None:
     """Complete dlarray, as if the methods stood in its body: help, signatures and pickles name the class."""
     for name, function in METHODS.items():
         function.__name__, function.__qualname__ = name, f"dlarray.{name}"
         function.__module__ = dlarray.__module__
         function.__annotations__.pop("self", None)  # gone already where tracejit is reloaded
-        if name == "T":
-            transposed = property(function)
-            transposed.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
-            setattr(dlarray, name, transposed)
+        if name in PROPERTIES:
+            attribute = property(function)
+            attribute.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
+            setattr(dlarray, name, attribute)
         else:
             setattr(dlarray, name, function)
     for name in (*ATTRIBUTES, *ADVICE):
