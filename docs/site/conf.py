@@ -43,8 +43,8 @@ viewcode_line_numbers = True
 
 
 def reachable(address: str) -> bool:
-    """Return whether the names of another project can be had, unless TRACEJIT_DOCS_OFFLINE=1 says not to look."""
-    if os.environ.get("TRACEJIT_DOCS_OFFLINE") == "1":
+    """Return whether the names of another project can be had, unless DOCS_OFFLINE=1 says not to look."""
+    if os.environ.get("DOCS_OFFLINE") == "1":
         return False
     try:
         with urllib.request.urlopen(f"{address}objects.inv", timeout=5):

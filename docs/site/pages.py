@@ -17,13 +17,17 @@ MOVED = {  # a page of the checkout: its name in the site
 }
 TITLES = {"pages": "All pages <pages>"}  # entries of the sidebar with a name of their own
 FOLDERS = {"docs/decisions": "decisions/index.md", "examples": "examples/index.md"}
-SIDEBAR = {  # caption: pages; what is not named stands under the last one
+SIDEBAR = {  # caption: pages; what is not named stands under REST
     "Use": ("getting_started", "from_matlab", "from_jax_torch", "examples/index", "random", "views_and_writes",
             "checkpoints", "scipy", "export"),
-    "Know": ("soundness", "cache", "processes", "performance", "inspector"),
-    "Look up": ("reference/index", "errors/index", "glossary", "changelog", "deprecation", "security", "pages"),
-    "Work on it": ("contributing", "how_it_works"),
+    "Know": ("soundness", "cache", "processes", "performance", "inspector", "platforms"),
+    "Look up": ("reference/index", "functions", "errors/index", "glossary", "changelog", "deprecation", "security",
+                "pages"),
+    "Work on it": ("contributing", "how_it_works", "adding_an_op", "adding_a_pass", "tests", "benchmarks",
+                   "decisions/index", "roadmap"),
 }  # fmt: skip
+REST = "Know"
+ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>', re.MULTILINE)
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -62,6 +66,8 @@ def copy(root: Path, folder: Path, made: Iterable[str]) -> None:
 def relinked(text: str, page: str, root: Path, folder: Path, names: dict[str, str]) -> str:
     """Return the text of a page with links that fit the site; other files of the checkout are copied beside it.
 
+    An anchor in HTML at the beginning of a line becomes one of MyST, so that it is known to exist.
+
     >>> names = {"docs/x.md": "x.md", "README.md": "index.md"}
     >>> relinked("[a](../README.md#b)", "docs/x.md", Path("."), Path("."), names)
     '[a](index.md#b)'
@@ -80,7 +86,9 @@ def relinked(text: str, page: str, root: Path, folder: Path, names: dict[str, st
 
     # Not in blocks of code: there brackets are lists and calls.
     parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("```") else LINK.sub(moved, part) for part in parts)
+    return "".join(
+        part if part.startswith("```") else ANCHOR.sub(r"(\1)=\n", LINK.sub(moved, part)) for part in parts
+    )
 
 
 def title(page: Path) -> str:
@@ -107,5 +115,5 @@ def sidebar(names: Iterable[str]) -> str:
     named = [name for entries in SIDEBAR.values() for name in entries]
     rest = [name for name in top if name not in named and name != "index"]
     lists = {caption: [name for name in entries if name in top] for caption, entries in SIDEBAR.items()}
-    lists[next(reversed(lists))] += rest
+    lists[REST] += rest
     return "\n".join(toctree(entries, caption=caption) for caption, entries in lists.items())
