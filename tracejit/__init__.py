@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Labelled arrays with derivatives, and acceleration of custom training loops."""
+"""Labelled arrays with derivatives, and acceleration of custom training loops.
+
+Long because each public name is imported and listed.
+"""
 
 import importlib
 import typing
@@ -133,6 +136,7 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
+from tracejit.functions.embedding import embed
 from tracejit.functions.encoding import onehotdecode, onehotencode
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.indexing import (
@@ -321,6 +325,7 @@ __all__ = [
     "dropout",
     "einsum",
     "elu",
+    "embed",
     "equal",
     "erf",
     "errors",

@@ -14,6 +14,8 @@ IMAGES = tj.dlarray(np.ones((2, 3, 4, 5)), "BCSS")
 IMAGES_AVAL = Aval((2, 3, 4, 5), "BCSS", np.dtype(np.float64))
 INDEX_AVAL = Aval((2, 3), None, np.dtype(np.int64))
 SCORES = tj.dlarray(np.full((2, 3), 0.5), "BC")
+TABLE = np.ones((2, 3))
+TABLE_AVAL = Aval((2, 3), None, np.dtype(np.float64))
 ROW = tj.dlarray(np.ones((2, 4)), "BS")
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -260,5 +262,47 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.elu(ROW, [1.0, 2.0]),
         DimsError,
         "elu: alpha is of size 2; it must be one number.",
+    ),
+    (
+        lambda: tj.embed([0.5], TABLE),
+        DTypeError,
+        "embed: x has dtype float64, expected integers, the numbers of rows; cast them (x.astype(np.int64)).",
+    ),
+    (
+        lambda: tj.embed(tj.dlarray([[1, 2]], "BC"), TABLE),
+        DimsError,
+        "embed: x of size 1(B) x 2(C) has 2 channels; the channels of the result take their place, so there must be 1, "
+        "or none.",
+    ),
+    (
+        lambda: tj.embed([0], SCORES, weights_format="UC"),
+        DimsError,
+        "embed: weights_format='UC' is given for weights of size 2(B) x 3(C), which have labels of their own; leave "
+        "weights_format out.",
+    ),
+    (
+        lambda: tj.embed([0], SCORES),
+        DimsError,
+        "embed: weights are of size 2(B) x 3(C); expected a table (vocabulary, channels), or the labels U and C.",
+    ),
+    (
+        lambda: tj.embed([0, -1], TABLE),
+        BoundsError,
+        "embed: -1 is no row of weights, which have 2; valid numbers are 0 to 1.",
+    ),
+    (
+        lambda: OPS["embed"].numpy(TABLE, np.array([2])),
+        BoundsError,
+        "embed: index 2 is out of range for 2 rows; valid indices are 0 to 1.",
+    ),
+    (
+        lambda: OPS["embed"].infer(IMAGES_AVAL, INDEX_AVAL),
+        DimsError,
+        "embed: expected a table of rows and a vector of places, found 2(B) x 3(C) x 4(S) x 5(S) and 2x3.",
+    ),
+    (
+        lambda: OPS["embed"].infer(TABLE_AVAL, TABLE_AVAL._replace(shape=(2,))),
+        DTypeError,
+        "embed: places have dtype float64, expected integers.",
     ),
 )  # fmt: skip

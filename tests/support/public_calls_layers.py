@@ -65,4 +65,5 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "hardtanh": [((SCORES, -0.5, 0.5), {})],
     "prelu": [((SCORES, NUMBERS), {"data_format": "BC"})],
     "glu": [((SCORES,), {"axis": 1}), ((SCORES,), {"data_format": "BC"})],
+    "embed": [(([[0, 1, 1]], SCORES), {"data_format": "BT", "weights_format": "UC"})],
 }

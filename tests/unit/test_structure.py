@@ -238,7 +238,9 @@ def test_kernels_never_import_tracejit() -> None:
             assert not statement.imported.startswith("tracejit"), statement
 
 
-@pytest.mark.parametrize("name", ["convolution", "gather", "gemm", "pooling", "random", "scan", "search"])
+@pytest.mark.parametrize(
+    "name", ["convolution", "embedding", "gather", "gemm", "pooling", "random", "scan", "search"]
+)
 def test_kernels_that_are_loops_are_plain_python(name: str) -> None:
     imported = {
         part_of(statement.imported) for statement in imports_of(KERNELS / "loops" / f"{name}.py", name)

@@ -328,7 +328,7 @@ def _parameter(function: str, argument: str, value: Any) -> Any:
     """Return a parameter that is a number, or an array of one."""
     found = operand(function, argument, value)
     if type(found) in (int, float):
-        return found
+        return float(real(function, argument, found))
     array = as_array(found, function, argument)
     if array._data.size != 1:
         raise DimsError(f"{function}: {argument} is of {describe(array)}; it must be one number.")

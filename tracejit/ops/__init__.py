@@ -11,6 +11,7 @@ from tracejit.ops import (
     convolution,
     ctc,
     elementwise,
+    embedding,
     indexing,
     linear,
     movement,
@@ -24,7 +25,7 @@ from tracejit.ops.op import Kind, Layout, Op, table
 
 OPS: dict[str, Op] = table(
     elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS, recurrent.OPS,
-    convolution.OPS, pooling.OPS, bits.OPS, order.OPS, ctc.OPS,
+    convolution.OPS, pooling.OPS, embedding.OPS, bits.OPS, order.OPS, ctc.OPS,
 )  # fmt: skip
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]
