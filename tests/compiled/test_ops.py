@@ -313,9 +313,10 @@ def check_step(batch: int, sizes: Sequence[int]) -> int:
 
 
 def test_other_sizes_compile_nothing() -> None:
-    assert check_step(4, (5, 6, 3)) > 0
-    assert check_step(32, (5, 6, 3)) == 0
-    assert check_step(7, (11, 13, 4)) == 0
+    with target.written_for(64):  # of a vector; smaller ones have a kernel for each of these products
+        assert check_step(4, (5, 6, 3)) > 0
+        assert check_step(32, (5, 6, 3)) == 0
+        assert check_step(7, (11, 13, 4)) == 0
 
 
 def test_equal_layers_share_kernels() -> None:
