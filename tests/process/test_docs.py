@@ -12,6 +12,7 @@ import re
 import runpy
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,9 +118,16 @@ def test_update_leaves_out_the_stack():
 def test_commands_of_the_readme_are_those_that_ci_runs():
     readme = (ROOT / "README.md").read_text()
     ci = (ROOT / ".ci" / "run").read_text()
-    command = 'pip install -e ".[test]" && pytest'
-    assert f"\n{command}\n" in readme
-    assert ci.endswith(f"\n{command}\n")
+    assert '\npip install -e ".[test]" && pytest\n' in readme
+    # The same tests, with all generated cases instead of a sample, and those of unit/ by themselves.
+    assert (
+        "\npytest -q --sweep tests/unit\n" in ci
+        and '\npip install --quiet -e ".[test]"\npytest --sweep ' in ci
+    )
+    folders = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"][
+        "testpaths"
+    ]
+    assert {"tests/unit", *ci.splitlines()[-1].removeprefix("pytest --sweep ").split()} == set(folders)
     assert '\npip install -e ".[demo]" && tracejit demo\n' in readme
 
 
