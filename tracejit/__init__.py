@@ -33,19 +33,6 @@ from tracejit.errors import (
     WriteError,
 )
 from tracejit.functions import buffers, methods
-from tracejit.functions.activation_variants import (
-    celu,
-    clippedrelu,
-    elu,
-    glu,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    mish,
-    prelu,
-    selu,
-    swish,
-)
 from tracejit.functions.activations import (
     gelu,
     leakyrelu,
@@ -55,9 +42,6 @@ from tracejit.functions.activations import (
     softmax,
     softplus,
 )
-from tracejit.functions.attention import attention
-from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
-from tracejit.functions.convolution import dlconv, dltranspconv
 from tracejit.functions.creation import (
     arange,
     eye,
@@ -68,7 +52,6 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
-from tracejit.functions.ctc import ctc
 from tracejit.functions.dense import fullyconnect
 from tracejit.functions.elementwise import (
     abs,
@@ -198,16 +181,7 @@ from tracejit.functions.movement import (
     transpose,
     vstack,
 )
-from tracejit.functions.normalization import (
-    batchnorm,
-    crosschannelnorm,
-    groupnorm,
-    instancenorm,
-    layernorm,
-    rmsnorm,
-)
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
-from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
 from tracejit.functions.random import (
     dropout,
     rand,
@@ -216,7 +190,6 @@ from tracejit.functions.random import (
     randperm,
     rng,
 )
-from tracejit.functions.recurrent import gru, lstm, rnn
 from tracejit.functions.reductions import (
     all,
     any,
@@ -476,15 +449,85 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.activation_variants import (
+        celu,
+        clippedrelu,
+        elu,
+        glu,
+        hardsigmoid,
+        hardswish,
+        hardtanh,
+        mish,
+        prelu,
+        selu,
+        swish,
+    )
+    from tracejit.functions.attention import attention
+    from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
+    from tracejit.functions.convolution import dlconv, dltranspconv
+    from tracejit.functions.ctc import ctc
+    from tracejit.functions.normalization import (
+        batchnorm,
+        crosschannelnorm,
+        groupnorm,
+        instancenorm,
+        layernorm,
+        rmsnorm,
+    )
+    from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
+    from tracejit.functions.recurrent import gru, lstm, rnn
 
     __version__: str
 else:
-    _LATE = {  # imported when asked for: most programs do not export
-        "Exported": "tracejit.exports.writer",
-        "LoadedFunction": "tracejit.exports.loader",
-        "export": "tracejit.exports.writer",
-        "load": "tracejit.exports.loader",
+    _MODULES = {  # imported when one of their names is asked for: many programs need none
+        "exports.loader": ("LoadedFunction", "load"),
+        "exports.writer": ("Exported", "export"),
+        "functions.activation_variants": (
+            "celu",
+            "clippedrelu",
+            "elu",
+            "glu",
+            "hardsigmoid",
+            "hardswish",
+            "hardtanh",
+            "mish",
+            "prelu",
+            "selu",
+            "swish",
+        ),
+        "functions.attention": ("attention",),
+        "functions.class_losses": (
+            "dice",
+            "focalcrossentropy",
+            "indexcrossentropy",
+        ),
+        "functions.convolution": (
+            "dlconv",
+            "dltranspconv",
+        ),
+        "functions.ctc": ("ctc",),
+        "functions.normalization": (
+            "batchnorm",
+            "crosschannelnorm",
+            "groupnorm",
+            "instancenorm",
+            "layernorm",
+            "rmsnorm",
+        ),
+        "functions.pooling": (
+            "adaptiveavgpool",
+            "avgpool",
+            "lppool",
+            "maxpool",
+            "maxunpool",
+        ),
+        "functions.recurrent": (
+            "gru",
+            "lstm",
+            "rnn",
+        ),
     }
+    _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""

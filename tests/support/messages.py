@@ -44,7 +44,7 @@ from tracejit.errors import (
 )
 from tracejit.ir import Builder, Graph
 from tracejit.ops import OPS, linear
-from tracejit.ops.op import Scalar, table
+from tracejit.ops.op import Scalar, Table
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
 from tracejit.util import arguments
@@ -886,10 +886,11 @@ ROWS: tuple[Row, ...] = (
         "operands may be vectors",
     ),
     Row(
-        lambda: table([OPS["exp"]], [OPS["exp"]]),
+        lambda: Table([[OPS["exp"]], [dataclasses.replace(OPS["exp"], doc="another")]]),
         ValueError,
         "two ops are named 'exp'",
     ),
+    Row(lambda: OPS["nothing"], KeyError, "'nothing'"),
     # ops/random
     Row(
         lambda: apply("permutation", M),

@@ -5,27 +5,12 @@ In: sizes, formats and dtypes of operands. Out: those of results; a reference in
 May import: aval.py and below. Records neither build graphs nor emit source themselves: they are handed a builder.
 """
 
-from tracejit.ops import (
-    attention,
-    bits,
-    convolution,
-    ctc,
-    elementwise,
-    embedding,
-    indexing,
-    linear,
-    movement,
-    order,
-    pooling,
-    random,
-    recurrent,
-    reduce,
-)
-from tracejit.ops.op import Kind, Layout, Op, table
+from tracejit.ops import elementwise, indexing, linear, movement, random, reduce
+from tracejit.ops.op import Kind, Layout, Op, Table
 
-OPS: dict[str, Op] = table(
-    elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS, attention.OPS, recurrent.OPS,
-    convolution.OPS, pooling.OPS, embedding.OPS, bits.OPS, order.OPS, ctc.OPS,
-)  # fmt: skip
+OPS = Table(
+    [elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS],
+    late=("attention", "recurrent", "convolution", "pooling", "embedding", "bits", "order", "ctc"),
+)
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]

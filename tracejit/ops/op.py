@@ -5,8 +5,9 @@ One op is one record. Adding a record to a family's table is all that it takes t
 functions, the adjoint, the emitted code and the generated tests read the record.
 """
 
+import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -261,12 +262,67 @@ class Op:
         return f"<op {self.name}>"
 
 
-def table(*families: Sequence[Op]) -> dict[str, Op]:
-    """Return the ops of all families by name; a name that occurs twice is an error."""
-    ops: dict[str, Op] = {}
-    for family in families:
+class Table(dict[str, Op]):
+    """Ops by name.
+
+    Families that many programs do without are imported when an op is asked for that the others lack.
+
+    Args:
+        families: the ops of families.
+        late: modules of tracejit.ops whose families are imported late.
+
+    Raises:
+        ValueError: if a name occurs twice.
+    """
+
+    def __init__(self, families: Sequence[Sequence[Op]], late: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._late = list(late)
+        for family in families:
+            self._add(family)
+
+    def _add(self, family: Sequence[Op]) -> None:
         for op in family:
-            if op.name in ops:
+            if dict.get(self, op.name, op) is not op:
                 raise ValueError(f"two ops are named {op.name!r}")
-            ops[op.name] = op
-    return ops
+            self[op.name] = op
+
+    def whole(self) -> "Table":
+        """Return the table with all families."""
+        while self._late:
+            self._add(importlib.import_module(f"tracejit.ops.{self._late[0]}").OPS)
+            del self._late[0]  # not before: another thread may look for its ops
+        return self
+
+    def __missing__(self, name: str) -> Op:
+        if not self._late:
+            raise KeyError(name)
+        return self.whole()[name]
+
+    def __contains__(self, name: object) -> bool:
+        return dict.__contains__(self.whole(), name)
+
+    def __iter__(self) -> Iterator[str]:
+        return dict.__iter__(self.whole())
+
+    def __len__(self) -> int:
+        return dict.__len__(self.whole())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an op, or `default` if there is none of this name."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def keys(self) -> Any:
+        """Return all names."""
+        return dict.keys(self.whole())
+
+    def values(self) -> Any:
+        """Return all ops."""
+        return dict.values(self.whole())
+
+    def items(self) -> Any:
+        """Return all names with their ops."""
+        return dict.items(self.whole())
