@@ -119,7 +119,6 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
-from tracejit.functions.embedding import embed
 from tracejit.functions.encoding import onehotdecode, onehotencode
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.indexing import (
@@ -466,6 +465,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
     from tracejit.functions.convolution import dlconv, dltranspconv
     from tracejit.functions.ctc import ctc
+    from tracejit.functions.embedding import embed
     from tracejit.functions.normalization import (
         batchnorm,
         crosschannelnorm,
@@ -506,6 +506,7 @@ else:
             "dltranspconv",
         ),
         "functions.ctc": ("ctc",),
+        "functions.embedding": ("embed",),
         "functions.normalization": (
             "batchnorm",
             "crosschannelnorm",
