@@ -16,6 +16,8 @@ from tracejit.functions import answers, numpy_api, writes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 
+LATE = {module.__name__.rpartition(".")[2] for module in answers.SUBJECTS}
+"""The subjects of the answers that are loaded when the first of them is called."""
 OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbers
     "makes an array of sizes, constants or a buffer; NumPy's own runs": """
         arange array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray bartlett blackman

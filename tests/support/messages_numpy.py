@@ -28,6 +28,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "np.einsum: casting= is not supported on dlarrays; cast the operands first.",
     ),
     (
+        lambda: np.rot90(X, 1, None),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.rot90: these arguments cannot be used: TypeError: \"'NoneType' object is not iterable\"; see the "
+        "documentation of NumPy for what it takes.",
+    ),
+    (
         lambda: np.gcd(X, X),
         ArgumentError,
         "np.gcd: it is not defined for float64, float64; cast the operands first.",

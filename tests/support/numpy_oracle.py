@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls of numpy_grid.py, computed by NumPy and by dlarrays: uncompiled, recorded and replayed, and differentiated."""
 
+import ast
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from accelerated import dlaccelerate
-from numpy_grid import values
+from bad_arguments import KINDS
+from numpy_grid import BY_FUNCTION, values
 
 import tracejit as tj
 from tracejit import dlarray
@@ -123,6 +125,37 @@ def check_labels(call: str) -> None:
             assert_same(
                 computed(call, {**wrapped(arrays), name: labelled}), want, f"{call} with labels of {name}"
             )
+
+
+ENDLESS = (
+    "iterator without end",
+    "endless sequence",
+    "generator",
+    "long range",
+)  # NumPy iterates over them itself
+
+
+def check_arguments(name: str, every: int) -> int:
+    """Put kinds of objects into the arguments of calls of a function, after the first; return how many are refused."""
+    refused = 0
+    for call in BY_FUNCTION[name][:2]:
+        node = ast.parse(call, mode="eval").body
+        if not isinstance(node, ast.Call):
+            continue
+        arrays = wrapped(ARRAYS[0])
+        parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        given = [eval(compile(ast.Expression(part), "call", "eval"), {"np": np, **arrays}) for part in parts]
+        words = [keyword.arg or "" for keyword in node.keywords]
+        for place in range(1, len(given)):
+            for kind in [kind for kind in KINDS if kind not in ENDLESS][place::every]:
+                changed = [*given[:place], KINDS[kind](), *given[place + 1 :]]
+                count = len(node.args)
+                try:
+                    getattr(np, name)(*changed[:count], **dict(zip(words, changed[count:], strict=True)))
+                except tj.TraceJitError as error:
+                    assert str(error)[-1] in ".?" and len(str(error)) < 900, (call, place, kind)
+                    refused += 1
+    return refused
 
 
 def floats(result: Any) -> list[Any]:

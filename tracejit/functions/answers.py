@@ -32,5 +32,7 @@ UFUNCS: dict[np.ufunc, Answer] = ufuncs.UFUNCS
 FUNCTIONS: dict[Answer, Answer] = {
     function: answer for subject in SUBJECTS for function, answer in subject.FUNCTIONS.items()
 }
+CALLING: tuple[Answer, ...] = (np.piecewise, np.apply_along_axis, np.apply_over_axes)
+"""Functions that call one of the user's."""
 WIDER: dict[Answer, Answer] = {**masked.WIDER, **choosing.WIDER, **matrices.WIDER, **wider.WIDER}
 """Answers for arguments that the toolbox' own function does not take."""

@@ -15,7 +15,8 @@ from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
-from tracejit.util.arguments import integer, integers, is_option
+from tracejit.record.conversion import ndarray_of
+from tracejit.util.arguments import callable_, integer, integers, is_option
 from tracejit.util.text import brief
 
 
@@ -101,7 +102,7 @@ def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
     """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n), dtype=np.int64), False
-    found = np.asarray(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
+    found = ndarray_of(recorder.need_value(obj, name) if recorder.is_array(obj) else obj)
     if found.dtype == bool and found.ndim == 1:
         if found.size > n:
             refuse(name, f"the mask has {found.size} elements for an axis of {n}")
@@ -217,6 +218,7 @@ def matrix_transpose(x: Any) -> dlarray:
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> dlarray:
     """Return the results of a function of each row along an axis, which lie where the row lay."""
     array = movement.relabel(as_array(arr, "np.apply_along_axis"), None)
+    callable_("np.apply_along_axis", "func1d", func1d)
     number = normalize_axis("np.apply_along_axis", array, axis)
     rows = movement.moveaxis(array, number, -1)
     lead = rows.shape[:-1]
@@ -234,6 +236,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
 def apply_over_axes(func: Any, a: Any, axes: Any) -> dlarray:
     """Return the result of a function of an array and an axis, applied for one axis after the other."""
     value = as_array(a, "np.apply_over_axes")
+    callable_("np.apply_over_axes", "func", func)
     n = value.ndim
     for axis in integers("np.apply_over_axes", "axes", axes):
         number = axis + n if axis < 0 else axis

@@ -75,6 +75,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
             piecewise(movement.reshape(array, (1,)), conditions, funclist, *args, **kwargs), ()
         )
     masks = _condition_list(array, condlist)
+    if not isinstance(funclist, (list, tuple)):
+        refuse("np.piecewise", f"funclist must be a list of functions and numbers, not {brief(funclist)}")
     if len(funclist) == len(masks) + 1:
         none = ~masks[0]
         for mask in masks[1:]:

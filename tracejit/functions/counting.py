@@ -19,7 +19,7 @@ from tracejit.functions.ranges import linspace
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
-from tracejit.util.arguments import integer
+from tracejit.util.arguments import check_room, check_sizes, integer
 from tracejit.util.text import brief
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
@@ -44,6 +44,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
     if array.ndim != 1 or array.dtype.kind not in "iub":
         refuse("np.bincount", f"x is {recorder.describe(array)}, expected a vector of integers")
     array = movement.relabel(array, None)
+    check_room("np.bincount", check_sizes("np.bincount", "minlength", (max(least, 0),)), _INT64)
     given = None if weights is None else movement.relabel(as_array(weights, "np.bincount", "weights"), None)
     if given is not None and given.shape != array.shape:
         refuse("np.bincount", f"weights have size {given.shape}, expected {array.shape}")

@@ -56,7 +56,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
             parts.insert(at, part)
     if len(parts) > 1:
         array = movement.concatenate(parts, number)
-    for _ in range(n):
+    for _ in range(min(n, array.shape[number] + 1)):
         late, early = along(array, number, 1, None), along(array, number, None, -1)
         array = elementwise.not_equal(late, early) if array.dtype == bool else late - early
     return array
@@ -332,9 +332,11 @@ def trim_zeros(filt: Any, trim: Any = "fb", axis: Any = None) -> dlarray:
     array = as_array(filt, "np.trim_zeros")
     if array.ndim != 1:
         refuse("np.trim_zeros", f"filt has {array.ndim} axes, expected 1; slice it")
-    chosen = str(trim).lower()
+    chosen = trim.lower() if isinstance(trim, str) else ""
+    if not is_option(chosen, ("f", "b", "fb", "bf")):
+        refuse("np.trim_zeros", f"trim must be made of 'f' (front) and 'b' (back), not {brief(trim)}")
     n = array.size
-    if chosen not in ("f", "b", "fb", "bf") or not n:
+    if not n:
         return array
     some = array != 0
     is_any = bool(recorder.need_value(reductions.any(some), "np.trim_zeros", Decides.TRUTH))

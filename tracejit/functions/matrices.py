@@ -16,7 +16,7 @@ from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
-from tracejit.util.arguments import integer
+from tracejit.util.arguments import check_room, check_sizes, integer
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -68,6 +68,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> dlarray:  # noqa: 
         refuse("np.vander", f"x has {array.ndim} axes, expected 1")
     count = array.size if N is None else integer("np.vander", "N", N)
     dtype = np.result_type(array.dtype, np.int64)
+    check_room("np.vander", check_sizes("np.vander", "the result", (array.size, max(count, 0))), dtype)
     array = in_dtype(array, dtype)
     if count < 1:
         return movement.reshape(array[:0], (array.size, 0)) if array.size == 0 else array[:, None][:, :0]

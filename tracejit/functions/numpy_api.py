@@ -12,16 +12,18 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval, broadcast_shapes
-from tracejit.errors import ArgumentError, TraceError
+from tracejit.errors import ArgumentError, TraceError, TraceJitError
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions, writes
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
 from tracejit.record.derived import elements, is_derived
-from tracejit.record.guards import Decides
+from tracejit.record.guards import Decides, GuardFailed
 from tracejit.record.memory import is_private
 from tracejit.util.arguments import flag, is_option, real
 from tracejit.util.compositions import advice
 from tracejit.util.frames import scipy_call
+from tracejit.util.text import brief
+from tracejit.util.uninterrupted import is_of_handler
 
 
 def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
@@ -395,15 +397,42 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         if _are_constants((args, options)):
             return function(*_constants(args, ""), **_constants(options, ""))
         ours = _answers().FUNCTIONS.get(function)
-    if ours is None:
+        if ours is not None:
+            return _checked(function, ours, args, options)
         name, _ = scipy_call() or (_name(function), None)
         if _are_constants((args, options), is_derived):
             return function(*_constants(args, name), **_constants(options, name))
         raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+    return _with_out(function, ours, args, options)
+
+
+def _with_out(
+    function: Callable[..., Any], ours: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> Any:
     out = options.pop("out", None)
     if out is not None:
         return writes.into(out, as_array(call_function(function, args, options)), _name(function))
     return _answered(function, ours, args, options)
+
+
+def _checked(
+    function: Callable[..., Any], ours: Callable[..., Any], args: Any, options: dict[str, Any]
+) -> Any:
+    """Return the result of our function; what it cannot do with its arguments is an error in NumPy's name for it."""
+    if function in _answers().CALLING:  # what the user's function raises is its own
+        return _with_out(function, ours, args, options)
+    try:
+        return _with_out(function, ours, args, options)
+    except (TraceJitError, GuardFailed):
+        raise
+    except Exception as error:
+        if is_of_handler(error):
+            raise
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise ArgumentError(
+            f"{_name(function)}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the "
+            "documentation of NumPy for what it takes."
+        ) from error
 
 
 def _answered(

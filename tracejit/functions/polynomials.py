@@ -94,7 +94,7 @@ def polyder(p: Any, m: Any = 1) -> dlarray:
     order = integer("np.polyder", "m", m)
     if order < 0:
         refuse("np.polyder", f"m is {order}, expected a number that is not negative")
-    for _ in range(order):
+    for _ in range(min(order, array.size + 1)):
         array = array[:-1] * np.arange(max(array.size - 1, 0), 0, -1)
     return array
 

@@ -15,7 +15,7 @@ from tracejit.functions import elementwise, indexing, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
-from tracejit.util.arguments import integer, is_option
+from tracejit.util.arguments import check_room, check_sizes, integer, is_option
 from tracejit.util.text import brief
 
 _FLOAT64 = np.dtype(np.float64)
@@ -43,6 +43,7 @@ def linspace(
     if count < 0:
         refuse("np.linspace", f"num is {count}, expected a number that is not negative")
     inner = _inexact(start, stop)
+    check_room("np.linspace", check_sizes("np.linspace", "num", (count,)), inner)
     first, last = (movement.relabel(in_dtype(as_array(x, "np.linspace"), inner), None) for x in (start, stop))
     delta = last - first
     div = count - 1 if endpoint else count

@@ -16,6 +16,7 @@ from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
+from tracejit.util.arguments import integer
 
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _FLOAT64 = np.dtype(np.float64)
@@ -179,6 +180,7 @@ def conjugate(x: Any) -> dlarray:
 def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
     """Return the sums of products along an axis, other axes broadcast."""
     x, y = as_array(x, "np.vecdot"), as_array(y, "np.vecdot")
+    axis = integer("np.vecdot", "axis", axis)
     if axis != -1:
         x, y = movement.moveaxis(x, axis, -1), movement.moveaxis(y, axis, -1)
     if x.dtype == bool and y.dtype == bool:

@@ -15,6 +15,7 @@ from effort import Effort, sweep
 from numpy_grid import BY_FUNCTION, BY_LABEL, ELEMENTWISE, OF_INTEGERS, PAIRS, UNLIKE_NUMPY, VARIANTS
 from numpy_oracle import (
     assert_same,
+    check_arguments,
     check_gradient,
     check_labels,
     check_replayed,
@@ -70,6 +71,30 @@ def test_other_dtypes_sizes_and_numbers(variant: str) -> None:
     for call in effort.sample(CALLS, variant):
         if call not in UNLIKE_NUMPY:
             check_variant(call, arrays)
+
+
+CALLED_BACK = {"apply_along_axis", "apply_over_axes", "piecewise"}  # whose functions raise what they like
+LISTS = {
+    "block",
+    "choose",
+    "column_stack",
+    "dstack",
+    "histogram2d",
+    "histogramdd",
+    "lexsort",
+    "ravel_multi_index",
+}
+LATE = sorted(
+    name
+    for name in BY_FUNCTION
+    if functions_page.subject(name.partition(".")[0]) in functions_page.LATE and "." not in name
+)
+
+
+@pytest.mark.parametrize("name", [name for name in LATE if name not in CALLED_BACK | LISTS | {"select"}])
+def test_arguments_of_any_kind(name: str) -> None:
+    with np.errstate(all="ignore"):
+        check_arguments(name, sweep(9, 1))
 
 
 def test_labels_leave_the_numbers_as_they_are() -> None:
