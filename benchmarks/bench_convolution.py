@@ -145,7 +145,9 @@ def least(calls: Sequence[Call], seconds: float, clock: Callable[[], float]) -> 
             return best
 
 
-def rows(names: Sequence[str], threads: int, seconds: float, with_peer: bool) -> list[tuple[str, list[float]]]:
+def rows(
+    names: Sequence[str], threads: int, seconds: float, with_peer: bool
+) -> list[tuple[str, list[float]]]:
     """Return, for each case, the times of value and value with gradients: ours first, ours last, theirs in the same."""
     clock = time.process_time if threads == 1 else time.perf_counter
     found = []
@@ -171,7 +173,9 @@ def line(name: str, times: Sequence[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each case")
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=list(CASES))

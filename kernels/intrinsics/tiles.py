@@ -10,6 +10,7 @@ lanes, such as ``load_f32x16``; a vector longer than a register of the CPU takes
     load_f32x16(x, at), store_f32x16(out, at, vector)        a vector of adjacent elements
     load_first_f32x16(x, at, width)             of the first `width` lanes; the others are 0 and touch no memory
     zero_f32x16(rows)                           a tile of zeros
+    filled_f32x16(rows, vector)                 a tile whose rows are all the same
     add_outer_f32x16(tile, x, at, rows, stride, vector)      to each row r: x[at + rows[r] * stride] * vector
     load_tile_f32x16(x, at, rows, stride, first, last), store_tile_f32x16(out, at, rows, stride, tile, first, last)
                                                 of the lanes from `first` to before `last`; the others are 0 and touch
@@ -103,7 +104,7 @@ class _TileFunctions:
             "store": store_function(self.lanes, lambda vector: vector.alignment, self.dtype),
             "load_first": load_first_function(self.lanes, self.dtype),
             "load_tile": self.load_tile(), "store_tile": self.store_tile(), "add_tiles": self.add_tiles(),
-            "zero": self.zero(), "add_outer": self.add_outer(), "transpose": self.transpose(),
+            "zero": self.zero(), "filled": self.filled(), "add_outer": self.add_outer(), "transpose": self.transpose(),
             "turn": self.turn(), "add_dots": self.add_dots(), "sum_lanes": self.sum_lanes(),
         }  # fmt: skip
 
@@ -145,6 +146,16 @@ class _TileFunctions:
             return signature(self.tile(rows), rows), codegen
 
         return zero
+
+    def filled(self) -> Any:
+        @intrinsic
+        def filled(typing_context: Any, rows: Any, vector: Any) -> Any:
+            def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+                return context.make_tuple(builder, sig.return_type, [args[1]] * rows.count)
+
+            return signature(self.tile(rows), rows, self.vector), codegen
+
+        return filled
 
     def load_tile(self) -> Any:
         @intrinsic

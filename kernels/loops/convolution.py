@@ -42,6 +42,39 @@ def convolution(
                         y[b * yb + t0 * y0 + t1 * y1 + t2 * y2 + u * yu] = total
 
 
+def convolution_bias(
+    batch: int, groups: int, channels: int, filters: int, i0: int, i1: int, i2: int, k0: int, k1: int,
+    k2: int, o0: int, o1: int, o2: int, s0: int, s1: int, s2: int, p0: int, p1: int, p2: int, d0: int,
+    d1: int, d2: int, xb: int, x0: int, x1: int, x2: int, xc: int, wu: int, w0: int, w1: int, w2: int,
+    wc: int, yb: int, y0: int, y1: int, y2: int, yu: int, x: Any, w: Any, bias: Any, y: Any,
+) -> None:  # fmt: skip
+    """Write to y the sums of x times w over the taps of each window and the channels, plus a bias for each filter."""
+    for b in range(batch):
+        for t0 in range(o0):
+            for t1 in range(o1):
+                for t2 in range(o2):
+                    for u in range(groups * filters):
+                        total = bias[u] + 0.0
+                        for r0 in range(k0):
+                            j0 = t0 * s0 + r0 * d0 - p0
+                            for r1 in range(k1):
+                                j1 = t1 * s1 + r1 * d1 - p1
+                                for r2 in range(k2):
+                                    j2 = t2 * s2 + r2 * d2 - p2
+                                    if 0 <= j0 < i0 and 0 <= j1 < i1 and 0 <= j2 < i2:
+                                        at = (
+                                            b * xb
+                                            + j0 * x0
+                                            + j1 * x1
+                                            + j2 * x2
+                                            + u // filters * channels * xc
+                                        )
+                                        place = u * wu + r0 * w0 + r1 * w1 + r2 * w2
+                                        for c in range(channels):
+                                            total += x[at + c * xc] * w[place + c * wc]
+                        y[b * yb + t0 * y0 + t1 * y1 + t2 * y2 + u * yu] = total
+
+
 def convolution_input(
     batch: int, groups: int, channels: int, filters: int, i0: int, i1: int, i2: int, k0: int, k1: int,
     k2: int, o0: int, o1: int, o2: int, s0: int, s1: int, s2: int, p0: int, p1: int, p2: int, d0: int,

@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import bench_captured, bench_products, bench_random, bench_writes, internals, report, run
+from benchmarks import (
+    bench_captured,
+    bench_convolution,
+    bench_products,
+    bench_random,
+    bench_writes,
+    internals,
+    report,
+    run,
+)
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
 from benchmarks.libraries.reference import reference
@@ -170,6 +179,15 @@ def test_random_numbers_are_timed() -> None:
     found = bench_random.rows(8, 1)
     assert [row[0] for row in found] == ["rand", "randn", "dropout"] * 2 + ["randi", "randperm"]
     assert all(cost > 0 for row in found for cost in row[2:])
+
+
+def test_convolutions_are_timed(monkeypatch) -> None:
+    layer = bench_convolution.Layer(1, 2, 3, (4, 4), (2, 2))
+    monkeypatch.setattr(bench_convolution, "CASES", {"small": layer, "back": layer._replace(transposed=True)})
+    found = bench_convolution.rows(["small", "back"], 1, 0.0, False)
+    assert [name for name, _ in found] == ["small", "back"]
+    assert all(time > 0 for _, times in found for time in times)
+    assert bench_convolution.line("small", [1.0, 2.0, 4.0, 3.0] * 2).split()[5:7] == ["3.00", "1.50"]
 
 
 def test_steps_that_write_are_timed() -> None:

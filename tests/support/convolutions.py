@@ -66,8 +66,11 @@ def graph_of(operands: Operands, dtype: str, seed: int) -> tuple[Graph, list[np.
     b = Builder(graph)
     x, w, y = (b.input(Aval(array.shape, None, array.dtype)) for array in arrays)
     inputs, taps, windows = operands.sizes
+    bias = rng.standard_normal(operands.shapes[2][operands.params["labels"][2].index("U")]).astype(dtype)
+    arrays.append(bias)
+    added = b.input(Aval(bias.shape, None, bias.dtype))
     graph.outputs = [
-        b.convolution(x, w, size=windows, **operands.params),
+        b.convolution(x, w, *([added] if seed % 2 else []), size=windows, **operands.params),
         b.convolution_input(y, w, size=inputs, **operands.params),
         b.convolution_weights(x, y, size=taps, **operands.params),
     ]

@@ -148,4 +148,20 @@ ROWS = (
         "label must be equal, C of weights times groups is C of x, and groups divide C and U. Use dlconv or "
         "dltranspconv.",
     ),
+    (
+        lambda: apply(
+            "convolution",
+            np.ones((1, 3, 4)),
+            np.ones((2, 3, 3)),
+            np.ones(3),
+            labels=("BCS", "UCS", "BUS"),
+            size=(2,),
+            strides=(1,),
+            before=(0,),
+            dilation=(1,),
+            groups=1,
+        ),
+        DimsError,
+        "convolution: a bias of 3 is given for 2 filters; it has one number for each filter. Use dlconv.",
+    ),
 )

@@ -34,12 +34,13 @@ WINDOWS_ARGUMENTS = (
 _TABLES = ("places", "outs", "planes", "lows0", "tops0", "lows1", "tops1")
 
 
-def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool) -> Kernel:
+def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool, biased: bool) -> Kernel:
     """Return the kernel of a convolution (Note [windows]) for numbers of its launch.
 
-    Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w and out. Filters are neighbours in w. There are three
-    kernels for filters of a group of at most one vector, less than two, and more; and as many for filters that have one
-    channel each, where lanes are channels and nothing is summed over them.
+    Its arguments are WINDOWS_ARGUMENTS, then pointers to x, w, a bias of each filter if it is `biased`, and out.
+    Filters are neighbours in w. There are three kernels for filters of a group of at most one vector, less than two,
+    and more; and as many for filters that have one channel each, where lanes are channels and nothing is summed over
+    them.
     """
     given = dict(zip(WINDOWS_ARGUMENTS, numbers, strict=True))
     filters = given["filters"]
@@ -48,7 +49,7 @@ def windows(dtype: np.dtype, numbers: Sequence[int], channelwise: bool) -> Kerne
     lanes = vector_bytes() // dtype.itemsize
     wide = lanes if filters <= lanes else 2 * lanes
     return _windows(
-        dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, (x_near, out_near), channelwise
+        dtype, TILE_ROWS[vector_bytes()], wide, filters >= 2 * lanes, (x_near, out_near), channelwise, biased
     )
 
 
@@ -61,12 +62,18 @@ def near(channels: int, channel: int, step: int) -> str:
 
 @cache
 def _windows(
-    dtype: np.dtype, height: int, wide: int, whole: bool, nears: tuple[str, str], channelwise: bool
+    dtype: np.dtype,
+    height: int,
+    wide: int,
+    whole: bool,
+    nears: tuple[str, str],
+    channelwise: bool,
+    biased: bool,
 ) -> Kernel:
     x_near, out_near = nears
     suffix = SUFFIXES[dtype]
     lines = [
-        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w")),
+        *header(WINDOWS_ARGUMENTS, suffix, ("x", "w", "bias") if biased else ("x", "w")),
         *patch_of(dtype),
         *[f"{table} = scratch_i64({WINDOWS})" for table in _TABLES],
         *([] if out_near == "c" else [f"result = scratch_{suffix}({WINDOWS * wide})"]),
@@ -78,7 +85,7 @@ def _windows(
         "    for g in range(groups):",
         *indent(2, bring_in(dtype, x_near)),
         "        base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
-        *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise)),
+        *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise, biased)),
     ]
     return kernel(lines, "channelwise" if channelwise else "windows")
 
@@ -234,18 +241,23 @@ def _sums(kind: str, wide: int, whole: bool, channelwise: bool) -> list[str]:
     ]
 
 
-def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str, channelwise: bool) -> list[str]:
+def _tiles(
+    suffix: str, height: int, wide: int, whole: bool, out_near: str, channelwise: bool, biased: bool
+) -> list[str]:
     """Return the lines that multiply the windows in the patch by filters."""
     kind = f"{suffix}x{wide}"
     sums = [
         f"rows = listed_{height}(places, i, windows)",
-        f"tile = zero_{kind}(rows)",
+        f"tile = filled_{kind}(rows, start)" if biased else f"tile = zero_{kind}(rows)",
         *_inside(height),
         "for k0 in range(low0, top0):",
         "    for k1 in range(low1, top1):",
         "        at_x = k0 * dilation0 * plane + k1 * dilation1 * line",
         *indent(2, _sums(kind, wide, whole, channelwise)),
     ]
+    start = f"start = load_{kind}(bias, g * filters + j)"
+    if not whole:
+        start = f"start = load_first_{kind}(bias, g * filters, filters)"
     used = f"j_next - j, {wide}" if whole else "0, filters"
     if out_near == "c":
         sums += [
@@ -259,6 +271,7 @@ def _tiles(suffix: str, height: int, wide: int, whole: bool, out_near: str, chan
     return [
         f"for j_next in range(0, filters, {wide}):",
         f"    j = min(j_next, filters - {wide})" if whole else "    j = 0",
+        *([f"    {start}"] if biased else []),
         f"    for i in range(0, windows, {height}):",
         *indent(2, sums),
         *indent(1, after),

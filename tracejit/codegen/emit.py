@@ -109,7 +109,8 @@ def _kernel(launch: KernelLaunch) -> Kernel:
     if launch.name == "transpose":
         return gemm.transpose(dtype)
     if launch.name in ("windows", "channelwise"):
-        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise")
+        biased = len(launch.pointers) > 3
+        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise", biased)
     if launch.name == "channels":
         return convolution_channels.channels(dtype, launch.numbers)
     if launch.name == "filters":

@@ -10,6 +10,7 @@ from tracejit.functions import convolution_sizes as sizes
 from tracejit.functions.convolution_operands import (
     Filters,
     Images,
+    bias_of,
     filters_of,
     images_of,
     weights_of,
@@ -89,15 +90,18 @@ def dlconv(
     size = sizes.windows_along(images, filters, spans, strides, pairs)
     _check_room("dlconv", images, size, filters.extent("U"))
     _check_room("dlconv", images, sizes.padded(images.extents, pairs), images.channels)
+    added = bias_of("dlconv", bias, filters.extent("U"), filters)
     if parts == 1 and prod(filters.taps) == 1 and not any(map(any, pairs)):
         y = _pointwise(images, filters.array, filters.labels, strides)
     else:
+        joined = added is not None and added._data.size == filters.extent("U")
         y = apply(
-            "convolution", images.array, filters.array,
+            "convolution", images.array, filters.array, *([added] if joined else []),
             labels=(images.labels, filters.labels, images.labels.replace("C", "U")), size=size, strides=strides,
             before=tuple([before for before, _ in pairs]), dilation=dilation, groups=parts,
         )  # fmt: skip
-    y = with_bias("dlconv", y, bias, images.labels.index("C"), filters)
+        added = None if joined else added
+    y = with_bias(y, added, images.labels.index("C"))
     return relabel(images.restored(y), images.format if formatted else None)
 
 
@@ -175,7 +179,7 @@ def dltranspconv(
             labels=(images.labels, filters.labels.translate(_SWAPPED), images.labels.replace("C", "U")), size=size,
             strides=strides, before=tuple([before for before, _ in pairs]), dilation=dilation, groups=parts,
         )  # fmt: skip
-    y = with_bias("dltranspconv", y, bias, images.labels.index("C"), filters)
+    y = with_bias(y, bias_of("dltranspconv", bias, total, filters), images.labels.index("C"))
     return relabel(images.restored(y), images.format if formatted else None)
 
 

@@ -168,18 +168,24 @@ def filters_of(function: str, weights: dlarray, images: Images, orders: tuple[st
     return Filters(relabel(weights, None), labels, text)
 
 
-def with_bias(function: str, y: dlarray, bias: Any, axis: int, filters: Filters) -> dlarray:
-    """Return a result with a bias added along the axis of its channels."""
+def bias_of(function: str, bias: Any, count: int, filters: Filters) -> dlarray | None:
+    """Return the bias of a convolution as a vector of `count` numbers or of one, None if there is none."""
     if bias is None or (type(bias) in (int, float) and bias == 0):
-        return y
+        return None
     array = relabel(as_array(bias, function, "bias"), None)
-    count = y._data.shape[axis]
     size = array._data.size
     if size not in (1, count) or max(array._data.shape, default=1) != size:
         raise DimsError(
             f"{function}: bias is of {describe(array)}, but the result has {count} channels, with weights of "
             f"{filters.text}; bias must be ({count},) or one number."
         )
+    return reshaped(array, (size,), None)
+
+
+def with_bias(y: dlarray, bias: dlarray | None, axis: int) -> dlarray:
+    """Return a result with a bias added along the axis of its channels."""
+    if bias is None:
+        return y
     shape = [1] * y._data.ndim
-    shape[axis] = size
-    return apply("add", y, reshaped(array, tuple(shape), None))
+    shape[axis] = bias._data.size
+    return apply("add", y, reshaped(bias, tuple(shape), None))

@@ -8,7 +8,7 @@ the channels c of the group of u:
 
 where x is 0 outside of its sizes. `convolution` is its derivative by y, `convolution_input` by x and
 `convolution_weights` by w; so the adjoint of each is made of the other two. A transposed convolution is
-`convolution_input`.
+`convolution_input`. `convolution` may add a bias for each filter.
 
 The order of axes is a param: `labels` has those of x, w and y (B images, S spatial, C channels, U filters), such as
 ("BCSS", "UCSS", "BUSS"). `size` has the spatial sizes of the result. They say how far windows go, so there is no
@@ -86,7 +86,7 @@ def _extents(op: str, first: Aval, second: Aval, operands: Sequence[int], labels
 def _infer(
     x: Aval,
     w: Aval,
-    *,
+    *bias: Aval,
     labels: Labels,
     size: Sizes,
     strides: Sizes,
@@ -95,7 +95,14 @@ def _infer(
     groups: int,
 ) -> Aval:
     sizes = _extents("convolution", x, w, (X, W), labels, groups)
-    return Aval(_shape(labels[Y], size, **sizes), None, _float(x.dtype, w.dtype))
+    for one in bias:
+        if one.shape != (sizes["U"],):
+            raise DimsError(
+                f"convolution: a bias of {describe_shape(one.shape, None)} is given for {sizes['U']} filters; it has "
+                "one number for each filter. Use dlconv."
+            )
+    dtype = _float(x.dtype, w.dtype, *[one.dtype for one in bias])
+    return Aval(_shape(labels[Y], size, **sizes), None, dtype)
 
 
 def _infer_input(
@@ -141,13 +148,15 @@ def _result(operand: int, array: np.ndarray, labels: Labels) -> np.ndarray:
 
 
 def _reference(
-    x: np.ndarray, w: np.ndarray, *, labels: Labels, size: Sizes, groups: int, **params: Sizes
+    x: np.ndarray, w: np.ndarray, *bias: np.ndarray, labels: Labels, size: Sizes, groups: int, **params: Sizes
 ) -> np.ndarray:
-    dtype = _float(x.dtype, w.dtype)
+    dtype = _float(x.dtype, w.dtype, *[one.dtype for one in bias])
     windows = Windows(size, spatial(w.shape, labels[W]), **params)
     found = convolution_numpy.forward(
         _ready(X, x, labels, dtype), _ready(W, w, labels, dtype), windows, groups
     )
+    for one in bias:
+        found += one
     return _result(Y, found, labels)
 
 
@@ -179,10 +188,13 @@ def _other(operand: int, node: Any, like: Any) -> dict[str, Any]:
 
 
 def _vjp(b: Any, node: Any, ct: Any) -> Any:
-    x, w = node.inputs
+    x, w, *bias = node.inputs
+    labels = node.params["labels"][Y]
+    axes = tuple([axis for axis, label in enumerate(labels) if label != "U"])
     return (
         lambda: b.convolution_input(ct, w, **_other(X, node, x)),
         lambda: b.convolution_weights(x, ct, **_other(W, node, w)),
+        *[lambda: b.sum(ct, axes=axes, keepdims=False) for _ in bias],
     )
 
 
@@ -221,8 +233,12 @@ def _loops(x: Aval, w: Aval, y: Aval, labels: Labels, params: dict[str, Any]) ->
     return [*numbers, *strides[X], *strides[W], *strides[Y]]
 
 
-def _numbers(y: Aval, x: Aval, w: Aval, *, labels: Labels, **params: Any) -> Sequence[int]:
+def _numbers(y: Aval, x: Aval, w: Aval, *bias: Aval, labels: Labels, **params: Any) -> Sequence[int]:
     return _loops(x, w, y, labels, params)
+
+
+def _loops_with_bias(y: Aval, x: Aval, w: Aval, *bias: Aval, **params: Any) -> str:
+    return "convolution_bias" if bias else "convolution"
 
 
 def _numbers_input(x: Aval, y: Aval, w: Aval, *, labels: Labels, **params: Any) -> Sequence[int]:
@@ -255,11 +271,14 @@ _SAMPLES = tuple([
     ])
     for found in (X, W, Y)
 ])  # fmt: skip
+_BIASED = _SAMPLES[Y][1]._replace(shapes=(*_SAMPLES[Y][1].shapes, (4,)))
 
 OPS = (
-    Op(name="convolution", doc="sums of x w over windows; ct by convolution_input for x, by convolution_weights for w",
+    Op(name="convolution", doc="sums of x w over windows, plus a bias of each filter if there is a third operand; ct "
+       "by convolution_input for x, by convolution_weights for w, the sum of ct for the bias",
        kind=Kind.KERNEL, infer=_infer, numpy=_reference, promote=_promote, vjp=_vjp,
-       emit=KernelCall("convolution", _numbers), samples=_SAMPLES[Y], domain=(0.25, 1.0)),
+       emit=KernelCall("convolution", _numbers, variant=_loops_with_bias),
+       samples=(*_SAMPLES[Y], _BIASED), domain=(0.25, 1.0)),
     Op(name="convolution_input", doc="y w added at the taps of windows, the adjoint of convolution by x and a "
        "transposed convolution; ct by convolution for y, by convolution_weights for w",
        kind=Kind.KERNEL, infer=_infer_input, numpy=_reference_input, promote=_promote, vjp=_vjp_input,

@@ -154,6 +154,7 @@ def _vectors(suffix: str, lanes: int) -> dict[str, Callable[..., Any]]:
 
     return {
         "zero": lambda rows: [np.zeros(lanes, dtype) for _ in rows],
+        "filled": lambda rows, vector: [vector.copy() for _ in rows],
         "add_outer": lambda tile, x, at, rows, stride, vector: [
             x[at + row * stride] * vector + before for row, before in zip(rows, tile, strict=True)
         ],

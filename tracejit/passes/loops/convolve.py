@@ -8,6 +8,7 @@ or fewer: such a phase is a convolution by itself, whose windows move by one ele
 transposed convolution of windows 4 by 4 that move by 2 is four convolutions of windows 2 by 2.
 """
 
+from collections.abc import Sequence
 from itertools import product
 from math import gcd, prod
 from typing import NamedTuple
@@ -51,6 +52,8 @@ def convolve(builder: LaunchBuilder, node: Node) -> bool:
     """
     out = node.output
     if not min(value.aval.size for value in (*node.inputs, out)):
+        if out.aval.size and len(node.inputs) > 2:
+            return False  # nothing but the bias
         builder.copy(Literal(out.dtype.type(0), out.dtype), (out, contiguous(out.shape)))
         return True
     if node.op.name == "convolution":
@@ -66,7 +69,8 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
     params = node.params
     labels, groups = params["labels"], params["groups"]
     x, w = (
-        array_of(builder, v, operand, labels[operand]) for v, operand in zip(node.inputs, (X, W), strict=True)
+        array_of(builder, v, operand, labels[operand])
+        for v, operand in zip(node.inputs, (X, W), strict=False)
     )
     y = array_of(builder, node.output, Y, labels[Y])
     weights = filters_of(w, groups)
@@ -80,7 +84,7 @@ def _forward(builder: LaunchBuilder, node: Node) -> bool:
         return False
     seen, target = images_apart(builder, x), result_apart(y)
     found = found._replace(x=seen.operand(), w=readable(builder, weights), out=target.operand())
-    _launch(builder, node, found)
+    _launch(builder, node, found, [builder.contiguous(bias) for bias in node.inputs[2:]])
     settle(builder, target, y)
     return True
 
@@ -186,12 +190,12 @@ def _convolution_of_phase(
     )  # fmt: skip
 
 
-def _launch(builder: LaunchBuilder, node: Node, found: Convolution) -> None:
+def _launch(builder: LaunchBuilder, node: Node, found: Convolution, bias: Sequence[Access] = ()) -> None:
     """Launch a convolution whose filters can be read."""
     assert found.w is not None
     count = found.blocks
     blocks = Blocks(count, cost.count_of_parts(found.ns, count))
-    pointers = (found.x.access, found.w.access, found.out.access)
+    pointers = (found.x.access, found.w.access, *bias, found.out.access)
     numbers = (0, count, *found.numbers, *found.w.strides, *found.out.strides)
     name = "channelwise" if found.channelwise else "windows"
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
