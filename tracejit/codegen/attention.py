@@ -282,18 +282,12 @@ for unit in range(first, last):
 _SNIPPETS = {"TURN_QUERIES": _TURN_QUERIES, "TURN_MASK": _TURN_MASK, "SCORE_TILES": _SCORES}
 
 
-def forward(launch: KernelLaunch) -> Kernel:
-    """Return the kernel of attention_forward (Note [attention]): FORWARD_NUMBERS; q, k, v, mask; out, lse."""
-    numbers = dict(zip(FORWARD_NUMBERS, launch.numbers, strict=True))
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return a kernel of attention (Note [attention]); the names of its operands stand below."""
+    names = FORWARD_NUMBERS if launch.name == "attention_forward" else BACKWARD_NUMBERS
+    numbers = dict(zip(names, launch.numbers, strict=True))
     room = room_of(max(numbers["width"], numbers["value_width"]))
-    return _written("attention_forward", launch.pointers[-1].dtype, room, vector_bytes())
-
-
-def backward(launch: KernelLaunch) -> Kernel:
-    """Return the kernel of attention_backward: BACKWARD_NUMBERS; q, k, v, mask, lse, delta, ct; dq, dk, dv."""
-    numbers = dict(zip(BACKWARD_NUMBERS, launch.numbers, strict=True))
-    room = room_of(max(numbers["width"], numbers["value_width"]))
-    return _written("attention_backward", launch.pointers[-1].dtype, room, vector_bytes())
+    return _written(launch.name, launch.pointers[-1].dtype, room, vector_bytes())
 
 
 @cache

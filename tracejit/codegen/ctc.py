@@ -200,11 +200,10 @@ _KERNELS = {
         "pass",
     ),
 }
-NAMES = tuple(_KERNELS)
 
 
 def kernel(launch: KernelLaunch) -> Kernel:
-    """Return a kernel of NAMES (Note [alignments])."""
+    """Return a kernel of CTC (Note [alignments])."""
     return _written(launch.name, launch.pointers[0].dtype, vector_bytes())
 
 

@@ -4,22 +4,30 @@
 Other kernels of ops are functions in kernels/loops/, which a generated adapter calls.
 """
 
-from collections.abc import Callable
+from importlib import import_module
 
-from tracejit.codegen import attention, ctc, recurrent
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
-TEXTS: dict[str, Callable[[KernelLaunch], Kernel]] = {
-    "attention_forward": attention.forward,
-    "attention_backward": attention.backward,
-    **dict.fromkeys(ctc.NAMES, ctc.kernel),
-    **dict.fromkeys(recurrent.NAMES, recurrent.kernel),
+TEXTS = {
+    "attention_forward": "attention",
+    "attention_backward": "attention",
+    "lstm_forward": "recurrent",
+    "lstm_backward": "recurrent",
+    "gru_forward": "recurrent",
+    "gru_backward": "recurrent",
+    "rnn_forward": "recurrent",
+    "rnn_backward": "recurrent",
+    "ctc_forward": "ctc",
+    "ctc_backward": "ctc",
 }
-"""A kernel by the name in an op's KernelCall; a new dtype, or a number that the text depends on, makes a new kernel."""
+"""The module of this folder that writes a kernel, by the name in an op's KernelCall; imported when it is needed."""
 
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
     """Return the kernel of a launch, None if it is not written as text."""
-    written = TEXTS.get(launch.name)
-    return None if written is None else written(launch)
+    name = TEXTS.get(launch.name)
+    if name is None:
+        return None
+    written: Kernel = import_module(f"tracejit.codegen.{name}").kernel(launch)
+    return written

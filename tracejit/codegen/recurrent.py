@@ -363,11 +363,10 @@ _KERNELS = {  # text, further numbers, what is read, what is written
     "rnn_forward": (_RNN, ("relu",), "z bias h0 w mask", "h state"),
     "rnn_backward": (_RNN_ADJOINT, ("relu",), "states w mask ct ct_h", "dz dh"),
 }
-NAMES = tuple(_KERNELS)
 
 
 def kernel(launch: KernelLaunch) -> Kernel:
-    """Return a kernel of NAMES (Note [recurrence])."""
+    """Return a kernel of a recurrent layer (Note [recurrence])."""
     return _written(launch.name, launch.pointers[-1].dtype, vector_bytes())
 
 
