@@ -278,10 +278,12 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "crop",
     "crosschannelnorm",
     "crossentropy",
     "ctc",
     "cumsum",
+    "depthtospace",
     "diag",
     "dice",
     "dims",
@@ -291,6 +293,7 @@ __all__ = [
     "dlconv",
     "dlfeval",
     "dlgradient",
+    "dlresize",
     "dltranspconv",
     "dlupdate",
     "dot",
@@ -412,6 +415,7 @@ __all__ = [
     "sinh",
     "softmax",
     "softplus",
+    "spacetodepth",
     "split",
     "sqrt",
     "square",
@@ -462,6 +466,7 @@ if typing.TYPE_CHECKING:
         swish,
     )
     from tracejit.functions.attention import attention
+    from tracejit.functions.blocks import crop, depthtospace, spacetodepth
     from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
     from tracejit.functions.convolution import dlconv, dltranspconv
     from tracejit.functions.ctc import ctc
@@ -476,6 +481,7 @@ if typing.TYPE_CHECKING:
     )
     from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
     from tracejit.functions.recurrent import gru, lstm, rnn
+    from tracejit.functions.resizing import dlresize
 
     __version__: str
 else:
@@ -496,6 +502,11 @@ else:
             "swish",
         ),
         "functions.attention": ("attention",),
+        "functions.blocks": (
+            "crop",
+            "depthtospace",
+            "spacetodepth",
+        ),
         "functions.class_losses": (
             "dice",
             "focalcrossentropy",
@@ -527,6 +538,7 @@ else:
             "lstm",
             "rnn",
         ),
+        "functions.resizing": ("dlresize",),
     }
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 

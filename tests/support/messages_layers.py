@@ -305,4 +305,36 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DTypeError,
         "embed: places have dtype float64, expected integers.",
     ),
+    (
+        lambda: tj.dlresize(IMAGES, scale=2, method="quintic"),
+        ArgumentError,
+        "dlresize: method must be one of nearest, linear, cubic, not 'quintic'.",
+    ),
+    (
+        lambda: tj.dlresize(IMAGES, scale=2, output_size=3),
+        ArgumentError,
+        "dlresize: give one of scale and output_size.",
+    ),
+    (
+        lambda: tj.dlresize(IMAGES, scale=-1),
+        ArgumentError,
+        "dlresize: scale must be a positive number, or 2 of them, one for each of the 2 axes, not -1.",
+    ),
+    (
+        lambda: tj.dlresize(IMAGES, output_size=(None, None)),
+        ArgumentError,
+        "dlresize: output_size must have an entry for each of the 2 axes, and an integer for at least one, not (None, "
+        "None).",
+    ),
+    (
+        lambda: tj.dlresize(IMAGES, scale=0.1),
+        DimsError,
+        "dlresize: x of size 2(B) x 3(C) x 4(S) x 5(S) would become 0(S) x 0(S) along its spatial axes; neither may be "
+        "empty.",
+    ),
+    (
+        lambda: OPS["resample"].infer(IMAGES_AVAL, INDEX_AVAL, INDEX_AVAL, axis=1),
+        DimsError,
+        "resample: tables of 2x3 and 2x3 do not fit axis 1 of x of 2(B) x 3(C) x 4(S) x 5(S).",
+    ),
 )  # fmt: skip

@@ -66,4 +66,17 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     "prelu": [((SCORES, NUMBERS), {"data_format": "BC"})],
     "glu": [((SCORES,), {"axis": 1}), ((SCORES,), {"data_format": "BC"})],
     "embed": [(([[0, 1, 1]], SCORES), {"data_format": "BT", "weights_format": "UC"})],
+    "dlresize": [
+        (
+            (IMAGES,),
+            {
+                "scale": (2, 0.5),
+                "method": "nearest",
+                "geometric_transform_mode": "asymmetric",
+                "nearest_rounding_mode": "floor",
+                "data_format": "BCSS",
+            },
+        ),
+        ((IMAGES,), {"output_size": (2, 3), "method": "linear", "data_format": "BCSS"}),
+    ],
 }

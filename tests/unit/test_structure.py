@@ -239,7 +239,8 @@ def test_kernels_never_import_tracejit() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["convolution", "embedding", "gather", "gemm", "pooling", "random", "scan", "search"]
+    "name",
+    ["convolution", "embedding", "gather", "gemm", "pooling", "random", "resampling", "scan", "search"],
 )
 def test_kernels_that_are_loops_are_plain_python(name: str) -> None:
     imported = {

@@ -10,9 +10,11 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.formats import describe, floating, labelled
-from tracejit.functions.movement import expanded, relabel, reshaped
+from tracejit.functions.movement import relabel, reshaped
+from tracejit.functions.resizing import resampled
 from tracejit.functions.spatial import Padding, brought_together, each, padding_of, put_back, spatial_axes
 from tracejit.ops.pooling import pooled_extent
+from tracejit.ops.resampling import SumTables
 from tracejit.util.arguments import flag, integers, is_option, real
 from tracejit.util.text import brief
 
@@ -397,12 +399,9 @@ def _image_places(pooling: _Pooling, places: dlarray) -> dlarray:
 
 
 def _means_of_parts(array: dlarray, axis: int, extent: int, parts: int) -> dlarray:
-    """Return means of about equal parts of an axis: products with a matrix that has a row for each part."""
-    matrix = np.zeros((parts, extent), array._data.dtype)
-    for part in range(parts):
-        first, end = part * extent // parts, -(-(part + 1) * extent // parts)
-        matrix[part, first:end] = 1.0 / (end - first)
-    shape = array._data.shape
-    flat = reshaped(array, (math.prod(shape[:axis]), extent, math.prod(shape[axis + 1 :])), None)
-    product = apply("matmul", expanded(as_array(matrix), (flat._data.shape[0], parts, extent)), flat)
-    return reshaped(product, (*shape[:axis], parts, *shape[axis + 1 :]), None)
+    """Return means of about equal parts of an axis."""
+    firsts = np.arange(parts) * extent // parts
+    counts = -(-(np.arange(parts) + 1) * extent // parts) - firsts
+    taps = np.arange(counts.max())
+    weights = np.where(taps < counts[:, None], 1.0 / counts[:, None], 0.0)
+    return resampled(array, axis, SumTables(firsts[:, None] + taps, weights))

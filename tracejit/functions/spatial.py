@@ -75,7 +75,12 @@ def each(function: str, argument: str, value: Any, count: int, least: int = 1) -
 
 
 def padding_of(
-    function: str, value: Any, extents: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, ...]
+    function: str,
+    value: Any,
+    extents: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    argument: str = "padding",
 ) -> Padding:
     """Return the padding before and after each axis.
 
@@ -86,6 +91,7 @@ def padding_of(
         extents: sizes of the axes.
         size: elements that a window spans along each axis.
         stride: of the windows.
+        argument: the name of the argument.
 
     Raises:
         ArgumentError: if it is none of these.
@@ -99,13 +105,13 @@ def padding_of(
         return tuple([(total // 2, total - total // 2) for total in totals])
     count = len(extents)
     if isinstance(value, (tuple, list)) and any(isinstance(entry, (tuple, list)) for entry in value):
-        pairs = tuple([integers(function, "padding", entry) for entry in value])
+        pairs = tuple([integers(function, argument, entry) for entry in value])
         if len(pairs) == count and all(
             len(pair) == 2 and min(pair) >= 0 and max(pair) < 2**31 for pair in pairs
         ):
             return tuple([(first, last) for first, last in pairs])
         raise ArgumentError(
-            f"{function}: padding must have a pair (before, after) of integers from 0 on for each of the {count} axes, "
+            f"{function}: {argument} must have a pair (before, after) of integers from 0 on for each of the {count} axes, "
             f"not {brief(value)}."
         )
-    return tuple([(number, number) for number in each(function, "padding", value, count, 0)])
+    return tuple([(number, number) for number in each(function, argument, value, count, 0)])

@@ -10,7 +10,17 @@ from tracejit.ops.op import Kind, Layout, Op, Table
 
 OPS = Table(
     [elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS],
-    late=("attention", "recurrent", "convolution", "pooling", "embedding", "bits", "order", "ctc"),
+    late=(
+        "attention",
+        "recurrent",
+        "convolution",
+        "pooling",
+        "embedding",
+        "resampling",
+        "bits",
+        "order",
+        "ctc",
+    ),
 )
 
 __all__ = ["OPS", "Kind", "Layout", "Op"]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Weighted sums of neighbours along one axis, by tables that say where they begin and what they weigh.
+
+The op takes the tables of its adjoint too, which is the same op with the tables exchanged (transposed()).
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval, describe_shape
+from tracejit.errors import DimsError
+from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
+
+_INT32 = np.dtype(np.int32)
+_NS_PER_TAP = 0.25
+
+
+class SumTables(NamedTuple):
+    """The neighbours that each place of the result sums: where they begin, int32 (m,), and their weights, (m, taps)."""
+
+    starts: np.ndarray
+    weights: np.ndarray
+
+
+def tables(places: np.ndarray, weights: np.ndarray, extent: int) -> SumTables:
+    """Return the tables of sums with `weights` (m, k) over elements at `places` (m, k), at most k neighbours apart.
+
+    Places outside of an axis of `extent` elements count as the nearest element in it.
+    """
+    places = np.clip(places, 0, extent - 1)
+    taps = min(int((places.max(1) - places.min(1)).max(initial=0)) + 1, extent)
+    starts = np.minimum(places.min(1), extent - taps).astype(np.int32)
+    found = np.zeros((len(places), taps), weights.dtype)
+    np.add.at(found, (np.arange(len(places))[:, None], places - starts[:, None]), weights)
+    return SumTables(starts, found)
+
+
+def transposed(given: SumTables, extent: int) -> SumTables:
+    """Return the tables of the adjoint: sums over the places that take an element of an axis of `extent` elements."""
+    count = len(given.weights)
+    rows, columns = np.nonzero(given.weights)
+    sources = given.starts[rows] + columns
+    lowest, highest = np.full(extent, count), np.full(extent, -1)
+    np.minimum.at(lowest, sources, rows)
+    np.maximum.at(highest, sources, rows)
+    back = min(max(int((highest - lowest).max(initial=-1)) + 1, 1), count)
+    starts = np.clip(lowest, 0, count - back).astype(np.int32)
+    weights = np.zeros((extent, back), given.weights.dtype)
+    np.add.at(weights, (sources, rows - starts[sources]), given.weights[rows, columns])
+    return SumTables(starts, weights)
+
+
+def _infer(x: Aval, starts: Aval, weights: Aval, *back: Aval, axis: int) -> Aval:
+    if not 0 <= axis < x.ndim or weights.shape[:1] != starts.shape or weights.ndim != 2:
+        raise DimsError(
+            f"resample: tables of {describe_shape(starts.shape, None)} and {describe_shape(weights.shape, None)} do "
+            f"not fit axis {axis} of x of {describe_shape(x.shape, x.format)}."
+        )
+    return Aval((*x.shape[:axis], starts.shape[0], *x.shape[axis + 1 :]), x.format, _float(x.dtype))
+
+
+def _numpy(
+    x: np.ndarray, starts: np.ndarray, weights: np.ndarray, *back: np.ndarray, axis: int
+) -> np.ndarray:
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    y = np.zeros((*x.shape[:axis], len(starts), *x.shape[axis + 1 :]), x.dtype)
+    after = (1,) * (x.ndim - axis - 1)
+    for tap in range(weights.shape[1]):
+        y += weights[:, tap].reshape(-1, *after).astype(x.real.dtype) * x.take(starts + tap, axis)
+    return y
+
+
+def _vjp(b: Any, node: Any, ct: Any) -> Any:
+    _, starts, weights, back_starts, back_weights = node.inputs
+    return (b.resample(ct, back_starts, back_weights, starts, weights, **node.params), None, None, None, None)
+
+
+def _float(x: np.dtype) -> np.dtype:
+    return x if x.kind == "f" else np.dtype(np.float64)
+
+
+def _promote(x: np.dtype, *tables: np.dtype) -> tuple[np.dtype, ...]:
+    return (_float(x), _INT32, _float(x), _INT32, _float(x))
+
+
+def _numbers(out: Aval, x: Aval, starts: Aval, weights: Aval, *back: Aval, axis: int) -> Sequence[int]:
+    outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+    rows = outer * (starts.shape[0] if inner > 1 else 1)
+    return (0, rows if out.size else 0, x.shape[axis], inner, starts.shape[0], weights.shape[1])
+
+
+def _variant(out: Aval, x: Aval, *tables: Aval, axis: int) -> str:
+    return "resample" if prod(x.shape[axis + 1 :]) > 1 else "resample_last"
+
+
+def _ns(numbers: Sequence[int]) -> float:
+    _, rows, _, inner, m, taps = numbers
+    return rows * (inner if inner > 1 else 4 * m) * taps * _NS_PER_TAP
+
+
+_DTYPES = (None, "int32", None, "int32", None)
+
+OPS = (
+    Op(name="resample", doc="for each place along an axis, the sum of neighbours from its start on, with its weights; "
+       "the same of ct with the tables of the adjoint, which are inputs", kind=Kind.KERNEL, infer=_infer, numpy=_numpy,
+       promote=_promote, vjp=_vjp,
+       emit=KernelCall("resample", _numbers, cut=RangeCut(_ns, lambda numbers: numbers[1]), variant=_variant),
+       # No taps, for which any drawn tables are each other's transposes; others are tested by the functions.
+       samples=tuple(Sample((shape, (4,), (4, 0), (shape[axis],), (shape[axis], 0)), {"axis": axis}, dtypes=_DTYPES,
+                            integer_high=1) for shape, axis in (((2, 3), 1), ((2, 3, 2), 1)))),
+)  # fmt: skip
