@@ -337,4 +337,37 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "resample: tables of 2x3 and 2x3 do not fit axis 1 of x of 2(B) x 3(C) x 4(S) x 5(S).",
     ),
+    (
+        lambda: tj.depthtospace(IMAGES, 2, mode="rcd"),
+        ArgumentError,
+        "depthtospace: mode must be \"dcr\" or \"crd\", not 'rcd'.",
+    ),
+    (
+        lambda: tj.depthtospace(ROW, 2),
+        DimsError,
+        "depthtospace: x of size 2(B) x 4(S) has no channels (C); label them.",
+    ),
+    (
+        lambda: tj.depthtospace(IMAGES, 2),
+        DimsError,
+        "depthtospace: x of size 2(B) x 3(C) x 4(S) x 5(S) has 3 channels, which do not make blocks of (2, 2); their "
+        "number must be a multiple of 4.",
+    ),
+    (
+        lambda: tj.spacetodepth(IMAGES, 2),
+        DimsError,
+        "spacetodepth: x of size 2(B) x 3(C) x 4(S) x 5(S) does not divide into blocks of (2, 2); the sizes of its "
+        "spatial axes must be multiples of those of a block.",
+    ),
+    (
+        lambda: tj.crop(IMAGES, "same"),
+        ArgumentError,
+        "crop: cropping must be integers, or pairs (before, after), not 'same'.",
+    ),
+    (
+        lambda: tj.crop(IMAGES, 3),
+        DimsError,
+        "crop: cropping ((3, 3), (3, 3)) removes more elements than x of size 2(B) x 3(C) x 4(S) x 5(S) has along its "
+        "spatial axes.",
+    ),
 )  # fmt: skip

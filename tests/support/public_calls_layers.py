@@ -79,4 +79,7 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
         ),
         ((IMAGES,), {"output_size": (2, 3), "method": "linear", "data_format": "BCSS"}),
     ],
+    "depthtospace": [((np.zeros((1, 4, 2, 2)), 2), {"mode": "crd", "data_format": "BCSS"})],
+    "spacetodepth": [((np.zeros((1, 4, 2, 2)), (2, 2)), {"mode": "dcr", "data_format": "BCSS"})],
+    "crop": [((IMAGES, 1), {"data_format": "BCSS"})],
 }

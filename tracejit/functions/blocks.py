@@ -79,8 +79,8 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
         data_format: labels of an unformatted `x`, such as "BCSS".
 
     Returns:
-        dlarray of the format of `x`, with `block_size` times fewer elements along the spatial axes, and as many times as
-        many channels.
+        dlarray of the format of `x`, with `block_size` times fewer elements along the spatial axes, and as many times
+        as many channels.
 
     Raises:
         DimsError: if labels are missing, or the spatial axes do not make blocks.
@@ -96,8 +96,8 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
     shape = array._data.shape
     if any(shape[axis] % size for axis, size in zip(axes, sizes, strict=True)):
         raise DimsError(
-            f"spacetodepth: x of {describe(array)} does not divide into blocks of {brief(sizes)}; the sizes of its spatial "
-            "axes must be multiples of those of a block."
+            f"spacetodepth: x of {describe(array)} does not divide into blocks of {brief(sizes)}; the sizes of its "
+            "spatial axes must be multiples of those of a block."
         )
     split: list[int] = []
     places: dict[int, int] = {}  # where each axis begins among those of `split`
@@ -153,7 +153,8 @@ def crop(x: Any, cropping: Any, *, data_format: str | None = None) -> dlarray:
     pairs = padding_of("crop", cropping, extents, (1,) * len(axes), (1,) * len(axes), "cropping")
     if any(sum(pair) > extent for pair, extent in zip(pairs, extents, strict=True)):
         raise DimsError(
-            f"crop: cropping {brief(pairs)} removes more elements than x of {describe(array)} has along its spatial axes."
+            f"crop: cropping {brief(pairs)} removes more elements than x of {describe(array)} has along its spatial "
+            "axes."
         )
     keys = {
         axis: slice(before, extent - after)

@@ -111,7 +111,7 @@ def padding_of(
         ):
             return tuple([(first, last) for first, last in pairs])
         raise ArgumentError(
-            f"{function}: {argument} must have a pair (before, after) of integers from 0 on for each of the {count} axes, "
-            f"not {brief(value)}."
+            f"{function}: {argument} must have a pair (before, after) of integers from 0 on for each of the {count} "
+            f"axes, not {brief(value)}."
         )
     return tuple([(number, number) for number in each(function, argument, value, count, 0)])
