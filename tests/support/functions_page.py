@@ -39,7 +39,7 @@ OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbe
     """,
     "dates, objects, iterators, and what NumPy has replaced": """
         asmatrix bmat busday_count busday_offset datetime_as_string datetime_data frompyfunc is_busday isnat
-        nested_iters row_stack
+        nested_iters row_stack in1d trapz
     """,
 }
 MISSING = {  # function: why

@@ -11,7 +11,16 @@ from numpy_calls import CALLS, INTEGERS, ONE, wrap
 
 import tracejit as tj
 from tracejit import ArgumentError, dlarray, dlfeval
-from tracejit.functions import creation, elementwise, indexing, linear, movement, numpy_api, reductions
+from tracejit.functions import (
+    answers,
+    creation,
+    elementwise,
+    indexing,
+    linear,
+    movement,
+    numpy_api,
+    reductions,
+)
 
 # What a NumPy function of the name does not do: a list here is a decision.
 NOT_BY_PROTOCOL = {"zeros", "ones", "full", "eye", "arange"}
@@ -90,6 +99,8 @@ OTHER_CALLS: Any = {
     np.bincount: [((PLACES,), {"minlength": 5})],
     np.ravel_multi_index: [(((PLACES, PLACES), (3, 4)), {"mode": "clip"})],
     np.unravel_index: [((PLACES, (3, 4)), {})],
+    np.packbits: [((PLACES > 0,), {})],
+    np.unpackbits: [((PLACES.astype(np.uint8),), {})],
 }
 
 
@@ -119,7 +130,9 @@ def test_signatures_of_functions_written_in_c(function, monkeypatch):
 
 @pytest.mark.whole("signatures")
 @pytest.mark.parametrize(
-    "function", [f for f in numpy_api.FUNCTIONS if isinstance(f, type(np.where))], ids=lambda f: f.__name__
+    "function",
+    [f for f in (*numpy_api.FUNCTIONS, *answers.FUNCTIONS) if isinstance(f, type(np.where))],
+    ids=lambda f: f.__name__,
 )
 def test_every_function_without_a_python_signature_has_ours(function):
     assert (
