@@ -12,6 +12,7 @@ import tracejit
 TITLES = {  # module: title, where its name says too little
     "accelerate": "Acceleration",
     "array": "Arrays",
+    "blocks": "Blocks of images",
     "dense": "Layers",
     "evaluate": "Gradients",
     "exports": "Ahead of time",
@@ -21,7 +22,12 @@ TITLES = {  # module: title, where its name says too little
     "optim": "Optimisers",
     "random": "Random numbers",
 }
-SAME = {"numpy_function": "evaluate", "rng": "random"}  # modules whose names stand with those of another one
+SAME = {
+    "activation_variants": "activations",
+    "class_losses": "losses",
+    "numpy_function": "evaluate",
+    "rng": "random",
+}  # modules whose names stand with those of another one
 FIRST = ("array", "accelerate", "evaluate", "labels")
 
 
