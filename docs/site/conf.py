@@ -12,6 +12,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
 
 import docstrings  # noqa: E402
 
+from tracejit.errors import DOCUMENTATION  # noqa: E402
+
 project = "tracejit"
 author = "The tracejit developers"
 copyright = author
@@ -24,6 +26,7 @@ html_theme = "furo"
 html_title = f"tracejit {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_baseurl = f"{DOCUMENTATION}/"
 html_copy_source = False
 html_show_sourcelink = False
 myst_heading_anchors = 4  # as GitHub names them

@@ -67,3 +67,13 @@ def test_links_lead_to_pages_of_the_site(module, tmp_path):
 def test_code_is_left_as_it_is(module, tmp_path):
     text = "```python\na[0](x)\n```\n"
     assert module.relinked(text, "docs/x.md", ROOT, tmp_path, {"docs/x.md": "x.md"}) == text
+
+
+@named("pages")
+def test_the_page_of_an_error_lies_where_its_message_says(module):
+    pages = set(module.written(ROOT).values())
+    for name in tj.__all__:
+        if name.endswith(("Error", "Warning")) and name not in ("TraceJitError", "TraceJitWarning"):
+            (line,) = tj.errors._see(getattr(tj, name)("text"))
+            address = line.removeprefix(f"See {tj.errors.DOCUMENTATION}/")
+            assert address.replace(".html", ".md") in pages, line
