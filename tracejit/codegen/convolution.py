@@ -77,6 +77,7 @@ def _windows(
         *patch_of(dtype),
         *[f"{table} = scratch_i64({WINDOWS})" for table in _TABLES],
         *([] if out_near == "c" else [f"result = scratch_{suffix}({WINDOWS * wide})"]),
+        *([] if out_near else [f"square = scratch_{suffix}({(vector_bytes() // dtype.itemsize) ** 2})"]),
         *sizes(),
         "for item in range(first, last):",
         *indent(1, block()),
@@ -155,7 +156,6 @@ def _taps_inside(axis: int) -> list[str]:
 
 def bring_in(dtype: np.dtype, near: str) -> list[str]:
     """Return the lines that bring the elements of a block into the patch."""
-    zero = f"{SUFFIXES[dtype]}(0)"
     return [
         "for h0 in range((high0 - 1) * stride0 + span0):",
         "    i0 = start0 * stride0 - before0 + h0",
@@ -169,10 +169,8 @@ def bring_in(dtype: np.dtype, near: str) -> list[str]:
         "            low = width",
         "            high = width",
         "        to = h0 * plane + h1 * line",
-        "        for i in range(to, to + low * channels):",
-        f"            patch[i] = {zero}",
-        "        for i in range(to + high * channels, to + width * channels):",
-        f"            patch[i] = {zero}",
+        *indent(2, _zeros(dtype, "to", "low * channels")),
+        *indent(2, _zeros(dtype, "to + high * channels", "(width - high) * channels")),
         "        to += low * channels",
         "        source = image * x_image + g * channels * x_channel + i0 * x0 + i1 * x1 + (i2 + low) * x2",
         "        width = high - low",
@@ -180,15 +178,30 @@ def bring_in(dtype: np.dtype, near: str) -> list[str]:
     ]
 
 
-def _copy_channels(dtype: np.dtype, x: str, target: str) -> list[str]:
+def _zeros(dtype: np.dtype, at: str, count: str) -> list[str]:
+    """Return the lines that write zeros to the patch. In vectors: LLVM would make much of a loop over numbers."""
+    lanes = vector_bytes() // dtype.itemsize
+    kind = f"{SUFFIXES[dtype]}x{lanes}"
     return [
-        f"if {x}2 == channels:",
-        "    for p in range(width * channels):",
-        f"        {target}[to + p] = {x}[source + p]",
-        "else:",
-        "    for t in range(width):",
-        "        for c in range(channels):",
-        f"            {target}[to + t * channels + c] = {x}[source + t * {x}2 + c]",
+        f"for p in range(0, {count}, {lanes}):",
+        f"    few = min({lanes}, {count} - p)",
+        f"    store_tile_{kind}(patch, {at} + p, rows_1(0, 1), 0, zero_{kind}(rows_1(0, 1)), 0, few)",
+    ]
+
+
+def _copy_channels(dtype: np.dtype, x: str, target: str) -> list[str]:
+    lanes = vector_bytes() // dtype.itemsize
+    kind = f"{SUFFIXES[dtype]}x{lanes}"
+    return [
+        "size = channels",
+        f"if {x}2 == channels:  # all that is near lies without gaps",
+        "    size = width * channels",
+        "    width = min(width, 1)",
+        "for t in range(width):",
+        f"    for p in range(0, size, {lanes}):",
+        f"        few = min({lanes}, size - p)",
+        f"        tile = load_tile_{kind}({x}, source + t * {x}2 + p, rows_1(0, 1), 0, 0, few)",
+        f"        store_tile_{kind}({target}, to + t * channels + p, rows_1(0, 1), 0, tile, 0, few)",
     ]
 
 
@@ -201,9 +214,9 @@ def _copy_turned(dtype: np.dtype, x: str, target: str) -> list[str]:
         f"    for t in range(0, width, {lanes}):",
         f"        few = min({lanes}, width - t)",
         f"        rows = rows_{lanes}(0, several)",
-        f"        square = load_tile_{kind}({x}, source + c * {x}_channel + t, rows, {x}_channel, 0, few)",
+        f"        corner = load_tile_{kind}({x}, source + c * {x}_channel + t, rows, {x}_channel, 0, few)",
         f"        store_tile_{kind}({target}, to + t * channels + c, rows_{lanes}(0, few), channels, "
-        f"transpose_{kind}(square), 0, several)",
+        f"transpose_{kind}(corner), 0, several)",
     ]
 
 
@@ -309,16 +322,25 @@ def _store_turned(suffix: str, wide: int) -> list[str]:
         f"            several = min({lanes}, filters - q)",
         f"            for t in range(0, width, {lanes}):",
         f"                few = min({lanes}, width - t)",
-        f"                square = load_tile_{kind}(result, from_ + t * {wide} + q, rows_{lanes}(0, few), {wide}, 0, "
+        f"                tile = load_tile_{kind}(result, from_ + t * {wide} + q, rows_{lanes}(0, few), {wide}, 0, "
         f"several)",
         f"                store_tile_{kind}(out, begin + (j + q) * out_filter + t, rows_{lanes}(0, several), "
-        f"out_filter, transpose_{kind}(square), 0, few)",
+        f"out_filter, transpose_{kind}(tile), 0, few)",
     ]
 
 
 def _store_any(suffix: str, wide: int) -> list[str]:
+    lanes = vector_bytes() // (4 if suffix == "f32" else 8)
+    kind = f"{suffix}x{lanes}"
     return [
-        f"for u in range(min({wide}, filters)):",
-        "    for i in range(windows):",
-        f"        out[base + outs[i] + (j + u) * out_filter] = result[i * {wide} + u]",
+        f"for q in range(0, min({wide}, filters), {lanes}):",
+        f"    several = min({lanes}, filters - q)",
+        f"    for i in range(0, windows, {lanes}):",
+        f"        few = min({lanes}, windows - i)",
+        f"        tile = load_tile_{kind}(result, i * {wide} + q, rows_{lanes}(0, few), {wide}, 0, several)",
+        f"        store_tile_{kind}(square, 0, rows_{lanes}(0, {lanes}), {lanes}, transpose_{kind}(tile), 0, {lanes})",
+        "        for u in range(several):",
+        "            at = base + (j + q + u) * out_filter",
+        "            for t in range(few):",
+        f"                out[at + outs[i + t]] = square[u * {lanes} + t]",
     ]

@@ -40,7 +40,7 @@ from tracejit.passes.loops.windows import Blocks, Convolution
 
 CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together
-MOST_PHASES = 16  # of a gradient; with more it is computed by plain loops
+MOST_PHASES = 64  # of a gradient; with more it is computed by plain loops
 
 
 def convolve(builder: LaunchBuilder, node: Node) -> bool:
@@ -256,8 +256,7 @@ def _summed(
     memory = Value(Aval((count, *shape), None, dtype), None)
     pointers = (found.x.access, found.out.access, Access(memory, 0, (), dtype))
     builder.add(KernelLaunch(name, numbers, pointers, 1, node, whole=blocks))
-    if count == 1:
-        return memory
+    # Of one part too: a larger batch, which has more, is to need no kernel that this one does not.
     total = Value(Aval(shape, None, dtype), None)
     builder.add_nest(parts.sum_of_parts(memory, total, node))
     return total
