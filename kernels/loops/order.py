@@ -10,34 +10,50 @@ from typing import Any
 def order(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
     """Write to out (2, outer, n, inner) the places that sort each row, equal elements in their order, and the ranks.
 
-    Merge sort: the second half of out is where runs are merged to, until the ranks are written there.
+    Runs of 16 are sorted by insertion and then merged. The second half of out is where runs are merged to, until the
+    ranks are written there.
     """
     half = outer * n * inner
     for row in range(outer):
         for column in range(inner):
             first = row * n * inner + column
+            for begin in range(0, n, 16):
+                for i in range(begin, min(begin + 16, n)):
+                    value = x[first + i * inner]
+                    k = i
+                    while k > begin:
+                        place = out[first + (k - 1) * inner]
+                        before = x[first + place * inner]
+                        if not (value < before or (before != before and value == value)):  # noqa: PLR0124 (NaN)
+                            break
+                        out[first + k * inner] = place
+                        k -= 1
+                    out[first + k * inner] = i
             source, target = first, first + half
-            for i in range(n):
-                out[source + i * inner] = i
-            width = 1
+            width = 16
             while width < n:
                 for begin in range(0, n, 2 * width):
-                    left = begin
+                    left, k = begin, begin
                     middle = min(begin + width, n)
                     right = middle
                     end = min(begin + 2 * width, n)
-                    for k in range(begin, end):
-                        from_right = left >= middle
-                        if left < middle and right < end:
-                            a = x[first + out[source + left * inner] * inner]
-                            b = x[first + out[source + right * inner] * inner]
-                            from_right = b < a or (a != a and b == b)  # noqa: PLR0124 (NaN)
-                        if from_right:
-                            out[target + k * inner] = out[source + right * inner]
+                    while left < middle and right < end:
+                        p = out[source + left * inner]
+                        q = out[source + right * inner]
+                        a = x[first + p * inner]
+                        b = x[first + q * inner]
+                        if b < a or (a != a and b == b):  # noqa: PLR0124 (NaN)
+                            out[target + k * inner] = q
                             right += 1
                         else:
-                            out[target + k * inner] = out[source + left * inner]
+                            out[target + k * inner] = p
                             left += 1
+                        k += 1
+                    for i in range(left, middle):
+                        out[target + (k + i - left) * inner] = out[source + i * inner]
+                    k += middle - left
+                    for i in range(right, end):
+                        out[target + (k + i - right) * inner] = out[source + i * inner]
                 source, target = target, source
                 width *= 2
             if source != first:
@@ -45,6 +61,55 @@ def order(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
                     out[first + i * inner] = out[source + i * inner]
             for i in range(n):
                 out[first + half + out[first + i * inner] * inner] = i
+
+
+def sort(outer: int, n: int, inner: int, x: Any, out: Any) -> None:
+    """Write to out (2, outer, n, inner) the elements of each row in order, and in the opposite one; as order does."""
+    half = outer * n * inner
+    for row in range(outer):
+        for column in range(inner):
+            first = row * n * inner + column
+            for begin in range(0, n, 16):
+                for i in range(begin, min(begin + 16, n)):
+                    value = x[first + i * inner]
+                    k = i
+                    while k > begin:
+                        before = out[first + (k - 1) * inner]
+                        if not (value < before or (before != before and value == value)):  # noqa: PLR0124 (NaN)
+                            break
+                        out[first + k * inner] = before
+                        k -= 1
+                    out[first + k * inner] = value
+            source, target = first, first + half
+            width = 16
+            while width < n:
+                for begin in range(0, n, 2 * width):
+                    left, k = begin, begin
+                    middle = min(begin + width, n)
+                    right = middle
+                    end = min(begin + 2 * width, n)
+                    while left < middle and right < end:
+                        a = out[source + left * inner]
+                        b = out[source + right * inner]
+                        if b < a or (a != a and b == b):  # noqa: PLR0124 (NaN)
+                            out[target + k * inner] = b
+                            right += 1
+                        else:
+                            out[target + k * inner] = a
+                            left += 1
+                        k += 1
+                    for i in range(left, middle):
+                        out[target + (k + i - left) * inner] = out[source + i * inner]
+                    k += middle - left
+                    for i in range(right, end):
+                        out[target + (k + i - right) * inner] = out[source + i * inner]
+                source, target = target, source
+                width *= 2
+            if source != first:
+                for i in range(n):
+                    out[first + i * inner] = out[source + i * inner]
+            for i in range(n):
+                out[first + half + i * inner] = out[first + (n - 1 - i) * inner]
 
 
 def searchsorted(n: int, m: int, right: int, x: Any, v: Any, out: Any) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sorting and searching: sort, argsort, partition, lexsort, searchsorted, digitize, sets; and order statistics.
 
-A sorted array is gathered at the places that sort it, so a cotangent goes back to where each element came from. Places
-have no derivative. Equal elements keep their order (NumPy's kind="stable"), whatever `kind` says. What has as many
-elements as values differ (unique, the set functions) is guarded by that number.
+A cotangent goes back to where each element came from. Places have no derivative. Equal elements keep their order
+(NumPy's kind="stable"), whatever `kind` says. What has as many elements as values differ (unique, the set functions) is
+guarded by that number.
 
 Labels: sorting keeps the format; unique and the set functions give vectors without labels.
 """
@@ -45,8 +45,7 @@ def places_in_order(array: dlarray, axis: int, descending: bool = False) -> dlar
 
 def in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
     """Return an array sorted along an axis."""
-    places = movement.relabel(places_in_order(array, axis, descending), None)
-    return apply("take_along_axis", array, places, axis=axis)
+    return movement.relabel(apply("sort", array, axis=axis)[int(descending)], array._format)
 
 
 def sort(

@@ -26,6 +26,27 @@ def _numpy_order(x: np.ndarray, *, axis: int) -> np.ndarray:
     return np.stack([places, np.argsort(places, axis=axis)])
 
 
+def _numpy_sort(x: np.ndarray, *, axis: int) -> np.ndarray:
+    ordered = np.sort(x, axis=axis)
+    return np.stack([ordered, np.flip(ordered, axis)])
+
+
+def _vjp_sort(b: Any, node: Any, ct: Any) -> Any:
+    # Each element takes what arrived where it went to: its rank, counted from either end.
+    x, axis = node.inputs[0], node.params["axis"]
+    ranks = _half(b, b.order(x, axis=axis), 1)
+    found = b.take_along_axis(_half(b, ct, 0), ranks, axis=axis)
+    last = x.shape[axis] - 1
+    return (b.add(found, b.take_along_axis(_half(b, ct, 1), b.sub(last, ranks), axis=axis)),)
+
+
+def _half(b: Any, pair: Any, number: int) -> Any:
+    """Return one of two arrays that are stacked."""
+    shape = pair.shape[1:]
+    starts, stops = (number, *(0,) * len(shape)), (number + 1, *shape)
+    return b.reshape(b.slice(pair, starts=starts, stops=stops, steps=(1,) * len(stops)), shape=shape)
+
+
 def _infer_searchsorted(x: Aval, v: Aval, *, right: bool) -> Aval:
     return Aval(v.shape, v.format, _INT64)
 
@@ -134,7 +155,12 @@ OPS = (
        infer=lambda x, *, axis: Aval((2, *x.shape), None, _INT64), numpy=_numpy_order, vjp=None, analytic=False,
        emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
-                Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
+                Sample(((40, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
+    Op(name="sort", doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
+       "at the ranks", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval((2, *x.shape), None, x.dtype), numpy=_numpy_sort,
+       vjp=_vjp_sort, analytic=False, emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
+       samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
+                Sample(((40, 2),), {"axis": 0}), Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
     Op(name="searchsorted", doc="the number of elements of the sorted vector x before each v: smaller ones, or equal "
        "ones too if `right`; NaN after all numbers; no derivative", kind=Kind.KERNEL, infer=_infer_searchsorted,
        numpy=_numpy_searchsorted, promote=_promote_pair, vjp=None, analytic=False,
