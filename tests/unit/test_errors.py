@@ -124,6 +124,8 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "ir.verify: holds data of another type or size": "as above",
     "ir.verify: uses a value that is not defined before": "as above",
     "ir.verify: without the casts that it needs": "as above",
+    "util.room.check_room: MiB of address space are left to this pr": "a limit of the process: "
+    "tests/process/runtime/test_limits.py",
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",

@@ -18,12 +18,14 @@ from tracejit.call.signature import Call, key_call
 from tracejit.errors import RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
+from tracejit.traces import refusals
 from tracejit.traces.record import record
 from tracejit.traces.report import Miss
 from tracejit.traces.stats import Counters, ms
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util import logs
+from tracejit.util.room import NoRoomError
 from tracejit.util.text import count
 
 # Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
@@ -92,7 +94,10 @@ class CallDispatcher:
         )
         for trace in variants.replayable(self._options.confirm):
             were = before(call, trace) if is_checked else None
-            result = trace.run(call) if recorder is None else trace.run_within(call)
+            try:
+                result = trace.run(call) if recorder is None else trace.run_within(call)
+            except NoRoomError as error:
+                return self._give_up(call, variants, refusals.no_room(error))
             if result is MISS:
                 failed.append(trace)
                 continue
@@ -181,6 +186,14 @@ class CallDispatcher:
             explained = self.explain(miss)
             size = None if miss.evicted else options.cache_size
             warn(messages.turns_over(name, counters.evicted, cache.hit_rate, cache.calls, explained, size))
+
+    def _give_up(self, call: Call, variants: Variants, refusal: recorders.Refusal) -> Any:
+        """Run uncompiled from now on what cannot be compiled in this process."""
+        with self.cache.lock:
+            variants.refuse(refusal)
+            self.cache.drop_paths(variants)
+        self.reporter.warn(messages.not_accelerated(self._name, refusal))
+        return self._run_uncompiled(call, refusal)
 
     def _run_uncompiled(self, call: Call, refusal: recorders.Refusal) -> Any:
         with self.cache.lock:

@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 from tracejit.compile.symbols import symbols
 from tracejit.errors import CodegenError
 from tracejit.util.locks import check_compiler, compiling, forks_wait_for
+from tracejit.util.room import check_room
 
 forks_wait_for("numba.core.compiler_lock", "global_compiler_lock", "_lock")
 forks_wait_for("llvmlite.binding.ffi", "lib", "_lock", "_lock")
@@ -50,6 +51,7 @@ def load(symbol: str, code: bytes, needs: Iterable[str] = (), engine: Any = None
     if missing:
         raise CodegenError(f"object code of {symbol} cannot be loaded: there is no {', '.join(missing)}")
     check_compiler()
+    check_room()
     with compiling:
         engine = _engine() if engine is None else engine
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -27,6 +27,7 @@ from tracejit.store.kernels import store
 from tracejit.util import frames, logs
 from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused
+from tracejit.util.room import check_room
 from tracejit.util.uninterrupted import Stopping, uninterrupted, warn_of_threads
 
 _SWITCH_S = 2e-4
@@ -58,6 +59,7 @@ class _Request(NamedTuple):
     def lower(self) -> LlvmFunction:
         """Return it as LLVM IR."""
         check_compiler()
+        check_room(compiles=True)
         with compiling:
             return lower(self.name if self.kernel is None else self.kernel)
 

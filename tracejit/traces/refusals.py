@@ -82,6 +82,12 @@ def drawing(draw: tuple[str, Where]) -> Refusal:
     )
 
 
+def no_room(error: Exception) -> Refusal:
+    """Return the refusal of a function that cannot be compiled in the address space that is left."""
+    what, _, remedy = str(error).rstrip(".").rpartition(". ")
+    return Refusal(what, None, remedy)
+
+
 def undecided(guard: ValueGuard) -> Refusal:
     """Return the refusal of a function in which a decision lies within rounding error."""
     return Refusal(

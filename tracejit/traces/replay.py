@@ -24,6 +24,7 @@ from tracejit.util import logs
 from tracejit.util.annotate import annotated
 from tracejit.util.locks import compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
+from tracejit.util.room import check_room
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
 if TYPE_CHECKING:  # nobody measures while a function is only run
@@ -217,6 +218,7 @@ _compilers: list[_Compiler] = []
 
 def _compiler() -> _Compiler:
     if not _compilers:
+        check_room()
         uninterrupted(_import_compiler)
     return _compilers[0]
 
