@@ -6,16 +6,17 @@ written in terms of dlarrays, so it stands above this file and installs the meth
 functions/methods.py. They are declared below for type checkers.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 import numpy as np
 
 from tracejit.aval import check_format, describe_shape
-from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError, TraceJitError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
-from tracejit.record.derived import elements, is_derived
+from tracejit.record.derived import elements, is_derived, otherwise
 from tracejit.record.guards import Decides
 from tracejit.util import html
 from tracejit.util.arguments import integers
@@ -41,37 +42,54 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def _unary(name: str, op: str) -> _Unary:
     """Return the method ``__name__`` that applies an op."""
 
-    def operator(self: "dlarray") -> "dlarray":
-        return apply(op, self)
+    def method(self: "dlarray") -> "dlarray":
+        try:
+            return apply(op, self)
+        except TraceJitError as error:
+            return otherwise(error, numpys, self)  # type: ignore[no-any-return]
 
-    return _named(operator, f"__{name}__")
+    numpys = getattr(operator, f"__{name}__")
+    return _named(method, f"__{name}__")
 
 
 def _binary(name: str, op: str) -> tuple[_Binary, _Binary]:
     """Return the methods ``__name__`` and ``__rname__`` that apply an op to an array and another operand."""
 
     def reflected(self: "dlarray", other: Any) -> "dlarray":
-        return apply(op, other, self)
+        try:
+            return apply(op, other, self)
+        except TraceJitError as error:
+            return otherwise(error, numpys, other, self)  # type: ignore[no-any-return]
 
+    numpys = getattr(operator, f"__{name}__")
     return _comparison(name, op), _named(reflected, f"__r{name}__")
 
 
 def _comparison(name: str, op: str) -> _Binary:
     """Return the method ``__name__`` that applies an op; Python reflects comparisons by itself."""
 
-    def operator(self: "dlarray", other: Any) -> "dlarray":
-        return apply(op, self, other)
+    def method(self: "dlarray", other: Any) -> "dlarray":
+        try:
+            return apply(op, self, other)
+        except TraceJitError as error:
+            return otherwise(error, numpys, self, other)  # type: ignore[no-any-return]
 
-    return _named(operator, f"__{name}__")
+    numpys = getattr(operator, f"__{name}__")
+    return _named(method, f"__{name}__")
 
 
 def _in_place(name: str, sign: str) -> _Binary:
     """Return the method ``__name__`` that writes the result of an operator into the array itself."""
-    operator = f"__{name[1:]}__"
+    computed = f"__{name[1:]}__"
 
     def assigned(self: "dlarray", other: Any) -> "dlarray":
-        return views.assign(self, getattr(self, operator)(other), sign)  # type: ignore[no-any-return]
+        try:
+            result = getattr(self, computed)(other)
+            return views.assign(self, result if type(result) is dlarray else as_array(result, sign), sign)  # type: ignore[no-any-return]
+        except TraceJitError as error:
+            return otherwise(error, numpys, self, other)  # type: ignore[no-any-return]
 
+    numpys = getattr(operator, f"__{name}__")
     return _named(assigned, f"__{name}__")
 
 
@@ -216,16 +234,19 @@ class dlarray:
         return (self[i] for i in range(len(self._data)))
 
     def __contains__(self, x: Any) -> bool:
-        return bool(recorder.need_value((self == x).any(), "in", Decides.TRUTH))
+        found: Any = self == x
+        if type(found) is not dlarray:  # NumPy compared
+            return bool(np.any(found))
+        return bool(recorder.need_value(found.any(), "in", Decides.TRUTH))
 
     def __repr__(self) -> str:
         header = f"{describe_shape(self._data.shape, self._format)} dlarray {self._data.dtype}"
+        if is_derived(self):  # NumPy's code has an ndarray here, whose text the function may return
+            return repr(elements(self, "repr()"))
         # Printing must neither fail in a debugger nor freeze what a replay would compute afresh.
         if self._value is not None and self._value.owner.accelerating and not self._value.owner.closed:
             return f"{header} traced"
         return f"{header}\n{self._data}"
-
-    __str__ = __repr__
 
     def _repr_html_(self) -> str:
         header, _, rest = repr(self).partition("\n")
@@ -261,6 +282,7 @@ class dlarray:
             and self._data.dtype.kind == "f"
             and is_storing()
             and recorder.is_open(self)
+            and not is_derived(self)
         ):
             _refuse_conversion(self, "an element of an ndarray")
         return float(self._single("float()"))
@@ -324,18 +346,6 @@ class dlarray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if recorder.is_open(self):
-            raise TraceError(
-                f"pickle: {recorder.describe(self)} is traced, and a trace cannot be pickled; use extractdata(x) for "
-                "its value."
-            )
-        return (dlarray, (self._data, self._format))
-
-    def copy(self) -> "dlarray":
-        """Return an array of its own, on the same trace; untraced data are copied."""
-        return views.copy(self, "C")  # type: ignore[no-any-return]
 
     def __copy__(self) -> "dlarray":
         return views.copy(self)  # type: ignore[no-any-return]
@@ -402,6 +412,10 @@ class dlarray:
         def __divmod__(self, other: Any) -> "tuple[dlarray, dlarray]": ...
         def __rdivmod__(self, other: Any) -> "tuple[dlarray, dlarray]": ...
         def fill(self, value: Any) -> None: ...
+        def copy(self, order: str = "C") -> "dlarray": ...
+        def __str__(self) -> str: ...
+        def __reduce__(self) -> tuple[Any, ...]: ...
+        def __bytes__(self) -> bytes: ...
         def nonzero(self) -> "tuple[dlarray, ...]": ...
         def trace(self, offset: int = 0) -> "dlarray": ...
         def __pow__(self, other: Any) -> "dlarray": ...

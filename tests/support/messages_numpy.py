@@ -34,6 +34,11 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "documentation of NumPy for what it takes.",
     ),
     (
+        lambda: X.copy("B"),
+        ArgumentError,
+        "copy: order must be 'C', 'K', 'A' or 'F', not 'B'.",
+    ),
+    (
         lambda: np.gcd(X, X),
         ArgumentError,
         "np.gcd: it is not defined for float64, float64; cast the operands first.",

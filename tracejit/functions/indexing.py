@@ -15,7 +15,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import SUPPORTED_DTYPES, describe_shape
-from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import windows
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.movement import bounds, expanded, permuted, ravel, relabel, reshaped, slice_of
@@ -122,7 +122,10 @@ def _getitem_of_ndarray(array: np.ndarray, key: Any) -> Any:
     """Return ``array[key]`` of an ndarray by a key that varies, if its elements can be recorded."""
     if array.dtype not in SUPPORTED_DTYPES:
         return NotImplemented
-    result = getitem(as_array(array, "getitem"), key)
+    try:
+        result = getitem(as_array(array, "getitem"), key)
+    except TraceJitError:  # NumPy may do it with the numbers, or raises an error of its own
+        return NotImplemented
     numbers = [entry for entry in (key if type(key) is tuple else (key,)) if recorder.is_number(entry)]
     if result._data.ndim or not numbers or array.dtype.kind == "b":
         return result

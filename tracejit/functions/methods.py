@@ -4,22 +4,25 @@
 dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two.
 """
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from tracejit.array import dlarray
-from tracejit.errors import ArgumentError
+from tracejit.errors import ArgumentError, TraceError, TraceJitError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
-from tracejit.record import views
-from tracejit.record.derived import is_derived, settle
+from tracejit.record import recorder, views
+from tracejit.record.derived import elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
 from tracejit.util.text import brief
 
 _numpy: Any = np  # whose functions answer for dlarrays
+_UNSUPPORTED = (TraceJitError, TypeError)
 
 
 def reversed_axes(self: dlarray) -> dlarray:
@@ -28,11 +31,19 @@ def reversed_axes(self: dlarray) -> dlarray:
 
 
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    return numpy_api.call_ufunc(ufunc, method, inputs, options)
+    kept = options.copy()
+    try:
+        return numpy_api.call_ufunc(ufunc, method, inputs, options)
+    except _UNSUPPORTED as error:
+        return otherwise(error, getattr(ufunc, method), *inputs, **kept)
 
 
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
-    return numpy_api.call_function(function, args, options)
+    kept = options.copy()
+    try:
+        return numpy_api.call_function(function, args, options)
+    except _UNSUPPORTED as error:
+        return otherwise(error, function, *args, **kept)
 
 
 def round_to(self: dlarray, decimals: int = 0) -> dlarray:
@@ -42,26 +53,41 @@ def round_to(self: dlarray, decimals: int = 0) -> dlarray:
 def power(self: dlarray, other: Any) -> dlarray:
     if type(other) is int and other == 2 and self._data.dtype.kind == "b":
         return elementwise.square(self)  # the operator, unlike np.power, gives int8
-    return elementwise.power(self, other)
+    try:
+        return elementwise.power(self, other)
+    except TraceJitError as error:
+        return otherwise(error, operator.pow, self, other)  # type: ignore[no-any-return]
 
 
 def matmul(self: dlarray, other: Any) -> dlarray:
-    return linear.matmul(self, other)
+    try:
+        return linear.matmul(self, other)
+    except TraceJitError as error:
+        return otherwise(error, operator.matmul, self, other)  # type: ignore[no-any-return]
 
 
 def reflected_matmul(self: dlarray, other: Any) -> dlarray:
-    return linear.matmul(other, self)
+    try:
+        return linear.matmul(other, self)
+    except TraceJitError as error:
+        return otherwise(error, operator.matmul, other, self)  # type: ignore[no-any-return]
 
 
 def getitem(self: dlarray, key: Any) -> Any:
-    result = indexing.getitem(self, key)
+    try:
+        result = indexing.getitem(self, key)
+    except TraceJitError as error:
+        return otherwise(error, operator.getitem, self, key)
     if result._data.ndim or result._view is None or not views.is_scalar(result) or not is_ndarray(result):
         return result
     return result._data[()]  # an element of a constant is the number that NumPy gives
 
 
 def setitem(self: dlarray, key: Any, value: Any) -> None:
-    indexing.assign(self, key, value)
+    try:
+        indexing.assign(self, key, value)
+    except TraceJitError as error:
+        otherwise(error, operator.setitem, self, key, value)
 
 
 def astype(self: dlarray, dtype: Any) -> dlarray:
@@ -221,6 +247,34 @@ def fill(self: dlarray, value: Any) -> None:
     self[...] = value
 
 
+def copy(self: dlarray, order: str = "C") -> dlarray:
+    """Return an array of its own, on the same trace, in memory in the order "C", "F", or "K", that of `self`."""
+    if not is_option(order, ("C", "K", "A", "F")):
+        raise ArgumentError(f"copy: order must be 'C', 'K', 'A' or 'F', not {brief(order)}.")
+    if order == "F" or (order == "A" and self._data.flags.f_contiguous):
+        return views.copy(self.T, "C").T  # type: ignore[no-any-return]
+    return views.copy(self, "K" if order == "K" else "C")  # type: ignore[no-any-return]
+
+
+def text(self: dlarray) -> str:
+    return str(elements(self, "str()")) if is_derived(self) else repr(self)
+
+
+def pickled(self: dlarray) -> tuple[Any, ...]:
+    if is_derived(self):
+        return elements(self, "pickle").copy().__reduce__()  # type: ignore[return-value]
+    if recorder.is_open(self):
+        raise TraceError(
+            f"pickle: {recorder.describe(self)} is traced, and a trace cannot be pickled; use extractdata(x) for "
+            "its value."
+        )
+    return (dlarray, (self._data, self._format))
+
+
+def memory(self: dlarray) -> bytes:
+    return recorder.need_value(self, "bytes()").tobytes()
+
+
 def nonzero(self: dlarray) -> tuple[dlarray, ...]:
     """Return the places where the array is not zero; see nonzero."""
     return indexing.nonzero(self)
@@ -271,20 +325,24 @@ METHODS: dict[str, Callable[..., Any]] = {
     "T": reversed_axes,
     "__array_function__": array_function,
     "__array_ufunc__": array_ufunc,
+    "__bytes__": memory,
     "__divmod__": divided,
     "__getitem__": getitem,
     "__matmul__": matmul,
     "__pow__": power,
     "__rdivmod__": reflected_divided,
     "__rmatmul__": reflected_matmul,
+    "__reduce__": pickled,
     "__round__": round_to,
     "__setitem__": setitem,
+    "__str__": text,
     "all": all,
     "any": any,
     "argmax": argmax,
     "argmin": argmin,
     "astype": astype,
     "clip": clip,
+    "copy": copy,
     "argsort": argsort,
     "cumprod": cumprod,
     "cumsum": cumsum,
@@ -315,6 +373,23 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 PROPERTIES = ("T", "real")
+_GUARDED = ("__array_function__", "__array_ufunc__", "__bytes__", "__getitem__", "__matmul__", "__pow__", "__reduce__",
+            "__rmatmul__", "__round__", "__setitem__", "__str__")  # fmt: skip
+"""Methods that do by themselves what _as_ndarrays_otherwise() does for others, since they are called often."""
+
+
+def _as_ndarrays_otherwise(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that lets NumPy do what it does not support, where dlarrays stand for ndarrays."""
+
+    @functools.wraps(function)
+    def method(self: dlarray, *args: Any, **options: Any) -> Any:
+        try:
+            return function(self, *args, **options)
+        except _UNSUPPORTED as error:
+            return otherwise(error, numpys, self, *args, **options)
+
+    numpys = getattr(np.ndarray, name)
+    return method
 
 
 def install() -> None:
@@ -328,6 +403,7 @@ def install() -> None:
             attribute.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
             setattr(dlarray, name, attribute)
         else:
-            setattr(dlarray, name, function)
+            method = function if name in _GUARDED else _as_ndarrays_otherwise(name, function)
+            setattr(dlarray, name, method)
     for name in (*ATTRIBUTES, *ADVICE):
         setattr(dlarray, name, Absent(name))

@@ -6,6 +6,7 @@ supported on dlarrays, a conversion), it gets the elements, and what they were c
 needed from then on (record/number.py), integers and captured ndarrays are compared.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from tracejit.ops import Op
 from tracejit.record import number, recorder
 from tracejit.record.ended import is_open
 from tracejit.record.guards import Decides
-from tracejit.record.memory import root_of
+from tracejit.record.memory import is_ndarray, root_of
+
+_DEEPEST = 8  # lists in lists among the operands of NumPy's functions
 
 
 def is_derived(array: Any) -> bool:
@@ -55,12 +58,83 @@ def elements(array: Any, what: str) -> np.ndarray:
 def settle(array: Any, what: str) -> None:
     """Have such an array, and all that share its elements, be ndarrays that NumPy knows from now on, for `what`."""
     elements(array, what)
-    memories = array._value.owner.memories
+    owner = array._value.owner
     root = root_of(array)
-    for view in [root, *memories.views]:
-        if root_of(view) is root:
-            view._value = None
-    memories.private(root, is_ndarray=True)
+    views = [view for view in owner.memories.views if view is not root and root_of(view) is root]
+    root._value = None
+    if not is_of_ndarray(root, owner):
+        _move(root, views)  # NumPy may write it, and copies of it have the same memory (copy in views.py)
+    for view in views:
+        view._value = None
+    owner.memories.private(root, is_ndarray=True)
+
+
+def _move(root: Any, views: list[Any]) -> None:
+    """Give an array, and the views of it, memory that nothing else shares."""
+    root._data = root._data.copy("K")
+    moved = {id(root)}
+
+    def move(view: Any) -> None:
+        if id(view) not in moved:
+            moved.add(id(view))
+            base, op, params = view._view
+            move(base)
+            view._data = base._data if op is None else op.numpy(base._data, **params)
+
+    for view in views:
+        move(view)
+
+
+def is_of_ndarray(array: Any, owner: Any) -> bool:
+    """Return whether an array, or what it is a view of, is a captured ndarray, which NumPy's code may write."""
+    data = root_of(array)._data
+    found = owner.ndarrays.get(id(data))
+    return found is not None and found() is data
+
+
+def otherwise(error: Exception, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
+    """Do with ndarrays what failed with dlarrays that stand for ndarrays of NumPy's code, or raise the error.
+
+    Dlarrays support less than ndarrays do, and where numbers had the same values so far there were ndarrays.
+    """
+    found: list[Any] = []
+    if recorder.thread.recorder is None or not all(
+        _are_ndarrays(part, found) for part in (*operands, *options.values())
+    ):
+        raise error
+    if not any(map(recorder.is_array, found)):
+        raise error
+    what = getattr(operation, "__name__", "an operation")
+    for part in found:
+        if recorder.is_number(part):
+            part.needed(what)
+        elif recorder.is_array(part) and part._value is not None:  # a number may be a true one by now
+            settle(part, what)
+    plain = {name: _plain(part) for name, part in options.items()}
+    try:
+        return operation(*map(_plain, operands), **plain)
+    except Exception as numpys:
+        raise numpys from None
+
+
+def _are_ndarrays(x: Any, found: list[Any], depth: int = 0) -> bool:
+    """Return whether the dlarrays in an operand stand for ndarrays; they, and numbers that vary, are noted."""
+    if type(x) in (list, tuple):  # which may hold itself
+        return depth < _DEEPEST and all(_are_ndarrays(part, found, depth + 1) for part in x)
+    if type(x) is slice:
+        return all(_are_ndarrays(part, found) for part in (x.start, x.stop, x.step))
+    is_number = recorder.is_number(x)
+    if is_number or recorder.is_array(x):
+        found.append(x)
+        return is_number or (is_ndarray(x) if x._value is None else is_derived(x))
+    return True
+
+
+def _plain(x: Any) -> Any:
+    """Return an operand with the ndarrays of the dlarrays in it."""
+    if type(x) in (list, tuple):
+        return type(x)(map(_plain, x))
+    return x._data if recorder.is_array(x) else x
 
 
 def settle_part(array: Any, what: str) -> bool:

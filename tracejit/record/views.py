@@ -56,9 +56,13 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         value = current.value(array)
     # What is recorded is never written, and a copy of its data would not be what the tape holds.
     data = array._data
-    if order == "C" and current is value.owner and not data.flags.c_contiguous:
-        data = np.empty(data.shape, data.dtype)
-        value = _laid_out(value, data, current)
+    if current is value.owner:
+        if order == "C" and not data.flags.c_contiguous:
+            data = np.empty(data.shape, data.dtype)
+            value = _laid_out(value, data, current)
+        elif derived.is_of_ndarray(array, current):  # which NumPy's code may write
+            data = _empty(data)
+            value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
     return result if array._data.ndim or is_scalar(array) else alias(result, array._format)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Captured ndarrays that meet numbers which vary: read, computed with and written as NumPy does, and replayed."""
 
+import io
+import pickle
 import threading
 import warnings
 
@@ -36,6 +38,13 @@ OF_NUMPY = [
     "return X[Y == i] @ w", "return X[-i:].sum()", "return X[: i + 1].sum()", "return X[20]", "return X[i, 9]",
     "return X[X > i].sum()", "return X.astype(np.int64)[i].sum()", "return (X.astype(np.int64) >> i).sum()",
     "return X.astype(complex)[i].sum()", "return X.astype(str)[i][0]", "return np.random.default_rng(0).choice(X[i])",
+    "return X[i] * 1j", "return X[i] + C", "return X[i].sum(dtype=np.float32)", "return X[i].max(initial=0)",
+    "return X[i : i + 2].ravel('F')", "return X[i].astype(complex)", "return X[i].astype(np.float32, copy=False)",
+    "return X[i].clip(2, 8, out=np.zeros(4))", "return X[i : i + 2].reshape((4, 2), order='F')", "return X[i] == None",
+    "return X[i] == 'a'", "return None in X[i]", "return X[i, True]", "return str(X[i]), repr(X[i]), f'{X[i]}'",
+    "return bytes(X[i]), bytes(Y[i : i + 2])", "return pickle.loads(pickle.dumps(X[i]))", "return M[i].filled(-1)",
+    "np.savetxt(io.StringIO(), X[i])\nreturn 1", "return X[i].copy('F'), X[i : i + 2].copy(order='K')",
+    "return np.zeros(4).sum(dtype=np.float32) + X[i, 0]", "return X[i] ** 1j", "return X[i] @ C", "return C @ X[i]",
     "X2 = X.copy()\nX2[i] = 3\nreturn X2.sum()", "return X[i].tobytes()[:4]",
     "return X.astype(np.float32)[i] * 0.1",
 ]  # fmt: skip
@@ -46,13 +55,25 @@ WRITES = [
     "a, b = X[i], X[i]\na[1] = 3\nreturn b.sum()", "xb = X[i : i + 2]\nr = xb[1]\nr *= 2\nreturn xb.sum() + X.sum()",
     "xb = X[i]\nxb.sort()\nreturn X.sum()", "xb = X[i]\nxb.fill(2)\nreturn X.sum()", "X[i, 0] += 1\nreturn X[i, 0]",
     "xb = X[i : i + 2]\nnp.multiply(xb, 2, out=xb)\nreturn X.sum()", "np.copyto(X[i], 1.0)\nreturn X.sum()",
+    "X[0] -= 0.1 * X[i]\nreturn X[0]", "X[0] = X[i] * 2\nreturn X[0]", "X[0, 0] = X[i].sum()\nreturn X[0]",
+    "X[0, 0] += X[i].sum()\nreturn X[0]", "np.add(X[i], 1, out=X[0])\nreturn X[0]",
+    "np.copyto(X[0], X[i])\nreturn X[0]",
+    "np.putmask(X, X > i, i)\nreturn X[0]", "np.place(X, X > i, [i])\nreturn X[0]", "X[:] *= np.cos(i)\nreturn X[0]",
+    "np.put(X, [0], X[i, 1])\nreturn X[0]", "np.fill_diagonal(X, X[i, 0])\nreturn X[0]",
+    "X[0] *= X[i] @ X[0]\nreturn X[0]",
+    # What is copied has memory of its own.
+    "b = X[i]\nc = b.copy()\nb[0] = 9\nreturn b + 0, c", "b = X[i]\nc = b.copy()\nc.sort()\nreturn b + 0, c",
+    "t = X[i].copy()\nX[i] = X[0]\nX[0] = t\nreturn X[0]", "b = X[i].copy()\nb[::-1].sort()\nreturn b",
+    "b = X * i\nc = np.array(b)\nb.sort()\nb[0] = 3\nreturn b, c", "b = X * i\nv = b[1:].T\nb.view()[:] = 7\nreturn v",
+    "b = X[i]\nc = tj.dlarray(X)[i].copy()\nb[0] = 9\nreturn c",
 ]  # fmt: skip
 
 
 def outcomes(body, accelerate):
     """Return what the calls of a function give and leave in X, and the function."""
     x = np.arange(40.0).reshape(10, 4)
-    names = {"X": x, "Y": np.arange(10) % 7, "L": [x], "np": np, "w": tj.dlarray(np.ones(4))}
+    names = {"X": x, "Y": np.arange(10) % 7, "L": [x], "C": np.arange(4) * 1j, "w": tj.dlarray(np.ones(4))}
+    names.update(M=np.ma.masked_array(x.copy(), x > 30), np=np, tj=tj, io=io, pickle=pickle)
     exec("def f(i):\n" + "".join(f"    {line}\n" for line in body.split("\n")), names)
     function = accelerate(names["f"])
     found = []
@@ -61,7 +82,9 @@ def outcomes(body, accelerate):
             result = function(i)
         except IndexError:
             result = "IndexError"
-        found += [np.array(tj.extractdata(result) if isinstance(result, tj.dlarray) else result), x.copy()]
+        parts = result if isinstance(result, tuple) else (result,)
+        found += [np.array(tj.extractdata(x) if isinstance(x, tj.dlarray) else x) for x in parts]
+        found.append(x.copy())
     return found, function
 
 
