@@ -80,7 +80,7 @@ def block(arrays: Any) -> dlarray:
             return array
         return movement.reshape(array, (1,) * (ndim - array.ndim) + array.shape)
 
-    return joined(arrays, levels)
+    return joined(arrays, levels) if levels else as_array(arrays, "np.block").copy()
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
@@ -165,8 +165,9 @@ def resize(a: Any, new_shape: Any) -> dlarray:
     size = int(np.prod(shape, dtype=np.int64))
     if not flat.size:
         return as_array(np.zeros(shape, flat.dtype))
-    repeated = movement.tile(flat, -(-size // flat.size)) if size > flat.size else flat
-    return movement.reshape(repeated[:size], shape)
+    if size <= flat.size:
+        return movement.reshape(flat[:size], shape).copy()
+    return movement.reshape(movement.tile(flat, -(-size // flat.size))[:size], shape)
 
 
 def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> dlarray:

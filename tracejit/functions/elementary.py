@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.functions import elementwise, reductions
+from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
 from tracejit.record import recorder, views
@@ -115,13 +115,10 @@ def real(val: Any) -> dlarray:
 
 
 def imag(val: Any) -> dlarray:
-    """Return zeros of the size and the format of real numbers."""
+    """Return zeros of the size and the format of real numbers, which are read-only."""
     array = as_array(val, "np.imag")
-    return as_array(np.zeros(array.shape, array.dtype)) if array._format is None else _zeros(array)
-
-
-def _zeros(array: dlarray) -> dlarray:
-    return dlarray(np.zeros(array.shape, array.dtype), array._format)
+    zeros = movement.broadcast_to(np.zeros((), array.dtype), array.shape)
+    return movement.relabel(zeros, array._format)
 
 
 def angle(z: Any, deg: Any = False) -> dlarray:

@@ -33,6 +33,12 @@ np.ravel(x) | np.ravel(x.T) | np.reshape(x, (4, 3)) | np.reshape(x, x.shape) | n
 np.squeeze(x) | np.squeeze(x[:1]) | np.expand_dims(x, 0) | np.atleast_1d(x) | np.atleast_1d(z) | np.atleast_2d(x) | np.atleast_2d(v) | np.atleast_3d(x) | np.atleast_3d(v)
 np.split(x, 3)[1] | np.split(x, [1])[1] | np.array_split(x, 1)[0] | np.array_split(x, 2)[1] | np.split(x, 2, 1)[0] | np.flip(x) | np.flip(x, 0) | np.flip(x, ())
 np.broadcast_to(x, (2, 3, 4)) | np.diag(v[:2]) | np.full_like(x, 2) | np.ones_like(x) | np.zeros_like(x)
+np.fliplr(x) | np.flipud(v) | np.rot90(x) | np.rot90(x, 2) | np.rot90(x, 3) | np.rot90(x, 4) | np.rollaxis(x, 1) | np.rollaxis(x, 0) | np.matrix_transpose(x)
+np.hsplit(x, 2)[0] | np.vsplit(x, 3)[1] | np.unstack(x)[0] | np.unstack(x, axis=1)[1] | np.real(x) | np.imag(x) | np.real_if_close(x) | np.conj(x) | x.real | np.diff(v, n=0) | np.diff(v)
+np.nan_to_num(x) | np.nan_to_num(x, copy=False) | np.nan_to_num(n, copy=False) | np.astype(x, float, copy=False) | np.astype(x, float) | np.sort(v) | np.delete(v, []) | np.delete(x, [], 0) | np.insert(v, [], 0)
+np.resize(x, (3, 4)) | np.resize(x, (2, 3)) | np.append(x, x[:0], 0) | np.block(x) | np.block([x]) | np.atleast_1d(x, v)[0] | np.select([x > -9], [x]) | np.compress([1, 1, 1], x, 0) | np.extract(x > -9, x) | np.trim_zeros(v)
+np.unwrap(v) | np.ravel(x, order="F") | np.ravel(x.T, order="F") | np.reshape(x, (4, 3), order="F") | np.reshape(x.T, (12,), order="F") | np.meshgrid(v, v, copy=False)[0][0] | np.meshgrid(v)[0] | np.meshgrid(v, copy=False)[0]
+np.partition(v, 1)[:0] | np.cumprod(v) | np.gradient(v) | np.tril(x) | np.kron(v, 1) | np.vander(v, 2) | np.median(x, axis=()) | np.average(x, axis=()) | np.quantile(x, 0.5, axis=0) | np.unique(v) | np.fix(n) | np.isreal(x)
 list(x)[0] | list(v)[0] | next(iter(v)) | max(v) | min(v) | sorted(v)[0] | x.any() | next(iter(x)) | [*x][1] | dict(a=x)["a"] | sum(x) | sum([x]) | x.min()
 """  # noqa: E501
 INTEGERS = np.arange(3)
