@@ -216,6 +216,84 @@ def maxpool_adjoint_pairs(
                 out[left + inner + c] = value if at == code + 1 else 0
 
 
+def maxpool_adjoint_planes(
+    first: int, last: int, d: int, h: int, w: int, inner: int, od: int, oh: int, ow: int,
+    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, pd: int, ph: int, pw: int, ct: Any, place: Any, out: Any,
+) -> None:  # fmt: skip
+    """maxpool_adjoint() where `inner` is 1; rows of outer. Each ct is added at its place."""
+    # (i * factor) >> 32 is i // divisor for i up to 2**16, without a division.
+    by_plane = (1 << 32) // (kh * kw) + 1
+    by_row = (1 << 32) // kw + 1
+    for plane in range(first, last):
+        base = plane * d * h * w
+        for i in range(d * h * w):
+            out[base + i] = 0
+        at = plane * od * oh * ow
+        for oz in range(od):
+            for oy in range(oh):
+                for ox in range(ow):
+                    code = int(place[at])
+                    kz = (code * by_plane) >> 32
+                    rest = code - kz * kh * kw
+                    ky = (rest * by_row) >> 32
+                    tz = oz * sd - pd + kz
+                    ty = oy * sh - ph + ky
+                    tx = ox * sw - pw + rest - ky * kw
+                    # A place that no maxpool() has found may be in the padding.
+                    if 0 <= tz < d and 0 <= ty < h and 0 <= tx < w:
+                        to = base + (tz * h + ty) * w + tx
+                        out[to] = out[to] + ct[at]
+                    at += 1
+
+
+def maxpool_3x3(
+    first: int, last: int, d: int, h: int, w: int, inner: int, od: int, oh: int, ow: int,
+    kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, pd: int, ph: int, pw: int, x: Any, y: Any, place: Any,
+) -> None:  # fmt: skip
+    """maxpool() with windows of 3 x 3 where `inner` is 1: the rows of a window are compared side by side."""
+    oz, oy, plane = first // oh % od, first % oh - 1, first // oh // od * d
+    for row in range(first, last):
+        oy += 1
+        if oy == oh:
+            oy = 0
+            oz += 1
+            if oz == od:
+                oz = 0
+                plane += d
+        y0 = oy * sh - ph
+        ya, yb = max(0, -y0), min(3, h - y0)
+        for ox in range(ow):
+            x0 = ox * sw - pw
+            xa, xb = max(0, -x0), min(3, w - x0)
+            corner = ((plane + oz * sd) * h + y0) * w + x0
+            best = x[corner + ya * w + xa]
+            code = 3 * ya + xa
+            if xa == 0 and xb == 3:
+                for ky in range(ya, yb):
+                    one = x[corner + ky * w]
+                    two = x[corner + ky * w + 1]
+                    three = x[corner + ky * w + 2]
+                    tap = 3 * ky
+                    larger = (two > one) | (two != two)  # noqa: PLR0124 (NaN)
+                    one = two if larger else one
+                    tap = tap + 1 if larger else tap
+                    larger = (three > one) | (three != three)  # noqa: PLR0124 (NaN)
+                    one = three if larger else one
+                    tap = 3 * ky + 2 if larger else tap
+                    larger = (one > best) | (one != one)  # noqa: PLR0124 (NaN)
+                    best = one if larger else best
+                    code = tap if larger else code
+            else:
+                for ky in range(ya, yb):
+                    for kx in range(xa, xb):
+                        value = x[corner + ky * w + kx]
+                        larger = (value > best) | (value != value)  # noqa: PLR0124 (NaN)
+                        best = value if larger else best
+                        code = 3 * ky + kx if larger else code
+            y[row * ow + ox] = best
+            place[row * ow + ox] = code
+
+
 def maxpool_pick(
     first: int, last: int, d: int, h: int, w: int, inner: int, od: int, oh: int, ow: int,
     kd: int, kh: int, kw: int, sd: int, sh: int, sw: int, pd: int, ph: int, pw: int, x: Any, place: Any, y: Any,
@@ -350,6 +428,12 @@ def avgpool_adjoint(
                 for kx in range(kw):
                     lowest = max(0, -((kx - pw) // sw))
                     highest = min(ow, (w - 1 + pw - kx) // sw + 1)
+                    if inner == 1 and counted:
+                        scale = 1.0 / (kd * kh * kw)
+                        for ox in range(lowest, highest):
+                            at = base + ox * sw - pw + kx
+                            out[at] = out[at] + ct[start + ox] * scale
+                        continue
                     for ox in range(lowest, highest):
                         columns = min(kw, w - ox * sw + pw) - max(0, pw - ox * sw)
                         scale = 1.0 / (kd * kh * kw if counted else rows * columns)

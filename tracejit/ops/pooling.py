@@ -178,6 +178,10 @@ def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
     ) -> Sequence[int]:  # fmt: skip
         big, small = sides(out, x)
         count = _rows(small if to_windows else big, axis, len(size)) if prod(big) else 0
+        if count and variant(out, x, axis=axis, size=size, stride=stride, padding=padding).endswith(
+            "_planes"
+        ):
+            count = prod(big[:axis])
         extra = (int(count_padding),) if counted else ()
         return (0, count, *view(big, small, axis, size, stride, padding), *extra)
 
@@ -185,10 +189,18 @@ def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
         out: Any, x: Aval, *places: Aval, axis: int, size: Shape, stride: Shape, padding: Padding,
         shape: Shape = (), count_padding: bool = True,
     ) -> str:  # fmt: skip
-        return f"{name}_pairs" if _is_pairs(*sides(out, x), axis, size, stride, padding) else name
+        if _is_pairs(*sides(out, x), axis, size, stride, padding):
+            return f"{name}_pairs"
+        if prod(x.shape[axis + len(size) :]) > 1:
+            return name
+        if name == "maxpool_adjoint" and prod(size) <= 2**15:
+            return f"{name}_planes"
+        return f"{name}_3x3" if name == "maxpool" and size[-2:] == (3, 3) and prod(size) == 9 else name
 
     def ns(numbers: Sequence[int]) -> float:
-        _, rows, _, _, w, inner, _, _, ow, *window = numbers
+        _, rows, d, h, w, inner, _, _, ow, *window = numbers
+        if name == "maxpool_adjoint" and inner == 1 and window[1:3] != [2, 2]:
+            return rows * d * h * w * 2 * _NS_PER_TAP
         if to_windows:
             return rows * ow * inner * prod(window[:3]) * _NS_PER_TAP
         return rows * w * inner * max(2.0, prod(window[:3]) / prod(window[3:6])) * _NS_PER_TAP
@@ -243,6 +255,7 @@ _WINDOWS: tuple[tuple[Shape, _Window], ...] = (
     ((5, 6, 2), {"axis": 0, "size": (3, 2), "stride": (1, 2), "padding": ((1, 2), (0, 1))}),
     ((2, 5, 7), {"axis": 1, "size": (2, 3), "stride": (1, 1), "padding": ((1, 1), (1, 0))}),
     ((2, 7, 2), {"axis": 1, "size": (3,), "stride": (2,), "padding": ((1, 0),)}),
+    ((2, 6, 5), {"axis": 1, "size": (3, 3), "stride": (2, 2), "padding": ((1, 0), (1, 1))}),
     ((1, 3, 4, 4, 2), {"axis": 1, "size": (2, 1, 2), "stride": (1, 3, 2), "padding": ((1, 0), (0, 0), (0, 0))}),
 )  # fmt: skip
 
