@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import as_array, dlarray
+from tracejit.array import apply, as_array, dlarray
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
@@ -117,7 +117,7 @@ def real(val: Any) -> dlarray:
 def imag(val: Any) -> dlarray:
     """Return zeros of the size and the format of real numbers, which are read-only."""
     array = as_array(val, "np.imag")
-    zeros = movement.broadcast_to(np.zeros((), array.dtype), array.shape)
+    zeros = apply("broadcast_to", array.dtype.type(0), shape=array.shape)
     return movement.relabel(zeros, array._format)
 
 
