@@ -177,20 +177,25 @@ class UniqueInverse(NamedTuple):
 
 
 def _distinct(array: dlarray, equal_nan: bool) -> UniqueAll:
-    """Return what is known about the values of a vector, in order."""
-    places = places_in_order(array, 0)
+    """Return what is known about the elements of a vector, or the rows of a matrix, in order."""
+    n = array.shape[0]
+    if array.ndim == 1:
+        places = places_in_order(array, 0)
+    else:  # the first column counts most, and lexsort's last key does
+        columns = [array[:, i] for i in reversed(range(array.shape[1]))]
+        places = lexsort(columns) if columns else as_array(np.arange(n))
     ordered = apply("take", array, places, axis=0)
     late, early = ordered[1:], ordered[:-1]
     differs = late != early
-    if equal_nan and array.dtype.kind == "f":
+    if array.ndim > 1:
+        differs = reductions.any(differs, 1)
+    elif equal_nan and array.dtype.kind == "f":
         differs = differs & ~(elementwise.isnan(late) & elementwise.isnan(early))
-    first = movement.concatenate([as_array(np.ones(min(array.size, 1), bool)), differs])
+    first = movement.concatenate([as_array(np.ones(min(n, 1), bool)), differs])
     starts = indexing.nonzero(first)[0]
-    ends = movement.concatenate(
-        [starts[1:], as_array(np.array([array.size] * min(starts.size, 1), np.int64))]
-    )
+    ends = movement.concatenate([starts[1:], as_array(np.array([n] * min(starts.size, 1), np.int64))])
     number = reductions.cumsum(first) - 1
-    inverse = apply("put", as_array(np.zeros(array.size, np.int64)), places, number, axis=0)
+    inverse = apply("put", as_array(np.zeros(n, np.int64)), places, number, axis=0)
     values = apply("take", ordered, starts, axis=0)
     return UniqueAll(values, apply("take", places, starts, axis=0), inverse, ends - starts)
 
@@ -208,14 +213,19 @@ def unique(
     """Return the values that occur, in order, and what else is asked for."""
     array = movement.relabel(as_array(ar, "np.unique"), None)
     if axis is not None:
-        if array.ndim != 1:
-            refuse("np.unique", "axis= is supported for vectors only; sort the rows with np.lexsort")
-        normalize_axis("np.unique", array, axis)
-    found = _distinct(movement.ravel(array), bool(equal_nan))
-    inverse = movement.reshape(found.inverse_indices, array.shape)
+        axis = normalize_axis("np.unique", array, axis)
+    if axis is None or array.ndim == 1:
+        found = _distinct(movement.ravel(array), bool(equal_nan))
+        values, inverse = found.values, movement.reshape(found.inverse_indices, array.shape)
+    else:
+        moved = movement.moveaxis(array, axis, 0)
+        count = int(np.prod(moved.shape[1:], dtype=np.int64))
+        found = _distinct(movement.reshape(moved, (moved.shape[0], count)), bool(equal_nan))
+        values = movement.reshape(found.values, (found.values.shape[0], *moved.shape[1:]))
+        values, inverse = movement.moveaxis(values, 0, axis), found.inverse_indices
     wanted = zip(
         (True, return_index, return_inverse, return_counts),
-        (found.values, found.indices, inverse, found.counts),
+        (values, found.indices, inverse, found.counts),
         strict=True,
     )
     results = tuple(part for is_wanted, part in wanted if is_wanted)
