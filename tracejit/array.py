@@ -170,7 +170,8 @@ class dlarray:
         recorder.check_open(source)
         recorder.note_dlarray(data, source)
         # An ndarray without axes is written, a number is not: is_scalar in record/views.py.
-        self._data = source._data if source._data.ndim or source is data else source._data[...]
+        is_kept = source._data.ndim or source is data or isinstance(data, (int, float, np.generic))
+        self._data = source._data if is_kept else source._data[...]
         self._format = (
             source._format if format is None else check_format("dlarray", format, source._data.ndim)
         )

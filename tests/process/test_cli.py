@@ -52,17 +52,19 @@ def test_demo(capsys, tmp_path):
     pytest.importorskip("sklearn")
     assert cli.main(["demo", "--epochs", "25", "--out", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr()
-    rows = {line[:18].strip(): line[18:].split()[0] for line in printed.out.splitlines() if line}
-    assert list(rows) == [
+    lines = [(line[:18].strip(), line[18:].split()[0]) for line in printed.out.splitlines() if line]
+    assert [name for name, _ in lines] == [
         "step uncompiled", "step accelerated", "ratio", "hit rate", "occupancy", "compile time",
-        "losses differ by", "test accuracy", "loss curve", "emitted source",
+        "losses differ by", "test accuracy", "convolutions", "test accuracy", "loss curve", "emitted source",
     ]  # fmt: skip
+    rows = dict(reversed(lines))
     assert float(rows["test accuracy"]) >= 0.97
+    assert float(dict(lines)["test accuracy"]) >= 0.985
     assert float(rows["losses differ by"]) <= 1e-4
     assert float(rows["hit rate"]) == pytest.approx(
-        100 * (1 - 9 / 1225), abs=0.05
-    )  # three traces were recorded, two of them confirmed and audited
-    assert rows["occupancy"] == "6"
+        100 * (1 - 8 / 1225), abs=0.05
+    )  # two traces were recorded, confirmed and audited
+    assert rows["occupancy"] == "4"
     assert "training: 100%" in printed.err
     assert (tmp_path / "new" / "digits_loss.png").read_bytes().startswith(b"\x89PNG")
     compile((tmp_path / "new" / "digits_step.py").read_text(), "digits_step.py", "exec")
@@ -88,18 +90,23 @@ def test_demo_fails_if_losses_differ(capsys, monkeypatch, tmp_path):
 
 def test_demo_as_json(capsys, monkeypatch, tmp_path):
     pytest.importorskip("sklearn")
-    from tracejit.examples import digits
+    from tracejit.examples import digits, digits_convolution
 
     report = digits.Report(0.004, 0.001, 99.0, 4.0, 2.0, 9, 1e-7, 0.98, tmp_path / "a.png", tmp_path / "a.py")
     monkeypatch.setattr(digits, "run", lambda epochs, out: report)
+    found = digits_convolution.ConvolutionReport(0.002, 28, 0.99)
+    monkeypatch.setattr(digits_convolution, "run", lambda epochs: found)
     assert cli.main(["demo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "schema": 1,
         "command": "demo",
         "result": {
-            "uncompiled_s": 0.004, "accelerated_s": 0.001, "hit_rate": 99.0, "occupancy": 4.0, "compile_s": 2.0,
-            "kernels": 9, "loss_difference": 1e-7, "test_accuracy": 0.98, "curve": str(tmp_path / "a.png"),
-            "source": str(tmp_path / "a.py"),
+            "dense": {
+                "uncompiled_s": 0.004, "accelerated_s": 0.001, "hit_rate": 99.0, "occupancy": 4.0, "compile_s": 2.0,
+                "kernels": 9, "loss_difference": 1e-7, "test_accuracy": 0.98, "curve": str(tmp_path / "a.png"),
+                "source": str(tmp_path / "a.py"),
+            },
+            "convolution": {"step_s": 0.002, "kernels": 28, "test_accuracy": 0.99},
         },
     }  # fmt: skip
 
