@@ -28,6 +28,7 @@ from tracejit.exports.mismatch import mismatch
 from tracejit.exports.traces import LoadedTrace, Signature, choose_target, read_traces
 from tracejit.record import recorder
 from tracejit.util import arguments, logs
+from tracejit.util.room import check_room
 from tracejit.util.text import count, milliseconds
 
 _CALL_PATHS = 4  # tried in turn before the key of a call is computed
@@ -269,14 +270,15 @@ def load(
 
 
 def _check_process() -> None:
-    """Check that this process lays arrays out as the executor reads them.
+    """Check that this process can load code, and lays arrays out as the executor reads them.
 
     Raises:
-        ExportError: if they are not.
+        ExportError: if it cannot, or does not.
     """
     from tracejit.runtime import object_layout
 
     try:
+        check_room()
         object_layout.check_layout()
         object_layout.slots()
     except CodegenError as error:

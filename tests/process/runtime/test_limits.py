@@ -77,6 +77,19 @@ def test_little_address_space_is_left_after_the_first_kernel(tmp_path: Path) -> 
     assert run(code, tmp_path / "cache") == "0 NotAcceleratedWarning"
 
 
+def test_little_address_space_for_an_exported_folder(tmp_path: Path) -> None:
+    code = f"""
+tj.export(tj.dlaccelerate(np.tanh), {str(tmp_path / "f.tj")!r}, args=(np.ones(3),))
+limit(8)
+try:
+    tj.load({str(tmp_path / "f.tj")!r})
+except tj.ExportError as error:
+    print(error)
+"""
+    found = run(LIMIT + code, tmp_path / "cache")
+    assert "load: nothing can be compiled or loaded: " in found and "address space" in found
+
+
 def test_address_space_for_kernels_on_disk_is_enough(filled: Path) -> None:
     assert run(f"{LIMIT}limit(350)\n{REPORT}\nassert 'numba' not in sys.modules", filled) == "2"
 
