@@ -15,7 +15,7 @@ from tracejit.call.copies import given
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call
-from tracejit.errors import RetraceError
+from tracejit.errors import BoundsError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces import refusals
@@ -73,6 +73,11 @@ class CallDispatcher:
         """Return the name of a leaf of the arguments."""
         return leaf_names(self._function, treedef.structure)[number]
 
+    def handles_errors(self) -> bool:
+        """Return whether the function may handle an error, so that it has to see that an index is out of range."""
+        code = getattr(self._function, "__code__", None)
+        return code is not None and bool(code.co_exceptiontable)
+
     def explain(self, miss: Miss) -> str:
         """Return in words why a call was no hit."""
         return self.reporter.explain(miss, self._options.cache_size)
@@ -98,6 +103,10 @@ class CallDispatcher:
                 result = trace.run(call) if recorder is None else trace.run_within(call)
             except NoRoomError as error:
                 return self._give_up(call, variants, refusals.no_room(error))
+            except BoundsError:
+                if not self.handles_errors():
+                    raise
+                result = MISS
             if result is MISS:
                 failed.append(trace)
                 continue

@@ -18,7 +18,7 @@ from tracejit.accelerate.dispatch import CallDispatcher
 from tracejit.accelerate.options import NAMES, OptionProperties, Options
 from tracejit.call.path import MISS
 from tracejit.call.signature import bind_arguments
-from tracejit.errors import ArgumentError, CacheError
+from tracejit.errors import ArgumentError, BoundsError, CacheError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces.report import Explanation, explain_hit, report_of
@@ -177,7 +177,12 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         if recorder is None:
             whole = (args, kwargs)
             for call_path, trace, variants in cache.paths:
-                result = call_path(whole)
+                try:
+                    result = call_path(whole)
+                except BoundsError:
+                    if self._dispatcher.handles_errors():
+                        break
+                    raise
                 if result is not MISS:
                     with cache.lock:  # as count_hit() does, whose call would take a tenth of a short replay
                         variants.used = cache.calls = cache.calls + 1

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tracejit.array import dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, TraceError, TraceJitError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.record import recorder, views
@@ -173,7 +173,7 @@ def argsort(self: dlarray, axis: Any = -1, kind: Any = None) -> dlarray:
 
 def sort(self: dlarray, axis: Any = -1, kind: Any = None) -> None:
     """Sort the array along `axis` in place."""
-    views.assign(self, _numpy.sort(self, axis, kind), "sort")
+    views.assign(self, as_array(_numpy.sort(self, axis, kind)), "sort")
 
 
 def cumprod(self: dlarray, axis: Any = None) -> dlarray:

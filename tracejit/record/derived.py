@@ -140,6 +140,8 @@ def _plain(x: Any) -> Any:
 def settle_part(array: Any, what: str) -> bool:
     """Do so with a part of an ndarray that varying numbers name, or a view of it; return whether the array is one."""
     owner = recorder.thread.recorder
+    if is_ndarray(array) and owner is not None and is_of_ndarray(array, owner):
+        return True  # settled before
     is_part = False
     base = array
     while type(base._view) is tuple:

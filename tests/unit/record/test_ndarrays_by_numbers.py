@@ -55,6 +55,7 @@ WRITES = [
     "a, b = X[i], X[i]\na[1] = 3\nreturn b.sum()", "xb = X[i : i + 2]\nr = xb[1]\nr *= 2\nreturn xb.sum() + X.sum()",
     "xb = X[i]\nxb.sort()\nreturn X.sum()", "xb = X[i]\nxb.fill(2)\nreturn X.sum()", "X[i, 0] += 1\nreturn X[i, 0]",
     "xb = X[i : i + 2]\nnp.multiply(xb, 2, out=xb)\nreturn X.sum()", "np.copyto(X[i], 1.0)\nreturn X.sum()",
+    "try: return X[i + 5]\nexcept IndexError: return -1",
     "X[0] -= 0.1 * X[i]\nreturn X[0]", "X[0] = X[i] * 2\nreturn X[0]", "X[0, 0] = X[i].sum()\nreturn X[0]",
     "X[0, 0] += X[i].sum()\nreturn X[0]", "np.add(X[i], 1, out=X[0])\nreturn X[0]",
     "np.copyto(X[0], X[i])\nreturn X[0]",
@@ -65,6 +66,10 @@ WRITES = [
     "b = X[i]\nc = b.copy()\nb[0] = 9\nreturn b + 0, c", "b = X[i]\nc = b.copy()\nc.sort()\nreturn b + 0, c",
     "t = X[i].copy()\nX[i] = X[0]\nX[0] = t\nreturn X[0]", "b = X[i].copy()\nb[::-1].sort()\nreturn b",
     "b = X * i\nc = np.array(b)\nb.sort()\nb[0] = 3\nreturn b, c", "b = X * i\nv = b[1:].T\nb.view()[:] = 7\nreturn v",
+    "b = X[i]\nb.sort()\nb[...] = X[0] * np.cos(i)\nreturn b + 0",
+    "np.random.default_rng(0).shuffle(X[i])\nreturn X[0]",
+    "b = X[i]\nb.sort()\nX[0] -= 0.1 * X[1] * i\nb.sort()\nreturn b + 0",
+    "b = np.ones(4)\nb[i % 4] = 0\nb.sort()\nreturn b",
     "b = X[i]\nc = tj.dlarray(X)[i].copy()\nb[0] = 9\nreturn c",
 ]  # fmt: skip
 
