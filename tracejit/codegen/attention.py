@@ -36,6 +36,9 @@ for c in range(0, wide, LANES):
     for p in range(0, width, LANES):
         square = load_tile_V(q, at_q + p, rows_LANES(c, count), heads * width, 0, min(LANES, width - p))
         store_tile_V(turned, p * QUERIES + c, rows_LANES(0, LANES), QUERIES, transpose_V(square), 0, LANES)
+for p in range(width):
+    for c in range(0, wide, LANES):
+        store_V(turned, p * QUERIES + c, load_V(turned, p * QUERIES + c) * factor)
 """
 
 _TURN_MASK = """
@@ -77,6 +80,7 @@ for i in range(QUERIES):
     number[i] = T(i)
 zero = V(T(0.0))
 lowest = V(T(-1e999))
+factor = scale[0]
 blocks = (queries + QUERIES - 1) // QUERIES
 key_heads = heads // group
 value_wide = (value_width + WIDE - 1) // WIDE * WIDE
@@ -117,15 +121,15 @@ for unit in range(first, last):
             for r in range(few):
                 largest = fold_max_T(largest, load_W(scores, r * QUERIES + j))
             shift = where(largest == T(-1e999), T(0.0), largest)
-            factor = exp_T(before - shift)
-            added = load_W(total, j) * factor
+            shrunk = exp_T(before - shift)
+            added = load_W(total, j) * shrunk
             for r in range(few):
                 power = exp_T(load_W(scores, r * QUERIES + j) - shift)
                 store_W(scores, r * QUERIES + j, power)
                 added = added + power
             store_W(top, j, largest)
             store_W(total, j, added)
-            store_W(factors, j, factor)
+            store_W(factors, j, shrunk)
         for r in range(few):
             place = (at_k + r * key_heads) * value_width
             for p in range(0, value_whole, LANES):
@@ -172,6 +176,7 @@ for i in range(QUERIES):
     number[i] = T(i)
 zero = V(T(0.0))
 lowest = V(T(-1e999))
+factor = scale[0]
 blocks = (queries + QUERIES - 1) // QUERIES
 key_heads = heads // group
 key_wide = (width + WIDE - 1) // WIDE * WIDE
@@ -211,7 +216,7 @@ for unit in range(first, last):
             less[i] = delta[place]
             for p in range(0, key_wide, LANES):
                 part = load_first_V(q, place * width + p, max(0, min(LANES, width - p)))
-                store_V(near_q, i * ROOM + p, part)
+                store_V(near_q, i * ROOM + p, part * factor)
                 store_V(sums, i * ROOM + p, zero)
             for p in range(0, value_wide, LANES):
                 part = load_first_V(ct, place * value_width + p, max(0, min(LANES, value_width - p)))
@@ -276,7 +281,8 @@ for unit in range(first, last):
         for i in range(count):
             place = at_query + i * heads
             for p in range(0, width, LANES):
-                store_first_X(dq, place * width + p, load_V(sums, i * ROOM + p), min(LANES, width - p))
+                part = load_V(sums, i * ROOM + p) * factor
+                store_first_X(dq, place * width + p, part, min(LANES, width - p))
 """
 
 _SNIPPETS = {"TURN_QUERIES": _TURN_QUERIES, "TURN_MASK": _TURN_MASK, "SCORE_TILES": _SCORES}
@@ -298,7 +304,16 @@ def _written(name: str, dtype: np.dtype, room: int, _vector_bytes: int) -> Kerne
         "SCORES": queries * keys,
     }  # fmt: skip
     if name == "attention_forward":
-        return written(name, _FORWARD, dtype, FORWARD_NUMBERS, "q k v mask", "out lse", sizes, _SNIPPETS)
+        return written(
+            name, _FORWARD, dtype, FORWARD_NUMBERS, "q k v mask scale", "out lse", sizes, _SNIPPETS
+        )
     return written(
-        name, _BACKWARD, dtype, BACKWARD_NUMBERS, "q k v mask lse delta ct", "dq dk dv", sizes, _SNIPPETS
+        name,
+        _BACKWARD,
+        dtype,
+        BACKWARD_NUMBERS,
+        "q k v mask scale lse delta ct",
+        "dq dk dv",
+        sizes,
+        _SNIPPETS,
     )

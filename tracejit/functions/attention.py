@@ -19,11 +19,12 @@ _WIDEST = 256  # channels of a head that the kernels have room for
 
 
 class _Heads(NamedTuple):
-    """Operands of attention as (batch, length, heads, width), queries scaled, and the mask that is added to scores."""
+    """Operands of attention as (batch, length, heads, width), the factor of queries, and the mask added to scores."""
 
     q: dlarray
     k: dlarray
     v: dlarray
+    scale: Any  # (1,)
     mask: dlarray | None
     causal: bool
 
@@ -101,7 +102,7 @@ def attention(
     else:
         mask = np.zeros((1, 1, 1, 1), heads.q.dtype) if heads.mask is None else heads.mask
         params = {"causal": heads.causal, "masked": heads.mask is not None}
-        out, _ = apply("attention_forward", heads.q, heads.k, heads.v, mask, **params)
+        out, _ = apply("attention_forward", heads.q, heads.k, heads.v, mask, heads.scale, **params)
     batch, length, count, width = out._data.shape
     result = sequences[0].restored(reshaped(out, (batch, length, count * width), None))
     if weights is None or not return_weights:
@@ -147,22 +148,26 @@ def _operands(
         reshaped(in_dtype(x.data, dtype), (*x.sizes[:2], count, x.sizes[2] // count), None)
         for x, count in zip(found, counts, strict=True)
     ]
-    return _Heads(parts[0], parts[1], parts[2], None, causal=False), found
+    return _Heads(parts[0], parts[1], parts[2], None, None, causal=False), found
 
 
 def _scaled(heads: _Heads, scale: Any) -> _Heads:
-    """Return the operands with queries multiplied by the scale."""
-    q = heads.q
+    """Return the operands with the scale; by an array of its own queries are multiplied here."""
+    dtype = heads.q.dtype
+    factor: Any = 1.0
     if is_option(scale, ("auto",)):
-        factor: Any = 1 / math.sqrt(max(1, q._data.shape[3]))
+        factor = 1 / math.sqrt(max(1, heads.q._data.shape[3]))
     elif is_real(scale):
         factor = real("attention", "scale", scale)
     else:
         array = None if isinstance(scale, (str, bytes)) else as_array(scale, "attention", "scale")
         if array is None or array._data.ndim or array.dtype.kind not in "fiu":
             raise ArgumentError(f'attention: scale must be a number or "auto", not {brief(scale)}.')
-        factor = in_dtype(array, q.dtype)
-    return heads._replace(q=apply("mul", q, factor))
+        heads = heads._replace(q=apply("mul", heads.q, in_dtype(array, dtype)))
+    if type(factor) in (int, float):
+        return heads._replace(scale=np.full(1, factor, dtype))
+    # A number that is an input of a trace is one of the arrays.
+    return heads._replace(q=apply("mul", heads.q, factor), scale=np.ones(1, dtype))
 
 
 def _masked(heads: _Heads, attention_mask: Any, padding_mask: Any) -> _Heads:
@@ -212,7 +217,7 @@ def _by_key_heads(heads: _Heads) -> tuple[dlarray, dlarray]:
 
 def _weights(heads: _Heads) -> dlarray:
     """Return all weights, (batch, key heads, group, queries, keys)."""
-    q, _ = _by_key_heads(heads)
+    q = apply("mul", _by_key_heads(heads)[0], heads.scale)
     batch, key_heads, group, length, width = q._data.shape
     keys = heads.k._data.shape[1]
     turned = reshaped(permuted(heads.k, (0, 2, 3, 1)), (batch, key_heads, 1, width, keys), None)

@@ -3,7 +3,7 @@
 
 Arrays lie as (batch, length, heads, width). The mask, a number added to each score, is (batch, heads, queries, keys),
 of which all but the last may be 1; without one (masked=False) it is (1, 1, 1, 1) and not read. `group` query heads in a
-row share a head of keys and values. Queries are scaled before.
+row share a head of keys and values. `scale`, (1,), multiplies queries.
 """
 
 import math
@@ -21,12 +21,14 @@ _BLOCK = 64  # numbers of the narrowest room, and queries in a block of most ker
 _BLOCKS = ((64, 128), (64, 64), (32, 64), (32, 32))  # queries and keys
 _MOST_BYTES = 400_000  # of blocks; there may be 512 KiB for the stack of a thread
 _FEWEST_SHARES = 4  # of the adjoint: with fewer heads than that, the queries are cut into bands
-_ELEMENTS = 1 << 20  # of scores that the reference holds at a time
+_ELEMENTS = 1 << 21  # of scores that the reference holds at a time
 _MULTIPLIED_PER_NS = 60.0
 
 
-def _infer_forward(q: Aval, k: Aval, v: Aval, mask: Aval, *, causal: bool, masked: bool) -> tuple[Aval, Aval]:
-    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype)[0]
+def _infer_forward(
+    q: Aval, k: Aval, v: Aval, mask: Aval, scale: Aval, *, causal: bool, masked: bool
+) -> tuple[Aval, Aval]:
+    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype, scale.dtype)[0]
     return Aval((*q.shape[:3], v.shape[3]), None, dtype), Aval(q.shape[:3], None, dtype)
 
 
@@ -65,9 +67,17 @@ def _steps(q: np.ndarray, k: np.ndarray) -> range:
 
 
 def _forward(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, *, causal: bool, masked: bool
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    mask: np.ndarray,
+    scale: np.ndarray,
+    *,
+    causal: bool,
+    masked: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    q, k, v, mask = cast_alike((q, k, v, mask))
+    q, k, v, mask, scale = cast_alike((q, k, v, mask, scale))
+    q = q * scale
     out = np.empty((*q.shape[:3], v.shape[3]), q.dtype)
     lse = np.empty(q.shape[:3], q.dtype)
     steps = _steps(q, k)
@@ -112,9 +122,19 @@ def _block(q: Aval, v: Aval) -> int:
 
 
 def _infer_backward(
-    q: Aval, k: Aval, v: Aval, mask: Aval, lse: Aval, delta: Aval, ct: Aval, *, causal: bool, masked: bool
+    q: Aval,
+    k: Aval,
+    v: Aval,
+    mask: Aval,
+    scale: Aval,
+    lse: Aval,
+    delta: Aval,
+    ct: Aval,
+    *,
+    causal: bool,
+    masked: bool,
 ) -> tuple[Aval, Aval, Aval]:
-    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype, lse.dtype, delta.dtype, ct.dtype)[0]
+    dtype = one_float(q.dtype, k.dtype, v.dtype, mask.dtype, scale.dtype, lse.dtype, delta.dtype, ct.dtype)[0]
     bands = len(_edges(q, k, v)) - 1
     return (
         Aval(q.shape, None, dtype),
@@ -124,10 +144,11 @@ def _infer_backward(
 
 
 def _backward(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, lse: np.ndarray, delta: np.ndarray,
-    ct: np.ndarray, *, causal: bool, masked: bool,
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: np.ndarray, lse: np.ndarray,
+    delta: np.ndarray, ct: np.ndarray, *, causal: bool, masked: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    q, k, v, mask, lse, delta, ct = cast_alike((q, k, v, mask, lse, delta, ct))
+    q, k, v, mask, scale, lse, delta, ct = cast_alike((q, k, v, mask, scale, lse, delta, ct))
+    q = q * scale
     key_heads = k.shape[2]
     edges = _edges(*[Aval(x.shape, None, x.dtype) for x in (q, k, v)])
     dq = np.empty_like(q)
@@ -141,7 +162,7 @@ def _backward(
             cts = _blocks(ct[:, at], key_heads)
             slopes = cts @ v.transpose(0, 2, 3, 1)[:, :, None] - _blocks(delta[:, at, :, None], key_heads)
             slopes *= powers
-            dq[:, at] = _rows(slopes @ k.transpose(0, 2, 1, 3)[:, :, None])
+            dq[:, at] = _rows(slopes @ k.transpose(0, 2, 1, 3)[:, :, None]) * scale
             dv[band] += (powers.swapaxes(-1, -2) @ cts).sum(2).transpose(0, 2, 1, 3)
             dk[band] += (slopes.swapaxes(-1, -2) @ _blocks(q[:, at], key_heads)).sum(2).transpose(0, 2, 1, 3)
     return dq, dk, dv
@@ -161,7 +182,7 @@ def _numbers(q: Aval, k: Aval, v: Aval, mask: Aval, causal: bool, masked: bool) 
 
 
 def _forward_numbers(
-    outs: Any, q: Aval, k: Aval, v: Aval, mask: Aval, *, causal: bool, masked: bool
+    outs: Any, q: Aval, k: Aval, v: Aval, mask: Aval, scale: Aval, *, causal: bool, masked: bool
 ) -> tuple[int, ...]:
     blocks = -(-q.shape[1] // _block(q, v))
     return (0, q.shape[0] * q.shape[2] * blocks, *_numbers(q, k, v, mask, causal, masked))
@@ -191,7 +212,7 @@ def _backward_ns(numbers: Sequence[int]) -> float:
 
 
 def _vjp_forward(b: Any, node: Any, cts: Any) -> Any:
-    q, k, v, mask = node.inputs
+    q, k, v, mask, scale = node.inputs
     ct, ct_lse = cts
     out, lse = node.outputs
     if ct is None:
@@ -199,10 +220,10 @@ def _vjp_forward(b: Any, node: Any, cts: Any) -> Any:
     delta = b.sum(b.mul(out, ct), axes=(3,), keepdims=False)
     if ct_lse is not None:
         delta = b.sub(delta, ct_lse)
-    dq, dk, dv = b.attention_backward(q, k, v, mask, lse, delta, ct, **node.params)
+    dq, dk, dv = b.attention_backward(q, k, v, mask, scale, lse, delta, ct, **node.params)
 
     def of_mask() -> Any:
-        parts = _Composition(b, q, k, mask, lse, node.params)
+        parts = _Composition(b, b.mul(q, scale), k, mask, lse, node.params)
         return parts.of_mask(parts.slopes(v, delta, ct)) if node.params["masked"] else None
 
     return (
@@ -210,7 +231,13 @@ def _vjp_forward(b: Any, node: Any, cts: Any) -> Any:
         lambda: b.sum(dk, axes=(0,), keepdims=False),
         lambda: b.sum(dv, axes=(0,), keepdims=False),
         of_mask,
+        lambda: b.div(_inner(b, q, dq), scale),
     )
+
+
+def _inner(b: Any, x: Any, y: Any) -> Any:
+    """Return the sum of all products, (1,)."""
+    return b.reshape(b.sum(b.mul(x, y), axes=tuple(range(x.ndim)), keepdims=False), shape=(1,))
 
 
 class _Composition:
@@ -284,13 +311,14 @@ class _Composition:
 
 def _vjp_backward(b: Any, node: Any, cts: Any) -> Any:
     """Return the cotangents of dq = F k, dk = F' q and dv = P' ct, with F and P as in the doc of the op."""
-    q, k, v, mask, lse, delta, ct = node.inputs
-    c = _Composition(b, q, k, mask, lse, node.params)
+    q, k, v, mask, scale, lse, delta, ct = node.inputs
+    c = _Composition(b, b.mul(q, scale), k, mask, lse, node.params)
     by_dq, by_dk, by_dv = (
         b.constant(np.zeros(value.shape, value.dtype)) if given is None else given
         for given, value in zip(cts, node.outputs, strict=True)
     )
-    by_dq = c.of_queries(by_dq)
+    by_scaled = by_dq = c.of_queries(by_dq)
+    by_dq = b.mul(by_dq, scale)
     keys_in_bands = _Bands(c, by_dk, _edges(q.aval, k.aval, v.aval))
     values_in_bands = _Bands(c, by_dv, keys_in_bands.edges)
     p, g, value = c.weights, c.of_queries(ct), c.of_keys(v)
@@ -300,11 +328,19 @@ def _vjp_backward(b: Any, node: Any, cts: Any) -> Any:
     of_direct = b.mul(p, of_slopes)
     of_weights = b.add(b.mul(of_slopes, direct), values_in_bands.products(g, turned=True))
     of_scores = b.mul(p, of_weights)
+
+    def of_queries() -> Any:
+        return c.back_to_queries(b.add(keys_in_bands.products(slopes), b.matmul(of_scores, c.k)))
+
+    def of_scale() -> Any:
+        return b.add(_inner(b, q, of_queries()), _inner(b, by_scaled, b.matmul(slopes, c.k)))
+
     return (
-        lambda: c.back_to_queries(b.add(keys_in_bands.products(slopes), b.matmul(of_scores, c.k))),
+        lambda: b.mul(of_queries(), scale),
         lambda: c.back_to_keys(b.add(b.matmul(c.turned(slopes), by_dq), b.matmul(c.turned(of_scores), c.q))),
         lambda: c.back_to_keys(b.matmul(c.turned(of_direct), g)),
         lambda: c.of_mask(of_scores) if node.params["masked"] else None,
+        of_scale,
         lambda: c.less_rows(of_scores),
         lambda: c.less_rows(of_direct),
         lambda: c.back_to_queries(b.add(b.matmul(of_direct, value), values_in_bands.products(p))),
@@ -343,7 +379,7 @@ class _Bands:
 def _sample(
     q: tuple[int, ...], k: tuple[int, ...], mask: tuple[int, ...] = (), causal: bool = False
 ) -> Sample:
-    shapes = (q, k, k, mask or (1, 1, 1, 1))
+    shapes = (q, k, k, mask or (1, 1, 1, 1), (1,))
     return Sample(shapes, {"causal": causal, "masked": bool(mask)}, low=-0.5, high=0.5)
 
 
@@ -359,14 +395,14 @@ def _adjoint_sample(sample: Sample) -> Sample:
 
 
 OPS = (
-    Op(name="attention_forward", doc="exp(q k' + mask - lse) v and lse, the logarithm of the sum of exp(q k' + mask) "
+    Op(name="attention_forward", doc="exp(scale q k' + mask - lse) v and lse, the logarithm of the sum of exp(...) "
        "over keys, infinity for none; its adjoint is attention_backward", kind=Kind.KERNEL, infer=_infer_forward,
        numpy=_forward, promote=one_float, vjp=_vjp_forward, analytic=False, samples=_SAMPLES,
        emit=KernelCall("attention_forward", _forward_numbers,
                        cut=RangeCut(_forward_ns, _units))),
-    Op(name="attention_backward", doc="with P = exp(q k' + mask - lse) and F = P (ct v' - delta): F k, F' q and P' ct, "
-       "the last two in bands whose sum counts; composed of products for derivatives of its own", kind=Kind.KERNEL,
-       infer=_infer_backward, numpy=_backward, promote=one_float, vjp=_vjp_backward, analytic=False,
+    Op(name="attention_backward", doc="with P = exp(scale q k' + mask - lse) and F = P (ct v' - delta): scale F k, and "
+       "scale F' q and P' ct in bands whose sum counts; composed of products for derivatives of its own",
+       kind=Kind.KERNEL, infer=_infer_backward, numpy=_backward, promote=one_float, vjp=_vjp_backward, analytic=False,
        samples=tuple(map(_adjoint_sample, _SAMPLES)),
        emit=KernelCall("attention_backward", _backward_numbers,
                        cut=RangeCut(_backward_ns, _units))),

@@ -15,6 +15,7 @@ from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.ops import OPS
 from tracejit.pipeline import build
+from tracejit.record.recorder import Recorder
 from tracejit.runtime.python import PythonExecutable
 
 
@@ -107,12 +108,12 @@ def test_the_kernels_at_the_edges_of_their_blocks(sizes: tuple[int, ...], causal
     ]
     mask = np.where(rng.random((1, 1, queries, keys)) < 0.3, -np.inf, 0.0)
     mask[:, :, queries // 2] = -np.inf
-    arrays += [mask, rng.standard_normal((1, queries, heads, value_width))]
+    arrays += [mask, np.array([0.7]), rng.standard_normal((1, queries, heads, value_width))]
     graph = Graph()
     b = Builder(graph)
     inputs = [b.input(Aval(array.shape, None, array.dtype)) for array in arrays]
-    out, _ = b.apply(OPS["attention_forward"], inputs[:4], {"causal": causal, "masked": True})
-    graph.outputs = [out, *gradient(b, [out], [inputs[4]], inputs[:3])]  # type: ignore[list-item]
+    out, _ = b.apply(OPS["attention_forward"], inputs[:5], {"causal": causal, "masked": True})
+    graph.outputs = [out, *gradient(b, [out], [inputs[5]], inputs[:3])]  # type: ignore[list-item]
     found = PythonExecutable(build(graph))(arrays)
     for have, want in zip(found, evaluate(graph, arrays), strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-11, atol=1e-12)
@@ -196,8 +197,8 @@ def planned_bytes(length: int) -> tuple[int, int]:
     b = Builder(graph)
     aval = Aval((1, length, 8, 64), None, np.dtype(np.float32))
     q, k, v, ct = (b.input(aval) for _ in range(4))
-    mask = b.constant(np.zeros((1, 1, 1, 1), np.float32))
-    out, _ = b.apply(OPS["attention_forward"], [q, k, v, mask], {"causal": True, "masked": False})
+    mask, scale = b.constant(np.zeros((1, 1, 1, 1), np.float32)), b.constant(np.ones(1, np.float32))
+    out, _ = b.apply(OPS["attention_forward"], [q, k, v, mask, scale], {"causal": True, "masked": False})
     graph.outputs = [out, *gradient(b, [out], [ct], [q, k, v])]  # type: ignore[list-item]
     program = build(graph)
     needed = sum(aval.size * aval.dtype.itemsize for aval in [*program.inputs, *program.outputs])
@@ -208,3 +209,16 @@ def test_memory_is_linear_in_the_length() -> None:
     planned, needed = planned_bytes(4096)
     assert planned <= 1.2 * needed
     assert planned <= 2.1 * planned_bytes(2048)[0]
+
+
+def test_the_function_copies_nothing_of_its_operands() -> None:
+    with Recorder("step", accelerating=True) as recorder:
+        q, k, v, ct = (
+            recorder.input(tj.dlarray(np.zeros((1, 256, 64), np.float32), "BTC")) for _ in range(4)
+        )
+        y = tj.attention(q, k, v, 4, attention_mask="causal")
+        gradients = tj.dlgradient((y * ct).sum(), q, k, v)
+        recorder.graph.outputs = [recorder.value(array) for array in (y, *gradients)]
+    program = build(recorder.graph)
+    needed = sum(aval.size * aval.dtype.itemsize for aval in [*program.inputs, *program.outputs])
+    assert program.arena_bytes <= 0.2 * needed
