@@ -23,9 +23,14 @@ def resample(
             for i in range(inner):
                 y[out + i] = one * x[source + i] + two * x[source + inner + i]
             continue
+        if taps == 0:
+            for i in range(inner):
+                y[out + i] = 0
+            continue
+        one = weights[taps * j]
         for i in range(inner):
-            y[out + i] = 0
-        for tap in range(taps):
+            y[out + i] = one * x[source + i]
+        for tap in range(1, taps):
             weight = weights[j * taps + tap]
             for i in range(inner):
                 y[out + i] = y[out + i] + weight * x[source + tap * inner + i]

@@ -27,6 +27,8 @@ from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
 
+_FEW = 64  # an array that many times smaller than another is loaded fast beside it
+
 
 class _Use(NamedTuple):
     step: Step
@@ -327,7 +329,7 @@ class _Recomputation:
 def _accepts(
     fused: Fused, loop: Loop, value: Value, use: _Use, recipe: list[Node], reads: dict[Step, set[Value]]
 ) -> bool:
-    """Return whether a reader can compute `value` itself and load at most one array more."""
+    """Return whether a reader can compute `value` itself and load at most one array of its size more."""
     if use.node.inputs[use.position] is not value or not _reads_as_it_lies(fused, loop, value, use):
         return False
     if not isinstance(use.step, Loop):
@@ -335,6 +337,8 @@ def _accepts(
     inner = {node.output for node in recipe}
     leaves = {fused.view(v)[0] for node in recipe for v in node.inputs if v not in inner}
     new = [v for v in leaves - reads[use.step] if v.data is None or v.data.size > 1]
+    # Numbers for each channel are few beside an image.
+    new = [v for v in new if v.aval.size * _FEW > value.aval.size]
     return len(new) <= 1
 
 
