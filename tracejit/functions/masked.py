@@ -142,36 +142,6 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, 
     return in_dtype(total, array.dtype)
 
 
-def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> dlarray:
-    """Return the variance over axes of what `where` leaves, around `mean` if that is given."""
-    return _variance("np.var", a, axis, dtype, ddof, keepdims, where, mean, correction)
-
-
-def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> dlarray:
-    """Return the standard deviation over axes of what `where` leaves, around `mean` if that is given."""
-    return root(_variance("np.std", a, axis, dtype, ddof, keepdims, where, mean, correction))
-
-
 def root(square: dlarray) -> dlarray:
     """Return the root of a sum of squares, with the derivative 0 at 0."""
     zero = square == 0
@@ -204,11 +174,6 @@ def _variance(
     count = _count(array, where, axes, keepdims, name)
     divisor = elementwise.maximum(count - ddof, 0) if recorder.is_array(count) else max(count - ddof, 0)
     return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, array.dtype)
-
-
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> dlarray:
-    """Return how many elements over axes are not 0."""
-    return reductions.count_nonzero(a, axis, keepdims)
 
 
 # Reductions that leave NaN out
@@ -288,53 +253,36 @@ def nanmean(
     return mean(array, axis, dtype, keepdims, where=known)
 
 
-def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> dlarray:
-    """Return the variance over axes without NaN; NaN where no degree of freedom is left."""
-    return _nan_variance("np.nanvar", a, axis, dtype, ddof, keepdims, where, mean, correction)
-
-
-def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> dlarray:
-    """Return the standard deviation over axes without NaN; NaN where no degree of freedom is left."""
-    return root(_nan_variance("np.nanstd", a, axis, dtype, ddof, keepdims, where, mean, correction))
-
-
-def _nan_variance(
+def _deviation(
     name: str,
+    of_numbers: bool,
+    is_root: bool,
     a: Any,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: Any,
-    where: Any,
-    mean_: Any,
-    correction: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> dlarray:
-    array, known = _numbers(a, name, where)
-    found = _variance(name, array, axis, dtype, ddof, keepdims, known, mean_, correction)
-    if known is True:
-        return found
-    left = sum(known, axis, None, keepdims) - (correction if _is_given(correction) else ddof)
-    return elementwise.where(left > 0, found, np.nan)
+    """Return the variance over axes of what `where` leaves, or its root; `of_numbers`: without NaN.
+
+    Around `mean` if that is given; NaN of numbers where no degree of freedom is left.
+    """
+    array, known = _numbers(a, name, where) if of_numbers else (as_array(a, name), where)
+    found = _variance(name, array, axis, dtype, ddof, keepdims, known, mean, correction)
+    if of_numbers and known is not True:
+        left = sum(known, axis, None, keepdims) - (correction if _is_given(correction) else ddof)
+        found = elementwise.where(left > 0, found, np.nan)
+    return root(found) if is_root else found
+
+
+var: Reduction = partial(_deviation, "np.var", False, False)
+std: Reduction = partial(_deviation, "np.std", False, True)
+nanvar: Reduction = partial(_deviation, "np.nanvar", True, False)
+nanstd: Reduction = partial(_deviation, "np.nanstd", True, True)
 
 
 # Averages

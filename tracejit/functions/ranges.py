@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Grids from traced ends: linspace, logspace, geomspace, meshgrid, ix_, broadcast_arrays, and full_like's kin.
+"""Grids: linspace, logspace and geomspace of traced ends, meshgrid, ix_, broadcast_arrays, places in a matrix.
 
-Labels: the axis of the samples has none, so neither has the result, unless all axes that stay are labelled.
+Labels: samples and grids have none; broadcast_arrays labels new axes U.
 """
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import supported, wanted_dtype
-from tracejit.functions import elementwise, indexing, masked, movement, reductions
+from tracejit.functions import indexing, masked, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
@@ -240,9 +240,3 @@ def with_dtype(ufunc: np.ufunc, apply_ufunc: Apply, inputs: Sequence[Any], dtype
     if isinstance(results, tuple):
         return tuple(in_dtype(part, wanted) for part in results)
     return in_dtype(results, wanted)
-
-
-def any_axis_of(array: Any, mask: Any) -> dlarray:
-    """Return a mask as an array of bools that broadcasts with an array."""
-    found = as_array(mask, "where")
-    return found if found.dtype == bool else elementwise.not_equal(found, 0)
