@@ -85,6 +85,18 @@ def test_a_sum_that_is_needed_before_stays_where_it_is() -> None:
     assert [row.note.count("sum") for row in program.rows] == [1, 1, 0, 1]
 
 
+def test_cheap_values_are_computed_again_beside_few_numbers_more() -> None:
+    """Deviations from numbers for each column, read by a sum and, later, by a loop that does not read the image."""
+
+    def parts(b: Builder, x: Value, shift: Value, ct: Value) -> list[Value]:
+        moved = b.sub(x, shift)
+        total = b.sum(b.square(moved), axes=(0,), keepdims=True)
+        return [b.mul(ct, b.add(moved, total))]
+
+    program, _ = run(parts, normal(100, 6), normal(6), normal(100, 6))
+    assert program.arena_bytes < 100 * 6 * 8  # no room for the deviations
+
+
 def test_the_innermost_loop_is_along_the_elements_that_are_many() -> None:
     """Numbers for each channel, which lie side by side, beside images with the channels first."""
     vectors = [normal(6, 1), normal(6, 1) + 1, normal(6, 1) + 2]
