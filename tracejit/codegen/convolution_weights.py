@@ -64,31 +64,47 @@ def _filters(dtype: np.dtype, height: int, wide: int, whole: bool, x_near: str) 
         "            for k1 in range(taps1):",
         "                for k2 in range(runs):",
         "                    tap = k0 * dilation0 * plane + k1 * dilation1 * line + k2 * dilation2 * channels",
-        *indent(5, _tiles(f"{suffix}x{wide}", height, wide, whole)),
+        *indent(5, _tiles(suffix, height, wide, whole)),
         "                    at += filters * run",
     ]
     return kernel(lines, "filters")
 
 
-def _tiles(kind: str, height: int, wide: int, whole: bool) -> list[str]:
+def _tiles(suffix: str, height: int, wide: int, whole: bool) -> list[str]:
     """Return the lines that add what the windows of the patch give to the filters of some taps."""
-    load = f"load_{kind}(patch, at_x)" if whole else f"load_first_{kind}(patch, at_x, run)"
-    used = f"j_next - j, {wide}" if whole else "0, run"
+    kind = f"{suffix}x{wide}"
+    rows = [f"for u in range(begin, end, {height}):", f"    rows = rows_{height}(u, end)"]
+    if not whole:
+        load = f"load_first_{kind}(patch, at_x, run)"
+        return [*rows, "    j = 0", *indent(1, _tile(kind, load, "0, run"))]
+    lanes = wide // 2
+    half = f"{suffix}x{lanes}"
+    return [
+        f"rest = run % {wide}",
+        f"if rest > {lanes}:",
+        "    rest = 0",
+        *rows,
+        f"    for j_next in range(0, run - rest, {wide}):",
+        f"        j = min(j_next, run - {wide})",
+        *indent(2, _tile(kind, f"load_{kind}(patch, at_x)", f"j_next - j, {wide}")),
+        "    if rest:  # at most one vector",
+        "        j = run - rest",
+        *indent(2, _tile(half, f"load_first_{half}(patch, at_x, rest)", "0, rest")),
+    ]
+
+
+def _tile(kind: str, load: str, used: str) -> list[str]:
     place = "out, at + j, rows, run"
     return [
-        f"for u in range(begin, end, {height}):",
-        f"    rows = rows_{height}(u, end)",
-        f"    for j_next in range(0, run, {wide}):",
-        f"        j = min(j_next, run - {wide})" if whole else "        j = 0",
-        f"        tile = zero_{kind}(rows)",
-        "        for t0 in range(high0):",
-        "            for t1 in range(high1):",
-        "                at_x = tap + t0 * stride0 * plane + t1 * stride1 * line + j",
-        "                at_y = base + t0 * y0 + t1 * y1",
-        "                for t2 in range(high2):",
-        f"                    tile = add_outer_{kind}(tile, y, at_y, rows, y_filter, {load})",
-        "                    at_x += stride2 * channels",
-        "                    at_y += y2",
-        f"        tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
-        f"        store_tile_{kind}({place}, tile, {used})",
+        f"tile = zero_{kind}(rows)",
+        "for t0 in range(high0):",
+        "    for t1 in range(high1):",
+        "        at_x = tap + t0 * stride0 * plane + t1 * stride1 * line + j",
+        "        at_y = base + t0 * y0 + t1 * y1",
+        "        for t2 in range(high2):",
+        f"            tile = add_outer_{kind}(tile, y, at_y, rows, y_filter, {load})",
+        "            at_x += stride2 * channels",
+        "            at_y += y2",
+        f"tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
+        f"store_tile_{kind}({place}, tile, {used})",
     ]
