@@ -3,6 +3,7 @@
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import numpy as np
 from tracejit import config
 from tracejit.accelerate.function import dlaccelerate
 from tracejit.array import dlarray
+from tracejit.errors import CacheWarning
 from tracejit.functions.elementwise import tanh
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.traces.compare import first_difference
@@ -45,9 +47,11 @@ def attempt() -> Trial:
     """Run the trial without logging, with the settings in effect except back end and cache folder."""
     with (
         logs.silent(),
+        warnings.catch_warnings(),
         tempfile.TemporaryDirectory(prefix="tracejit-doctor-") as folder,
         _replaced(backend="cpu", cache="private", cache_dir=folder),
     ):
+        warnings.simplefilter("ignore", CacheWarning)  # a system that refuses any folder has its own finding
         try:
             return _train()
         except Exception as error:  # any failure is a result of the trial
