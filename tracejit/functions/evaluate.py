@@ -296,6 +296,8 @@ def dlgradient(
 
 
 def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
+    if recorders.is_number(y) and y._array._value.node is not None:  # as the sum of X[i]
+        y = y._array
     if type(y) is not dlarray:
         raise GradientError(
             f"dlgradient: y is a {type(y).__name__}, expected a traced scalar dlarray; compute it inside the function "

@@ -15,7 +15,7 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, TraceError, TraceJitError
 from tracejit.functions import elementwise, indexing, linear, movement, numpy_api, reductions
 from tracejit.record import recorder, views
-from tracejit.record.derived import elements, is_derived, otherwise, settle
+from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
 from tracejit.record.memory import is_ndarray
 from tracejit.util.arguments import is_option
 from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
@@ -33,7 +33,7 @@ def reversed_axes(self: dlarray) -> dlarray:
 def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     kept = options.copy()
     try:
-        return numpy_api.call_ufunc(ufunc, method, inputs, options)
+        return as_number(numpy_api.call_ufunc(ufunc, method, inputs, options))
     except _UNSUPPORTED as error:
         return otherwise(error, getattr(ufunc, method), *inputs, **kept)
 
@@ -41,7 +41,7 @@ def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
     kept = options.copy()
     try:
-        return numpy_api.call_function(function, args, options)
+        return as_number(numpy_api.call_function(function, args, options))
     except _UNSUPPORTED as error:
         return otherwise(error, function, *args, **kept)
 
@@ -61,14 +61,14 @@ def power(self: dlarray, other: Any) -> dlarray:
 
 def matmul(self: dlarray, other: Any) -> dlarray:
     try:
-        return linear.matmul(self, other)
+        return as_number(linear.matmul(self, other))  # type: ignore[no-any-return]
     except TraceJitError as error:
         return otherwise(error, operator.matmul, self, other)  # type: ignore[no-any-return]
 
 
 def reflected_matmul(self: dlarray, other: Any) -> dlarray:
     try:
-        return linear.matmul(other, self)
+        return as_number(linear.matmul(other, self))  # type: ignore[no-any-return]
     except TraceJitError as error:
         return otherwise(error, operator.matmul, other, self)  # type: ignore[no-any-return]
 
@@ -78,8 +78,10 @@ def getitem(self: dlarray, key: Any) -> Any:
         result = indexing.getitem(self, key)
     except TraceJitError as error:
         return otherwise(error, operator.getitem, self, key)
-    if result._data.ndim or result._view is None or not views.is_scalar(result) or not is_ndarray(result):
+    if result._data.ndim:
         return result
+    if result._view is None or not views.is_scalar(result) or not is_ndarray(result):
+        return as_number(result)
     return result._data[()]  # an element of a constant is the number that NumPy gives
 
 
@@ -384,7 +386,7 @@ def _as_ndarrays_otherwise(name: str, function: Callable[..., Any]) -> Callable[
     @functools.wraps(function)
     def method(self: dlarray, *args: Any, **options: Any) -> Any:
         try:
-            return function(self, *args, **options)
+            return as_number(function(self, *args, **options))
         except _UNSUPPORTED as error:
             return otherwise(error, numpys, self, *args, **options)
 

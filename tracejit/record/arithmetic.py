@@ -195,6 +195,7 @@ def by_ufunc(ufunc: np.ufunc, inputs: Any) -> Any:
         if is_of_handler(error):
             raise
         return None
+    array = array._array if is_number(array) else array
     if not recorder.is_array(array) or array._data.dtype != result.dtype or array._data.ndim:
         return None
     if type(result) is np.bool_:

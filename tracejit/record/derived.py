@@ -55,6 +55,26 @@ def elements(array: Any, what: str) -> np.ndarray:
     return data
 
 
+def as_number(result: Any) -> Any:
+    """Return what an operation gave, as a number if NumPy's code would have one: a sum of X[i], computed of numbers."""
+    owner = recorder.thread.recorder
+    if owner is None or not owner.sources or type(result) is not recorder.array_class() or result._data.ndim:
+        return result
+    value = result._value
+    if (
+        value is None
+        or value.owner is not owner
+        or type(result._view) is tuple
+        or result._data.dtype.kind == "b"
+    ):
+        return result
+    inputs = _inputs_of(value)
+    if not all(other in owner.sources or _ndarray_of(owner, other) is not None for other in inputs):
+        return result
+    sources = frozenset().union(*[owner.sources[other] for other in inputs if other in owner.sources])
+    return number.Number(result._data[()], result, sources) if sources else result
+
+
 def settle(array: Any, what: str) -> None:
     """Have such an array, and all that share its elements, be ndarrays that NumPy knows from now on, for `what`."""
     elements(array, what)

@@ -48,6 +48,11 @@ def register_number_class(cls: type) -> None:
     _number_class = cls
 
 
+def array_class() -> Any:
+    """Return the class of arrays."""
+    return _array_class
+
+
 def is_number(x: object) -> bool:
     """Return whether `x` stands for a Python number that is an input of a trace."""
     return type(x) is _number_class

@@ -2,6 +2,7 @@
 """Captured ndarrays that meet numbers which vary: read, computed with and written as NumPy does, and replayed."""
 
 import io
+import math
 import pickle
 import threading
 import warnings
@@ -28,7 +29,9 @@ REPLAYED = [
     "return np.where(X > i, X, 0.0).sum()", "return (X[0] @ w) * np.cos(0.1 * i)", "return X * np.cos(0.1 * i) @ w",
     "b = X * i\nb[0] = 1\nreturn b.sum()", "return np.allclose(X[i], X[0])", "return np.maximum(X, i).sum()",
     "return X.astype(np.float32) * i", "return (Y * i).sum()",
-    "return Y / (i + 1)",
+    "return Y / (i + 1)", "s = X[i].sum()\nreturn s * 2, s + X[0], np.exp(-s), s > 3, np.array([s, 1.0]), X / (s + 1)",
+    "return X[i].max(), X[i] @ X[0], np.linalg.norm(X[i]), np.dot(X[i], X[0]), X[i].mean(), np.sum(X[i])",
+    "s = (X.astype(np.float32) * i).sum()\nreturn s.dtype.name, s / 3, -s, np.maximum(s, 1), s.item()",
 ]  # fmt: skip
 OF_NUMPY = [
     "return np.asarray(X[i]) + 1", "return np.linalg.det(X[i : i + 2, :2] + np.eye(2))", "return float(X[i, 0])",
@@ -38,6 +41,8 @@ OF_NUMPY = [
     "return X[Y == i] @ w", "return X[-i:].sum()", "return X[: i + 1].sum()", "return X[20]", "return X[i, 9]",
     "return X[X > i].sum()", "return X.astype(np.int64)[i].sum()", "return (X.astype(np.int64) >> i).sum()",
     "return X.astype(complex)[i].sum()", "return X.astype(str)[i][0]", "return np.random.default_rng(0).choice(X[i])",
+    "s = X[i].sum()\nreturn hash(s), {s: 1}[s], isinstance(s, float), type(s) is np.float64, str(s), round(s, 1)",
+    "a, b, c, d = X[i]\nreturn {a: 1}[a], math.sqrt(b), c if c > d else d", "return [{e} == {3.0} for e in X[i]]",
     "return X[i] * 1j", "return X[i] + C", "return X[i].sum(dtype=np.float32)", "return X[i].max(initial=0)",
     "return X[i : i + 2].ravel('F')", "return X[i].astype(complex)", "return X[i].astype(np.float32, copy=False)",
     "return X[i].clip(2, 8, out=np.zeros(4))", "return X[i : i + 2].reshape((4, 2), order='F')", "return X[i] == None",
@@ -78,7 +83,7 @@ def outcomes(body, accelerate):
     """Return what the calls of a function give and leave in X, and the function."""
     x = np.arange(40.0).reshape(10, 4)
     names = {"X": x, "Y": np.arange(10) % 7, "L": [x], "C": np.arange(4) * 1j, "w": tj.dlarray(np.ones(4))}
-    names.update(M=np.ma.masked_array(x.copy(), x > 30), np=np, tj=tj, io=io, pickle=pickle)
+    names.update(M=np.ma.masked_array(x.copy(), x > 30), np=np, tj=tj, io=io, math=math, pickle=pickle)
     exec("def f(i):\n" + "".join(f"    {line}\n" for line in body.split("\n")), names)
     function = accelerate(names["f"])
     found = []
@@ -138,6 +143,28 @@ def test_a_table_and_traced_indices():
     np.testing.assert_array_equal(
         tj.extractdata(rows(tj.dlarray(np.ones(5)), np.array([1, 2, 3]))), 3 * np.ones(5)
     )
+
+
+def test_a_number_that_is_computed_of_an_ndarray_is_differentiated():
+    x = np.arange(12.0).reshape(4, 3)
+
+    @tj.dlaccelerate
+    def slope(i):
+        return tj.dlfeval(lambda a: tj.dlgradient((a * a).sum(), a), x[i])
+
+    for i in (0, 1, 2, 3, 1, 2):
+        np.testing.assert_array_equal(tj.extractdata(slope(i)), 2 * x[i])
+
+
+def test_what_is_computed_of_ndarrays_and_numbers_is_a_number_in_replays_too():
+    x = np.arange(12.0).reshape(4, 3)
+
+    @tj.dlaccelerate
+    def mean(i):
+        return x[i].mean()
+
+    assert [type(mean(i)) for i in (0, 1, 2, 3, 1, 2)] == 6 * [np.float64]
+    assert mean.stats.hits == 1
 
 
 def test_an_array_of_the_caller_still_has_its_derivative():
