@@ -90,7 +90,7 @@ def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple
         edges = movement.relabel(given, None)
         if edges.size < 2:
             refuse(name, f"bins has {edges.size} elements, expected two edges or more")
-        check_monotonic(name, "bins", edges, False)
+        check_monotonic(name, "bins", bins, False)
         return edges, None
     count = integer(name, "bins", bins)
     if given.ndim or count < 1:

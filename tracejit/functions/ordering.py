@@ -135,16 +135,23 @@ def digitize(x: Any, bins: Any, right: Any = False) -> dlarray:
     up = searchsorted(edges, x, side)
     if edges.size < 2:
         return up
-    check_monotonic("np.digitize", "bins", edges, True)
+    check_monotonic("np.digitize", "bins", bins, True)
     down = edges.size - searchsorted(movement.flip(edges), x, side)
     return where(edges[0] <= edges[-1], up, down)
 
 
-def check_monotonic(name: str, argument: str, edges: dlarray, may_fall: bool) -> None:
-    """Refuse a vector whose elements do not increase (or decrease); that they do is guarded."""
-    rises = reductions.all(edges[:-1] <= edges[1:])
-    holds = rises | reductions.all(edges[:-1] >= edges[1:]) if may_fall else rises
-    if not bool(recorder.need_value(holds, name, Decides.TRUTH)):
+def check_monotonic(name: str, argument: str, edges: Any, may_fall: bool) -> None:
+    """Refuse a vector whose elements do not increase (or decrease); that those of a dlarray do is guarded."""
+    if recorder.is_array(edges):
+        edges = movement.relabel(edges, None)
+        rises: Any = reductions.all(edges[:-1] <= edges[1:])
+        holds = rises | reductions.all(edges[:-1] >= edges[1:]) if may_fall else rises
+        holds = recorder.need_value(holds, name, Decides.TRUTH)
+    else:
+        numbers = as_array(edges, name, argument)._data
+        early, late = numbers[:-1], numbers[1:]
+        holds = np.all(early <= late) or (may_fall and np.all(early >= late))
+    if not bool(holds):
         refuse(
             name, f"{argument} must increase{' or decrease' if may_fall else ''} from one element to the next"
         )

@@ -163,7 +163,7 @@ def _quantile(
     elif given.dtype.kind != "f" or (scale != 1 and rows.dtype.kind != "f"):
         given = in_dtype(given, _FLOAT64)
     given = given / given.dtype.type(scale) if scale != 1 else given
-    _check_range(name, given, scale)
+    _check_range(name, q, given, scale)
     q_shape = given.shape
     points = movement.reshape(given, (-1, *(1,) * (rows.ndim - 1)))
     if weights is not None:
@@ -191,10 +191,14 @@ def _quantile(
     return _led(result, q_shape, array, axes, flag(name, "keepdims", keepdims))
 
 
-def _check_range(name: str, q: dlarray, scale: float) -> None:
-    """Refuse quantiles beyond the ends; that they lie between them is guarded."""
-    inside = reductions.all((q >= 0) & (q <= 1))
-    if not bool(recorder.need_value(inside, name, Decides.TRUTH)):
+def _check_range(name: str, q: Any, given: dlarray, scale: float) -> None:
+    """Refuse quantiles beyond the ends; that those of an array lie between them is guarded."""
+    inside: Any
+    if recorder.is_array(q) or recorder.is_number(q):
+        inside = recorder.need_value(reductions.all((given >= 0) & (given <= 1)), name, Decides.TRUTH)
+    else:
+        inside = np.all((given._data >= 0) & (given._data <= 1))
+    if not bool(inside):
         refuse(name, f"q must lie between 0 and {scale:g}")
 
 
