@@ -21,7 +21,8 @@ LABELS = {
 def test_convolutions(order: str) -> None:
     rnd = random.Random(order)
     dtype = "float64" if order == "images last" else "float32"
-    for seed in range(effort.sweep(2, 60)):
+    few = 2 if order == "channels first" else 1
+    for seed in range(effort.sweep(few, 60)):
         operands = operands_of(rnd, (16,), (40,), LABELS[order])
         graph, arrays = graph_of(operands, dtype, seed)
         assert_same(graph, arrays, CpuExecutable(build(graph))(arrays), operands)
