@@ -21,6 +21,7 @@ from tracejit.codegen import hand_written, target
 from tracejit.codegen.names import SUFFIXES
 from tracejit.compile import numba_target
 from tracejit.compile.numba_target import namespace
+from tracejit.compile.objects import host
 from tracejit.compile.registry import registry
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Value, evaluate
@@ -144,7 +145,8 @@ def test_loops_use_the_widest_vectors_of_the_cpu() -> None:
     source = "def half(args):\n    x = read_f32(args[1])\n    y = write_f32(args[2], 0)\n"
     source += "    for i in range(args[0]):\n        y[i] = f32(0.5) * x[i]\n"
     assembly = numba_target.lower(Kernel("half", source)).assembly()
-    assert ("zmm" in assembly) == (target.vector_bytes() == 64)
+    # LLVM writes loops for the features that it finds itself, also where NumPy was told to leave some out.
+    assert ("zmm" in assembly) == ("+avx512f" in host()[2].split(","))
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
