@@ -51,6 +51,8 @@ IMPORT_MODULE = importlib.import_module.__code__
 _monitoring: Any = getattr(sys, "monitoring", None)
 _OPTIMIZED = 1  # flag of the code of functions; modules and bodies of classes lack it
 _MODULE = "<module>"  # name of the code of a module, and of exec()
+# The kinds of functions of C; objects of other kinds may answer for their name in their own way.
+_OF_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 
 class _Watching(threading.local):
@@ -276,7 +278,7 @@ class _Monitor:
     def called(self, code: types.CodeType, offset: int, function: Any, argument: Any) -> Any:
         if is_library(code.co_filename):
             return _monitoring.DISABLE
-        if getattr(function, "__name__", "") in NAMES:
+        if type(function) in _OF_C and function.__name__ in NAMES:
             _called(sys._getframe(1), function, argument)
         if current.called is not None:
             current.called(sys._getframe(1), offset, function, argument)
