@@ -16,7 +16,7 @@ from tracejit.aval import check_format, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, TraceError, TraceJitError
 from tracejit.ir import Value
 from tracejit.record import recorder, views
-from tracejit.record.derived import elements, is_derived, otherwise
+from tracejit.record.derived import elements, is_derived, otherwise, stands_for_ndarray
 from tracejit.record.guards import Decides
 from tracejit.util import html
 from tracejit.util.arguments import integers
@@ -126,6 +126,11 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
     )
 
 
+def _class_of(array: "dlarray") -> type:
+    """Return the class that isinstance() takes an array to be of, besides its own."""
+    return np.ndarray if stands_for_ndarray(array) else dlarray
+
+
 @final
 class dlarray:
     """An array of numbers with a label for each axis, or with none.
@@ -188,6 +193,8 @@ class dlarray:
         array._value = value
         array._view = None
         return array
+
+    __class__ = property(_class_of)
 
     @property
     def format(self) -> str | None:

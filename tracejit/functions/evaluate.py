@@ -132,12 +132,18 @@ def _as_inputs(leaves: list[Any]) -> list[Any]:
 
 
 def _is_foreign(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray) and not leaf.dtype.isnative and _is_array(leaf)
+    return (
+        type(leaf) is not dlarray
+        and isinstance(leaf, np.ndarray)
+        and not leaf.dtype.isnative
+        and _is_array(leaf)
+    )
 
 
 def _memory(leaf: Any) -> np.ndarray:
     """Return the memory of an argument that is an array."""
-    return leaf if isinstance(leaf, np.ndarray) else _as_input(leaf)._data
+    is_ndarray = type(leaf) is not dlarray and isinstance(leaf, np.ndarray)
+    return leaf if is_ndarray else _as_input(leaf)._data
 
 
 def _is_array(leaf: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, dlarray
-from tracejit.aval import LABELS, axes_in, check_format, describe_shape
+from tracejit.aval import LABELS, NUMPY_NUMBERS, axes_in, check_format, describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.record import recorder, views
 from tracejit.util.text import brief
@@ -108,14 +108,14 @@ def extractdata(x: Any) -> np.ndarray:
     """Return the values of `x` as an ndarray of its own, which cuts the trace: a constant for dlgradient.
 
     Args:
-        x: dlarray.
+        x: dlarray, or a number of NumPy's.
 
     Returns:
         A copy, so that writing to it changes no dlarray. A function that is recorded for acceleration is recorded
         anew for other values; stop_gradient cuts the derivative and is replayed for all of them.
 
     Raises:
-        ArgumentError: if `x` is no dlarray.
+        ArgumentError: if `x` is neither.
         TraceError: if `x` is used after its trace closed.
 
     Examples:
@@ -128,6 +128,8 @@ def extractdata(x: Any) -> np.ndarray:
 
 
 def _checked(where: str, x: Any) -> dlarray:
+    if isinstance(x, tuple(NUMPY_NUMBERS)):  # NumPy's numbers are arrays without axes
+        return dlarray(x)
     if not isinstance(x, dlarray):
         raise ArgumentError(
             f"{where}: x must be a dlarray, not {type(x).__name__}; make one with dlarray(x)."

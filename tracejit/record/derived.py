@@ -68,11 +68,31 @@ def as_number(result: Any) -> Any:
         or result._data.dtype.kind == "b"
     ):
         return result
+    sources = _sources_of(owner, value)
+    return number.Number(result._data[()], result, sources) if sources else result
+
+
+def stands_for_ndarray(array: Any) -> bool:
+    """Return whether NumPy's code has an ndarray where a dlarray is: one that NumPy made, or computed of numbers."""
+    value = array._value
+    if value is None:
+        return is_ndarray(array)
+    owner = recorder.thread.recorder
+    if owner is None or value.owner is not owner or not owner.sources:
+        return False
+    while type(array._view) is tuple:
+        array, op, _ = array._view
+        if op is None:  # dlarray(x)
+            return False
+    return bool(_sources_of(owner, value))
+
+
+def _sources_of(owner: Any, value: Value) -> frozenset[int]:
+    """Return the number arguments that a value is computed of; none if of other arguments or dlarrays, too."""
     inputs = _inputs_of(value)
     if not all(other in owner.sources or _ndarray_of(owner, other) is not None for other in inputs):
-        return result
-    sources = frozenset().union(*[owner.sources[other] for other in inputs if other in owner.sources])
-    return number.Number(result._data[()], result, sources) if sources else result
+        return frozenset()
+    return frozenset().union(*[owner.sources[other] for other in inputs if other in owner.sources])
 
 
 def settle(array: Any, what: str) -> None:

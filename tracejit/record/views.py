@@ -158,9 +158,9 @@ def is_in_memory(array: Any) -> bool:
 
 def is_constant(value: Any) -> bool:
     """Return whether a value to write is no array that a replay could find changed."""
-    if isinstance(value, np.ndarray):
-        return recorder.thread.recorder is None
-    return not recorder.is_array(value) or is_in_memory(value)
+    if recorder.is_array(value):
+        return is_in_memory(value)
+    return recorder.thread.recorder is None or not isinstance(value, np.ndarray)
 
 
 def check_writeable(array: Any) -> None:
