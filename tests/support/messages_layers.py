@@ -33,7 +33,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.maxpool(IMAGES, (2, 2, 2)),
         ArgumentError,
-        "maxpool: pool_size must be an integer from 1 on, or 2 of them, one for each of the 2 axes, not (2, 2, 2).",
+        "maxpool: pool_size must be an integer or one for each of the 2 spatial axes, not (2, 2, 2).",
     ),
     (
         lambda: tj.maxpool(IMAGES, "all"),
@@ -43,13 +43,13 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.maxpool(IMAGES, 2, padding="causal"),
         ArgumentError,
-        "maxpool: padding must be \"same\", integers, or pairs (before, after), not 'causal'.",
+        'maxpool: padding must be "same", an integer, one for each of the 2 spatial axes or a pair (before, after) for '
+        "each, not 'causal'.",
     ),
     (
         lambda: tj.maxpool(IMAGES, 2, padding=((1, 1), (1, -1))),
-        ArgumentError,
-        "maxpool: padding must have a pair (before, after) of integers from 0 on for each of the 2 axes, not ((1, 1), "
-        "(1, -1)).",
+        DimsError,
+        "maxpool: padding must be at least 0 and below 2**40, not -1.",
     ),
     (
         lambda: tj.avgpool(IMAGES, (5, 3), stride=2),
@@ -362,7 +362,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.crop(IMAGES, "same"),
         ArgumentError,
-        "crop: cropping must be integers, or pairs (before, after), not 'same'.",
+        "crop: cropping must be an integer, one for each of the 2 spatial axes or a pair (before, after) for each, not "
+        "'same'.",
     ),
     (
         lambda: tj.crop(IMAGES, 3),

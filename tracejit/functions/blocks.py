@@ -7,7 +7,7 @@ from tracejit.array import dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
 from tracejit.functions.movement import permuted, relabel, reshaped, sliced
-from tracejit.functions.spatial import each, padding_of, spatial_axes
+from tracejit.functions.spatial import pairs_of, per_axis, spatial_axes
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
@@ -27,7 +27,7 @@ def depthtospace(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
         fewer channels.
 
     Raises:
-        DimsError: if labels are missing, or the channels do not make blocks.
+        DimsError: if labels are missing, a block size is out of range, or the channels do not make blocks.
         ArgumentError: for block sizes or a mode that are none.
 
     Examples:
@@ -36,7 +36,7 @@ def depthtospace(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
         [[1, 3, 2, 4]]
     """
     array, formatted, axes, channel = _blocks_of("depthtospace", x, mode, data_format)
-    sizes = each("depthtospace", "block_size", block_size, len(axes))
+    sizes = per_axis("depthtospace", "block_size", block_size, len(axes), 1)
     shape, count = array._data.shape, 1
     for size in sizes:
         count *= size
@@ -83,7 +83,7 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
         as many channels.
 
     Raises:
-        DimsError: if labels are missing, or the spatial axes do not make blocks.
+        DimsError: if labels are missing, a block size is out of range, or the spatial axes do not make blocks.
         ArgumentError: for block sizes or a mode that are none.
 
     Examples:
@@ -92,7 +92,7 @@ def spacetodepth(x: Any, block_size: Any, *, mode: str = "dcr", data_format: str
         [[1, 2], [3, 4]]
     """
     array, formatted, axes, channel = _blocks_of("spacetodepth", x, mode, data_format)
-    sizes = each("spacetodepth", "block_size", block_size, len(axes))
+    sizes = per_axis("spacetodepth", "block_size", block_size, len(axes), 1)
     shape = array._data.shape
     if any(shape[axis] % size for axis, size in zip(axes, sizes, strict=True)):
         raise DimsError(
@@ -135,7 +135,7 @@ def crop(x: Any, cropping: Any, *, data_format: str | None = None) -> dlarray:
         dlarray of the format of `x`, which shares its elements, as a slice does.
 
     Raises:
-        DimsError: if there are no spatial axes, or fewer elements than are removed.
+        DimsError: if there are no spatial axes, or a cropping is negative or removes more elements than there are.
         ArgumentError: for a cropping that is none.
 
     Examples:
@@ -146,11 +146,7 @@ def crop(x: Any, cropping: Any, *, data_format: str | None = None) -> dlarray:
     array, formatted = labelled("crop", x, data_format)
     axes = spatial_axes("crop", array, "crops")
     extents = tuple([array._data.shape[axis] for axis in axes])
-    if isinstance(cropping, str):
-        raise ArgumentError(
-            f"crop: cropping must be integers, or pairs (before, after), not {brief(cropping)}."
-        )
-    pairs = padding_of("crop", cropping, extents, (1,) * len(axes), (1,) * len(axes), "cropping")
+    pairs = pairs_of("crop", "cropping", cropping, len(axes))
     if any(sum(pair) > extent for pair, extent in zip(pairs, extents, strict=True)):
         raise DimsError(
             f"crop: cropping {brief(pairs)} removes more elements than x of {describe(array)} has along its spatial "

@@ -18,6 +18,7 @@ from tracejit.functions.convolution_operands import (
 )
 from tracejit.functions.formats import describe
 from tracejit.functions.movement import permuted, relabel, reshaped, sliced
+from tracejit.functions.spatial import Pairs, Sizes, pairs_of, per_axis, same_padding, within
 from tracejit.util.arguments import check_room, check_sizes, is_option
 
 _SWAPPED = str.maketrans("CU", "UC")
@@ -81,9 +82,9 @@ def dlconv(
     images, formatted = images_of("dlconv", x, data_format, array._data.ndim - 2)
     filters = filters_of("dlconv", array, images, ("UCS", "SCU"))
     count = len(filters.taps)
-    strides = sizes.per_axis("dlconv", "stride", stride, count, 1)
-    dilation = sizes.per_axis("dlconv", "dilation_factor", dilation_factor, count, 1)
-    parts = sizes.within("dlconv", "groups", groups, 1)
+    strides = per_axis("dlconv", "stride", stride, count, 1)
+    dilation = per_axis("dlconv", "dilation_factor", dilation_factor, count, 1)
+    parts = within("dlconv", "groups", groups, 1)
     _check_groups(images, filters, parts)
     spans = sizes.spans_of(filters.taps, dilation)
     pairs = _padding(padding, images, spans, strides)
@@ -158,16 +159,16 @@ def dltranspconv(
     images, formatted = images_of("dltranspconv", x, data_format, array._data.ndim - 2)
     filters = filters_of("dltranspconv", array, images, ("CUS", "SUC"))
     count = len(filters.taps)
-    strides = sizes.per_axis("dltranspconv", "stride", stride, count, 1)
-    dilation = sizes.per_axis("dltranspconv", "dilation_factor", dilation_factor, count, 1)
-    added = sizes.per_axis("dltranspconv", "output_padding", output_padding, count, 0)
-    parts = sizes.within("dltranspconv", "groups", groups, 1)
+    strides = per_axis("dltranspconv", "stride", stride, count, 1)
+    dilation = per_axis("dltranspconv", "dilation_factor", dilation_factor, count, 1)
+    added = per_axis("dltranspconv", "output_padding", output_padding, count, 0)
+    parts = within("dltranspconv", "groups", groups, 1)
     _check_transposed_groups(images, filters, parts)
     spans = sizes.spans_of(filters.taps, dilation)
     if is_option(cropping, ("same",)):
         pairs, added = sizes.same_cropping(spans, strides, added)
     else:
-        pairs = sizes.pairs_of("dltranspconv", "cropping", cropping, count, '"same", ')
+        pairs = pairs_of("dltranspconv", "cropping", cropping, count, '"same", ')
     size = sizes.transposed_size(images, filters, spans, strides, pairs, added)
     total = filters.extent("U") * parts
     _check_room("dltranspconv", images, sizes.padded(size, pairs), total)
@@ -183,9 +184,9 @@ def dltranspconv(
     return relabel(images.restored(y), images.format if formatted else None)
 
 
-def _padding(padding: Any, images: Images, spans: sizes.Sizes, strides: sizes.Sizes) -> sizes.Pairs:
+def _padding(padding: Any, images: Images, spans: Sizes, strides: Sizes) -> Pairs:
     if is_option(padding, ("same",)):
-        return sizes.same_padding(images.extents, spans, strides)
+        return same_padding(images.extents, spans, strides)
     if is_option(padding, ("causal",)):
         if len(spans) != 1:
             raise DimsError(
@@ -193,7 +194,7 @@ def _padding(padding: Any, images: Images, spans: sizes.Sizes, strides: sizes.Si
                 f"has {len(spans)}; give numbers, such as {tuple([(span - 1, 0) for span in spans])}."
             )
         return ((spans[0] - 1, 0),)
-    return sizes.pairs_of("dlconv", "padding", padding, len(spans), '"same", "causal", ')
+    return pairs_of("dlconv", "padding", padding, len(spans), '"same", "causal", ')
 
 
 def _check_groups(images: Images, filters: Filters, groups: int) -> None:

@@ -12,7 +12,15 @@ from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.formats import describe, floating, labelled
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.functions.resizing import resampled
-from tracejit.functions.spatial import Padding, brought_together, each, padding_of, put_back, spatial_axes
+from tracejit.functions.spatial import (
+    Pairs,
+    brought_together,
+    pairs_of,
+    per_axis,
+    put_back,
+    same_padding,
+    spatial_axes,
+)
 from tracejit.ops.pooling import pooled_extent
 from tracejit.ops.resampling import SumTables
 from tracejit.util.arguments import flag, integers, is_option, real
@@ -34,7 +42,7 @@ class _Pooling(NamedTuple):
     axis: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
-    padding: Padding
+    padding: Pairs
 
     @property
     def window(self) -> dict[str, Any]:
@@ -83,7 +91,7 @@ def maxpool(
         largest element in its image (spatial axes in C order), and the sizes of `x`.
 
     Raises:
-        DimsError: if there are no spatial axes, or the windows do not fit.
+        DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
         ArgumentError: for sizes, strides or padding that are none.
 
     A NaN in a window is its largest element. The cotangent goes to the first of the largest elements.
@@ -131,7 +139,7 @@ def avgpool(
         spatial axis; integers give float64.
 
     Raises:
-        DimsError: if there are no spatial axes, or the windows do not fit.
+        DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
         ArgumentError: for sizes, strides or padding that are none.
 
     The cotangent of a window is shared equally among its elements.
@@ -176,7 +184,7 @@ def lppool(
         dlarray of the format of `x` and the sizes that avgpool gives; integers give float64.
 
     Raises:
-        DimsError: if there are no spatial axes, or the windows do not fit.
+        DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
         ArgumentError: for sizes, strides, padding or a norm that are none.
 
     The derivative of a window of zeros is 0.
@@ -209,7 +217,7 @@ def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None)
         dlarray of the format of `x`, with `output_size` elements along the spatial axes; integers give float64.
 
     Raises:
-        DimsError: if there are no spatial axes, or one is empty.
+        DimsError: if there are no spatial axes, one is empty, or an output size is out of range.
         ArgumentError: for an output size that is none.
 
     Part i of m of an axis of n elements is from floor(i n / m) up to ceil((i + 1) n / m).
@@ -223,7 +231,7 @@ def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None)
     array, formatted = labelled("adaptiveavgpool", x, data_format)
     axes = spatial_axes("adaptiveavgpool", array, "pools")
     _check_elements("adaptiveavgpool", array, axes)
-    parts = each("adaptiveavgpool", "output_size", output_size, len(axes))
+    parts = per_axis("adaptiveavgpool", "output_size", output_size, len(axes), 1)
     format = array._format if formatted else None
     together, order = brought_together(relabel(floating("adaptiveavgpool", array), None), axes)
     axis = order.index(axes[0])
@@ -330,9 +338,12 @@ def _pooling(
             )
         size, steps, pads = extents, extents, ((0, 0),) * len(axes)
     else:
-        size = each(function, "pool_size", pool_size, len(axes))
-        steps = each(function, "stride", stride, len(axes))
-        pads = padding_of(function, padding, extents, size, steps)
+        size = per_axis(function, "pool_size", pool_size, len(axes), 1)
+        steps = per_axis(function, "stride", stride, len(axes), 1)
+        if is_option(padding, ("same",)):
+            pads = same_padding(extents, size, steps)
+        else:
+            pads = pairs_of(function, "padding", padding, len(axes), '"same", ')
     results = tuple(map(pooled_extent, extents, size, steps, pads))
     if min(results) < 1 or any(k <= max(p) for k, p in zip(size, pads, strict=True)):
         labels = "".join([(array._format or "")[axis] for axis in axes])

@@ -11,7 +11,7 @@ from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, labelled
 from tracejit.functions.movement import relabel
-from tracejit.functions.spatial import each, spatial_axes
+from tracejit.functions.spatial import per_axis, spatial_axes
 from tracejit.ops.resampling import SumTables, tables, transposed
 from tracejit.util.arguments import check_room, is_option, real
 from tracejit.util.text import brief
@@ -132,13 +132,15 @@ def _sizes(
                 f"dlresize: output_size must have an entry for each of the {count} axes, and an integer for at least "
                 f"one, not {brief(output_size)}."
             )
-        given = each("dlresize", "output_size", tuple([output_size[axis] for axis in known]), len(known))
+        given = per_axis(
+            "dlresize", "output_size", tuple([output_size[axis] for axis in known]), len(known), 1
+        )
         ratio = given[0] / max(extents[known[0]], 1)
         sizes = tuple([
             given[known.index(axis)] if axis in known else max(1, round(ratio * n)) for axis, n in enumerate(extents)
         ])  # fmt: skip
     else:
-        sizes = each("dlresize", "output_size", output_size, count)
+        sizes = per_axis("dlresize", "output_size", output_size, count, 1)
     if 0 in extents or 0 in sizes:
         labels = "".join([(array._format or "")[axis] for axis in axes])
         raise DimsError(

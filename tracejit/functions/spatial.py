@@ -3,16 +3,20 @@
 
 from typing import Any
 
+import numpy as np
+
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, need_labels
 from tracejit.functions.movement import permuted
-from tracejit.util.arguments import integers
+from tracejit.util.arguments import as_index, integer
 from tracejit.util.text import brief
 
-Padding = tuple[tuple[int, int], ...]
+Sizes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
 
 MOST_AXES = 3
+_LIMIT = 1 << 40  # of an argument: no array has room for more
 
 
 def spatial_axes(function: str, array: dlarray, what: str) -> tuple[int, ...]:
@@ -57,61 +61,88 @@ def put_back(array: dlarray, order: tuple[int, ...]) -> dlarray:
     return permuted(array, tuple([order.index(axis) for axis in range(len(order))]))
 
 
-def each(function: str, argument: str, value: Any, count: int, least: int = 1) -> tuple[int, ...]:
-    """Return an argument that is one integer for all axes, or one for each, as a tuple.
-
-    Raises:
-        ArgumentError: if it is neither, or smaller than `least`.
-    """
-    numbers = integers(function, argument, value)
-    if len(numbers) == 1:
-        numbers *= count
-    if len(numbers) != count or min(numbers) < least or max(numbers) >= 2**31:
-        raise ArgumentError(
-            f"{function}: {argument} must be an integer from {least} on, or {count} of them, one for each of the "
-            f"{count} axes, not {brief(value)}."
-        )
-    return numbers
-
-
-def padding_of(
-    function: str,
-    value: Any,
-    extents: tuple[int, ...],
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    argument: str = "padding",
-) -> Padding:
-    """Return the padding before and after each axis.
+def per_axis(function: str, argument: str, value: Any, count: int, least: int) -> Sizes:
+    """Return an argument that is one integer for all spatial axes, or one for each.
 
     Args:
         function: name of the function on whose behalf errors are raised.
-        value: an integer for all sides, one for each axis, a pair (before, after) for each axis, or "same": as much
-            as makes the output the size of the input over the stride, rounded up, the odd one at the end.
-        extents: sizes of the axes.
-        size: elements that a window spans along each axis.
-        stride: of the windows.
         argument: the name of the argument.
+        value: what was given.
+        count: the number of spatial axes.
+        least: the smallest integer that it may be.
 
     Raises:
-        ArgumentError: if it is none of these.
+        ArgumentError: it is neither.
+        DimsError: an integer is smaller than `least`, or larger than any array.
     """
-    if isinstance(value, str):
-        if value != "same":
-            raise ArgumentError(
-                f'{function}: padding must be "same", integers, or pairs (before, after), not {brief(value)}.'
-            )
-        totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(extents, size, stride, strict=True)]
-        return tuple([(total // 2, total - total // 2) for total in totals])
-    count = len(extents)
-    if isinstance(value, (tuple, list)) and any(isinstance(entry, (tuple, list)) for entry in value):
-        pairs = tuple([integers(function, argument, entry) for entry in value])
-        if len(pairs) == count and all(
-            len(pair) == 2 and min(pair) >= 0 and max(pair) < 2**31 for pair in pairs
-        ):
-            return tuple([(first, last) for first, last in pairs])
+    numbers = _entries(value)
+    found: list[int | None] = [as_index(value)] if numbers is None else [as_index(n) for n in numbers]
+    if None in found or len(found) not in (1, count):
         raise ArgumentError(
-            f"{function}: {argument} must have a pair (before, after) of integers from 0 on for each of the {count} "
-            f"axes, not {brief(value)}."
+            f"{function}: {argument} must be an integer or {_one_each(count)}, not {brief(value)}."
         )
-    return tuple([(number, number) for number in each(function, argument, value, count, 0)])
+    sizes = [within(function, argument, number, least) for number in found]
+    return tuple(sizes * count if len(sizes) == 1 else sizes)
+
+
+def pairs_of(function: str, argument: str, value: Any, count: int, options: str = "") -> Pairs:
+    """Return an argument that is an integer, one for each spatial axis, or (before, after) for each.
+
+    Args:
+        function: name of the function on whose behalf errors are raised.
+        argument: the name of the argument.
+        value: what was given; no string that is an option.
+        count: the number of spatial axes.
+        options: the strings that it may be, for the message.
+
+    Raises:
+        ArgumentError: it is none of these.
+        DimsError: an integer is negative, or larger than any array.
+    """
+    entries = _entries(value)
+    if count == 1 and entries is not None and len(entries) == 2 and _entries(entries[0]) is None:
+        entries = (entries,)  # (before, after) of the only axis
+    if entries is None:
+        entries = (value,) * count
+    elif len(entries) == 1:
+        entries = entries * count
+    pairs = [_entries(entry) or (entry, entry) for entry in entries]
+    numbers = [[as_index(number) for number in pair] for pair in pairs]
+    if len(pairs) != count or any(len(pair) != 2 or None in pair for pair in numbers):
+        raise ArgumentError(
+            f"{function}: {argument} must be {options}an integer, {_one_each(count)} or a pair (before, after) for "
+            f"each, not {brief(value)}."
+        )
+    return tuple([
+        (within(function, argument, before, 0), within(function, argument, after, 0)) for before, after in numbers
+    ])  # fmt: skip
+
+
+def same_padding(extents: Sizes, spans: Sizes, strides: Sizes) -> Pairs:
+    """Return the padding with which there is a window for each stride, the odd element after the array."""
+    found = []
+    for extent, span, stride in zip(extents, spans, strides, strict=True):
+        total = max(0, (-(-extent // stride) - 1) * stride + span - extent)
+        found.append((total // 2, total - total // 2))
+    return tuple(found)
+
+
+def _one_each(count: int) -> str:
+    return "one for the spatial axis" if count == 1 else f"one for each of the {count} spatial axes"
+
+
+def _entries(value: Any) -> tuple[Any, ...] | None:
+    """Return the entries of a tuple, list or NumPy array; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return tuple(value)
+    return tuple(value) if isinstance(value, (tuple, list)) else None
+
+
+def within(function: str, argument: str, number: Any, least: int) -> int:
+    """Return an argument that is an integer, not below `least`."""
+    number = integer(function, argument, number)
+    if not least <= number < _LIMIT:
+        raise DimsError(
+            f"{function}: {argument} must be at least {least} and below 2**40, not {brief(number)}."
+        )
+    return int(number)

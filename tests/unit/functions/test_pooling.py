@@ -121,6 +121,13 @@ def test_options_for_all_axes() -> None:
     assert tj.maxpool(x, 2).shape == (2, 3, 4, 5)
 
 
+def test_one_axis_takes_a_pair_without_a_list_around_it() -> None:
+    series = tj.dlarray(np.arange(4.0), "T")
+    assert np.array_equal(
+        tj.maxpool(series, 2, padding=(1, 0)).numpy(), tj.maxpool(series, 2, padding=((1, 0),)).numpy()
+    )
+
+
 @pytest.mark.parametrize(
     ("extent", "size", "stride"), [(5, 2, 2), (5, 3, 1), (6, 4, 3), (1, 3, 2), (4, 1, 3), (7, 2, 5)]
 )
