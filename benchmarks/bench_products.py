@@ -33,8 +33,8 @@ Call = tuple[int, Sequence[int]]  # the address of a kernel, and its arguments
 
 def calls_of(m: int, k: int, n: int, dtype: str) -> tuple[dict[str, list[Call]], list[np.ndarray]]:
     """Return, by name, the kernels to launch for each way to multiply, and the arrays they work on."""
-    from tracejit.codegen import gemm
     from tracejit.codegen.emit import _adapter
+    from tracejit.codegen.templates import gemm
     from tracejit.compile.registry import registry
     from tracejit.passes.loops.launches import KernelLaunch
     from tracejit.passes.loops.nest import Access

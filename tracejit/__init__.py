@@ -32,16 +32,6 @@ from tracejit.errors import (
     TraceJitWarning,
     WriteError,
 )
-from tracejit.functions import buffers, methods
-from tracejit.functions.activations import (
-    gelu,
-    leakyrelu,
-    logsoftmax,
-    relu,
-    sigmoid,
-    softmax,
-    softplus,
-)
 from tracejit.functions.creation import (
     arange,
     eye,
@@ -52,7 +42,6 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
-from tracejit.functions.dense import fullyconnect
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -119,7 +108,6 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
-from tracejit.functions.encoding import onehotdecode, onehotencode
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.indexing import (
     nonzero,
@@ -134,6 +122,18 @@ from tracejit.functions.labels import (
     isdlarray,
     stripdims,
 )
+from tracejit.functions.layers.activations import (
+    gelu,
+    leakyrelu,
+    logsoftmax,
+    relu,
+    sigmoid,
+    softmax,
+    softplus,
+)
+from tracejit.functions.layers.dense import fullyconnect
+from tracejit.functions.layers.encoding import onehotdecode, onehotencode
+from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
 from tracejit.functions.linear import (
     diag,
     dot,
@@ -145,13 +145,6 @@ from tracejit.functions.linear import (
     tril,
     triu,
     vdot,
-)
-from tracejit.functions.losses import (
-    crossentropy,
-    huber,
-    l1loss,
-    l2loss,
-    mse,
 )
 from tracejit.functions.movement import (
     array_split,
@@ -180,6 +173,7 @@ from tracejit.functions.movement import (
     transpose,
     vstack,
 )
+from tracejit.functions.numpy_api import buffers, methods
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
 from tracejit.functions.random import (
     dropout,
@@ -452,7 +446,7 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
-    from tracejit.functions.activation_variants import (
+    from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
         elu,
@@ -465,13 +459,13 @@ if typing.TYPE_CHECKING:
         selu,
         swish,
     )
-    from tracejit.functions.attention import attention
-    from tracejit.functions.blocks import crop, depthtospace, spacetodepth
-    from tracejit.functions.class_losses import dice, focalcrossentropy, indexcrossentropy
-    from tracejit.functions.convolution import dlconv, dltranspconv
-    from tracejit.functions.ctc import ctc
-    from tracejit.functions.embedding import embed
-    from tracejit.functions.normalization import (
+    from tracejit.functions.layers.attention import attention
+    from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
+    from tracejit.functions.layers.class_losses import dice, focalcrossentropy, indexcrossentropy
+    from tracejit.functions.layers.convolution import dlconv, dltranspconv
+    from tracejit.functions.layers.ctc import ctc
+    from tracejit.functions.layers.embedding import embed
+    from tracejit.functions.layers.normalization import (
         batchnorm,
         crosschannelnorm,
         groupnorm,
@@ -479,16 +473,16 @@ if typing.TYPE_CHECKING:
         layernorm,
         rmsnorm,
     )
-    from tracejit.functions.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
-    from tracejit.functions.recurrent import gru, lstm, rnn
-    from tracejit.functions.resizing import dlresize
+    from tracejit.functions.layers.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
+    from tracejit.functions.layers.recurrent import gru, lstm, rnn
+    from tracejit.functions.layers.resizing import dlresize
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
-        "functions.activation_variants": (
+        "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",
             "elu",
@@ -501,24 +495,24 @@ else:
             "selu",
             "swish",
         ),
-        "functions.attention": ("attention",),
-        "functions.blocks": (
+        "functions.layers.attention": ("attention",),
+        "functions.layers.blocks": (
             "crop",
             "depthtospace",
             "spacetodepth",
         ),
-        "functions.class_losses": (
+        "functions.layers.class_losses": (
             "dice",
             "focalcrossentropy",
             "indexcrossentropy",
         ),
-        "functions.convolution": (
+        "functions.layers.convolution": (
             "dlconv",
             "dltranspconv",
         ),
-        "functions.ctc": ("ctc",),
-        "functions.embedding": ("embed",),
-        "functions.normalization": (
+        "functions.layers.ctc": ("ctc",),
+        "functions.layers.embedding": ("embed",),
+        "functions.layers.normalization": (
             "batchnorm",
             "crosschannelnorm",
             "groupnorm",
@@ -526,19 +520,19 @@ else:
             "layernorm",
             "rmsnorm",
         ),
-        "functions.pooling": (
+        "functions.layers.pooling": (
             "adaptiveavgpool",
             "avgpool",
             "lppool",
             "maxpool",
             "maxunpool",
         ),
-        "functions.recurrent": (
+        "functions.layers.recurrent": (
             "gru",
             "lstm",
             "rnn",
         ),
-        "functions.resizing": ("dlresize",),
+        "functions.layers.resizing": ("dlresize",),
     }
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 

@@ -3,7 +3,7 @@
 
 The class holds data, labels, conversions and the operators that are one op. The toolbox in functions/ is
 written in terms of dlarrays, so it stands above this file and installs the methods that are functions of it:
-functions/methods.py. They are declared below for type checkers.
+functions/numpy_api/methods.py. They are declared below for type checkers.
 """
 
 import operator
@@ -406,7 +406,7 @@ class dlarray:
     __gt__ = _comparison("gt", "greater")
     __ge__ = _comparison("ge", "greater_equal")
 
-    # Methods that are functions of the toolbox: functions/methods.py, which stands above this file, installs them.
+    # Methods that are functions of the toolbox: functions/numpy_api/methods.py, above this file, installs them.
 
     if TYPE_CHECKING:
 

@@ -65,7 +65,7 @@ def groups() -> dict[str, list[str]]:
 def group_of(value: Any) -> str:
     """Return the group of a public object: its module within functions/, or the part of the package."""
     parts = value.__module__.split(".")
-    name = parts[2] if parts[1] == "functions" else parts[1]
+    name = parts[-1] if parts[1] == "functions" else parts[1]
     return SAME.get(name, name)
 
 

@@ -17,8 +17,9 @@ from graphs import assert_same, random_case, strided
 from op_cases import CASES, ELEMENTWISE, assert_ulps, defined, draw, exact, graph_of, known_operands, numbers
 
 from tracejit.autodiff import gradient
-from tracejit.codegen import hand_written, target
+from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
+from tracejit.codegen.templates import hand_written
 from tracejit.compile import numba_target
 from tracejit.compile.numba_target import namespace
 from tracejit.compile.objects import host

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy_grid import BY_FUNCTION
 
-from tracejit.functions import answers, numpy_api, writes
+from tracejit.functions.numpy_api import answers, dispatch, writes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 
@@ -55,7 +55,7 @@ RULES = {  # of the modules of the toolbox, whose functions' docstrings say more
     "indexing": "A place along an axis keeps the label; new axes are labelled U.",
     "creation": "That of the array.",
     "writes": "They [write into arrays](views_and_writes.md), whose labels stay.",
-    "numpy_api": "Questions have no format; the others are those of the functions of the toolbox.",
+    "dispatch": "Questions have no format; the others are those of the functions of the toolbox.",
 }
 
 
@@ -69,13 +69,13 @@ def subject(name: str) -> str | None:
     """Return the module whose table answers a function, or that the answer is in; None where there is no answer."""
     function = getattr(np, name)
     if isinstance(function, np.ufunc):
-        if function in numpy_api.UFUNCS:
+        if function in dispatch.UFUNCS:
             return "elementwise" if function is not np.matmul else "linear"
         return "ufuncs" if function in answers.UFUNCS else None
     if function in writes.WRITERS:
         return "writes"
-    if function in numpy_api.FUNCTIONS:
-        return str(numpy_api.FUNCTIONS[function].__module__.rpartition(".")[2])
+    if function in dispatch.FUNCTIONS:
+        return str(dispatch.FUNCTIONS[function].__module__.rpartition(".")[2])
     found = [module for module in answers.SUBJECTS if function in module.FUNCTIONS]
     return found[0].__name__.rpartition(".")[2] if found else None
 
@@ -100,7 +100,7 @@ def rule(module: str) -> str:
     """Return the sentence on formats in the docstring of a module of answers."""
     if module in RULES:
         return RULES[module]
-    text = sys.modules[f"tracejit.functions.{module}"].__doc__ or ""
+    text = sys.modules[f"tracejit.functions.numpy_api.{module}"].__doc__ or ""
     found = re.search(r"Labels:? (.*)", " ".join(text.split()))
     assert found is not None, f"{module} does not say what it does to labels"
     return found[1][0].upper() + found[1][1:]
@@ -115,7 +115,7 @@ def page(gradients: dict[str, bool]) -> str:
     by_subject: dict[str, list[str]] = {}
     for name in supported:
         by_subject.setdefault(subject(name) or "", []).append(name)
-    for module in sorted(by_subject):
+    for module in (module for module in TITLES if module in by_subject):
         lines += [f"## {TITLES[module]}", "", rule(module), ""]
         lines += ["| function | gradient |", "|---|---|"]
         lines += [
@@ -160,7 +160,7 @@ TITLES = {
     "masked": "Reductions without NaN, averages",
     "matrices": "More products and parts of matrices",
     "movement": "Rearrangement",
-    "numpy_api": "Questions, and functions with several forms",
+    "dispatch": "Questions, and functions with several forms",
     "ordering": "Sorting, searching, sets",
     "polynomials": "Polynomials",
     "quantiles": "Median, quantiles, percentiles",

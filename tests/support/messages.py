@@ -915,7 +915,7 @@ ROWS: tuple[Row, ...] = (
         "max: axis 1 of an array of 2x0 is empty, so it has no maximum; reduce axes that hold elements, "
         "or pad this one first.",
     ),
-    # functions/activations
+    # functions/layers/activations
     Row(
         lambda: tj.softmax(tj.dlarray(V, "B")),
         DimsError,
@@ -996,7 +996,7 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         "zeros: dtype must be a NumPy dtype such as np.float32, not 'number'.",
     ),
-    # functions/dense
+    # functions/layers/dense
     Row(
         lambda: tj.fullyconnect(tj.dlarray(V, "B"), M, 0),
         DimsError,
@@ -1036,7 +1036,7 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         "cast: dtype must be a NumPy dtype such as np.float32, not 'number'.",
     ),
-    # functions/encoding
+    # functions/layers/encoding
     Row(
         lambda: tj.onehotdecode(X, 4),
         DimsError,
@@ -1383,7 +1383,7 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         "einsum: subscripts '...' and its '...' need more letters than there are.",
     ),
-    # functions/losses
+    # functions/layers/losses
     Row(
         lambda: tj.l2loss(X, M, np.ones((4, 5))),
         DimsError,
@@ -1445,7 +1445,7 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         'l1loss: normalization_factor="mask-included" needs mask, which says what is included.',
     ),
-    # functions/methods
+    # functions/numpy_api/methods
     Row(
         lambda: X.reshape(6, order="F"),
         ArgumentError,
@@ -1584,7 +1584,7 @@ ROWS: tuple[Row, ...] = (
         ArgumentError,
         "numpy_function: without like there are no parameters to flatten; pass numpy_function(f, like=params).",
     ),
-    # functions/numpy_api
+    # functions/numpy_api/dispatch
     Row(
         lambda: tj.dlfeval(lambda x: np.save("never.npy", x), X),
         TraceError,
@@ -1708,7 +1708,7 @@ ROWS: tuple[Row, ...] = (
         "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
         "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
     ),
-    # functions/writes
+    # functions/numpy_api/writes
     Row(
         lambda: np.sum(X, out=3),
         ArgumentError,

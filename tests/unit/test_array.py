@@ -21,7 +21,7 @@ from sources import parsed
 
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, DTypeError, TraceError, dlarray
-from tracejit.functions import methods
+from tracejit.functions.numpy_api import methods
 from tracejit.ir import evaluate
 from tracejit.record.guards import conjunction
 

@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.codegen import convolution, convolution_channels, convolution_weights, gemm, hand_written
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
+from tracejit.codegen.templates import (
+    convolution,
+    convolution_channels,
+    convolution_weights,
+    gemm,
+    hand_written,
+)
 from tracejit.ir import Node, Where
 from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
 from tracejit.passes.loops.nest import Access

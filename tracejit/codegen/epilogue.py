@@ -4,10 +4,10 @@
 See Note [epilogues] in passes/schedule/epilogues.py.
 """
 
-from tracejit.codegen import gemm
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, emit_in_frame
+from tracejit.codegen.templates import gemm
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.schedule.epilogues import LONGEST_BYTES
 

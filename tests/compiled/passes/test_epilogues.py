@@ -10,9 +10,9 @@ from races import check_races
 
 from tracejit import pipeline
 from tracejit.aval import Aval
-from tracejit.codegen import gemm
 from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.memo import Emissions
+from tracejit.codegen.templates import gemm
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.passes import cost
 from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section

@@ -10,7 +10,8 @@ import pytest
 from effort import sweep
 
 from tracejit.aval import Aval
-from tracejit.codegen import gemm, target
+from tracejit.codegen import target
+from tracejit.codegen.templates import gemm
 from tracejit.compile.registry import registry
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph

@@ -23,7 +23,8 @@ import pytest
 import tracejit as tj
 from tracejit import ArgumentError, ExportError, RetraceError, TraceError, config, tree
 from tracejit.capture.state import CapturedState
-from tracejit.codegen import gemm, target
+from tracejit.codegen import target
+from tracejit.codegen.templates import gemm
 from tracejit.compile import ahead, objects
 from tracejit.compile.ahead import LEVELS, runs_here
 from tracejit.compile.lower import lower

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""convolve: a convolution, or one of its gradients, becomes launches of the kernels of codegen/convolution.py.
+"""convolve: a convolution, or one of its gradients, becomes launches of codegen/templates/convolution.py's kernels.
 
 Note [phases]
 The gradient by the input is a convolution of the cotangent with turned filters, if windows move by one element.

@@ -18,7 +18,8 @@ by tiles needs a turned copy, whose time is included):
     (100000, 64) (64, 10)          49      34                  49      34
 
 Narrow results have kernels of their own, whose lanes are rows ("columns") or lie along k ("dots"), see
-codegen/gemm.py. To turn the result, or to add up lanes, takes as long as some steps along k, so k must not be small.
+codegen/templates/gemm.py. To turn the result, or to add up lanes, takes as long as some steps along k, so k must not
+be small.
 
 BLAS is left with very large products, and with few rows times a y by columns. BLAS would use a second core, but so do
 the parts of our kernels, and OpenBLAS waits for its threads by spinning: beside one busy process OpenBLAS took

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernels of ops that are written as text, because they keep tiles in vector registers (codegen/templates/gemm.py).
+
+Other kernels of ops are functions in kernels/loops/, which a generated adapter calls.
+"""
+
+from importlib import import_module
+
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.program import Kernel
+
+TEXTS = {
+    "attention_forward": "attention",
+    "attention_backward": "attention",
+    "lstm_forward": "recurrent",
+    "lstm_backward": "recurrent",
+    "gru_forward": "recurrent",
+    "gru_backward": "recurrent",
+    "rnn_forward": "recurrent",
+    "rnn_backward": "recurrent",
+    "ctc_forward": "ctc",
+    "ctc_backward": "ctc",
+}
+"""The module of this folder that writes a kernel, by the name in an op's KernelCall; imported when it is needed."""
+
+
+def kernel(launch: KernelLaunch) -> Kernel | None:
+    """Return the kernel of a launch, None if it is not written as text."""
+    name = TEXTS.get(launch.name)
+    if name is None:
+        return None
+    written: Kernel = import_module(f"tracejit.codegen.templates.{name}").kernel(launch)
+    return written

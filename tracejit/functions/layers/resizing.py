@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""dlresize: images of other sizes, by the nearest element, lines or cubics between elements."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, dlarray
+from tracejit.aval import describe_shape
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.formats import describe, floating, labelled
+from tracejit.functions.layers.spatial import per_axis, spatial_axes
+from tracejit.functions.movement import relabel
+from tracejit.ops.resampling import SumTables, tables, transposed
+from tracejit.util.arguments import check_room, is_option, real
+from tracejit.util.text import brief
+
+_METHODS = ("nearest", "linear", "cubic")
+_TRANSFORMS = ("half-pixel", "asymmetric", "align-corners")
+_ROUNDINGS = ("round", "floor", "onnx-10")
+_CUBIC = -0.75  # the slope of the cubic at distance 1, as in PyTorch and ONNX
+
+
+def dlresize(
+    x: Any,
+    *,
+    scale: Any = None,
+    output_size: Any = None,
+    method: str = "nearest",
+    geometric_transform_mode: str = "half-pixel",
+    nearest_rounding_mode: str = "round",
+    data_format: str | None = None,
+) -> dlarray:
+    """Return `x` with other sizes along its spatial axes, its elements interpolated.
+
+    Args:
+        x: dlarray with labels S (one to three), or T if it has no S; or an unformatted array with `data_format`.
+        scale: how many times as large the result is, a positive number for all spatial axes or one for each; its size
+            is floor(scale size).
+        output_size: the size of the result instead, an integer for all spatial axes or one for each; None in place of
+            one keeps the proportions to the others.
+        method: "nearest", "linear" between two neighbours along each axis, or "cubic" between four (Keys, a = -0.75).
+        geometric_transform_mode: the place in `x`, from 0 to n - 1, of element j of the m of an axis of the result:
+            "half-pixel" for (j + 1/2) n / m - 1/2, "asymmetric" for j n / m, "align-corners" for j (n - 1) / (m - 1).
+        nearest_rounding_mode: what "nearest" does with a place between elements: "round" (halves up), "floor", or
+            "onnx-10" for "floor" where the axis grows and up to the next where it shrinks.
+        data_format: labels of an unformatted `x`, such as "BCSS".
+
+    Returns:
+        dlarray of the format of `x`; integers give float64. Beyond the edges the outermost elements count on.
+
+    Raises:
+        DimsError: if there are no spatial axes, one is empty, or the result would be.
+        ArgumentError: if not one of `scale` and `output_size` is given, or for an unknown option.
+
+    The cotangent of an element is the sum of ct over the places it takes part in, with the same weights.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> x = tj.dlarray([1.0, 3.0], "S")
+        >>> tj.dlresize(x, scale=2).tolist(), tj.dlresize(x, scale=2, method="linear").tolist()
+        ([1.0, 1.0, 3.0, 3.0], [1.0, 1.5, 2.5, 3.0])
+    """
+    for argument, value, options in (
+        ("method", method, _METHODS),
+        ("geometric_transform_mode", geometric_transform_mode, _TRANSFORMS),
+        ("nearest_rounding_mode", nearest_rounding_mode, _ROUNDINGS),
+    ):
+        if not is_option(value, options):
+            raise ArgumentError(
+                f"dlresize: {argument} must be one of {', '.join(options)}, not {brief(value)}."
+            )
+    array, formatted = labelled("dlresize", x, data_format)
+    axes = spatial_axes("dlresize", array, "resizes")
+    extents = tuple([array._data.shape[axis] for axis in axes])
+    sizes = _sizes(array, extents, axes, scale, output_size)
+    result = floating("dlresize", relabel(array, None))
+    shape = list(array._data.shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        shape[axis] = size
+    check_room("dlresize", tuple(shape), result._data.dtype)
+    # Axes that shrink first, so that the others have less to do; of those that grow the last one, whose elements take
+    # longest, because they lie side by side.
+    for axis, n, m in sorted(zip(axes, extents, sizes, strict=True), key=_turn):
+        places = _places(n, m, geometric_transform_mode)
+        weighed = _weighed(places, method, nearest_rounding_mode, n, m)
+        result = resampled(result, axis, SumTables(*weighed))
+    return relabel(result, array._format if formatted else None)
+
+
+def resampled(array: dlarray, axis: int, sums: SumTables) -> dlarray:
+    """Return weighted sums along an axis of an array, each over the places in a row of `sums` with its weights."""
+    extent, dtype = array._data.shape[axis], array._data.dtype
+    forward = tables(sums.starts, sums.weights, extent)
+    if (
+        forward.weights.shape == (extent, 1)
+        and (forward.starts == np.arange(extent)).all()
+        and (forward.weights == 1).all()
+    ):
+        return array
+    back = transposed(forward, extent)
+    both = (forward.starts, forward.weights.astype(dtype), back.starts, back.weights.astype(dtype))
+    return apply("resample", array, *both, axis=axis)
+
+
+def _turn(resizing: tuple[int, int, int]) -> tuple[bool, int]:
+    axis, n, m = resizing
+    return m > n, -axis if m > n else axis
+
+
+def _sizes(
+    array: dlarray, extents: tuple[int, ...], axes: tuple[int, ...], scale: Any, output_size: Any
+) -> tuple[int, ...]:
+    """Return the sizes of the spatial axes of the result."""
+    if (scale is None) == (output_size is None):
+        raise ArgumentError("dlresize: give one of scale and output_size.")
+    count = len(axes)
+    if scale is not None:
+        given_scales = scale if isinstance(scale, (tuple, list)) else (scale,) * count
+        factors = [float(real("dlresize", "scale", factor)) for factor in given_scales]
+        if len(factors) != count or not all(0 < factor < 2**31 for factor in factors):
+            raise ArgumentError(
+                f"dlresize: scale must be a positive number, or {count} of them, one for each of the {count} axes, not "
+                f"{brief(scale)}."
+            )
+        sizes = tuple([math.floor(f * n) for f, n in zip(factors, extents, strict=True)])
+    elif isinstance(output_size, (tuple, list)) and any(entry is None for entry in output_size[:count]):
+        known = [axis for axis, size in enumerate(output_size) if size is not None]
+        if not known or len(output_size) != count:
+            raise ArgumentError(
+                f"dlresize: output_size must have an entry for each of the {count} axes, and an integer for at least "
+                f"one, not {brief(output_size)}."
+            )
+        given = per_axis(
+            "dlresize", "output_size", tuple([output_size[axis] for axis in known]), len(known), 1
+        )
+        ratio = given[0] / max(extents[known[0]], 1)
+        sizes = tuple([
+            given[known.index(axis)] if axis in known else max(1, round(ratio * n)) for axis, n in enumerate(extents)
+        ])  # fmt: skip
+    else:
+        sizes = per_axis("dlresize", "output_size", output_size, count, 1)
+    if 0 in extents or 0 in sizes:
+        labels = "".join([(array._format or "")[axis] for axis in axes])
+        raise DimsError(
+            f"dlresize: x of {describe(array)} would become {describe_shape(sizes, labels)} along its spatial axes; "
+            "neither may be empty."
+        )
+    return sizes
+
+
+def _places(n: int, m: int, transform: str) -> np.ndarray:
+    """Return the places in an axis of n elements of the m elements of the result."""
+    j = np.arange(m)
+    if transform == "half-pixel":
+        return ((2 * j + 1) * n - m) / (2 * m)
+    if transform == "asymmetric":
+        return j * n / m
+    return j * (n - 1) / max(m - 1, 1)
+
+
+def _weighed(places: np.ndarray, method: str, rounding: str, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the elements that each place of the result sums, and their weights."""
+    if method == "nearest":
+        if rounding == "round":
+            nearest = np.floor(places + 0.5)
+        else:
+            nearest = np.ceil(places) if rounding == "onnx-10" and m < n else np.floor(places)
+        return nearest.astype(np.int64)[:, None], np.ones((m, 1))
+    below = np.floor(places)
+    share = places - below
+    if method == "linear":
+        return (below[:, None] + np.arange(2)).astype(np.int64), np.stack([1 - share, share], 1)
+    distances = np.abs(share[:, None] - np.arange(-1, 3))
+    near = ((_CUBIC + 2) * distances - (_CUBIC + 3)) * distances**2 + 1
+    far = ((distances - 5) * distances + 8) * distances * _CUBIC - 4 * _CUBIC
+    return (below[:, None] + np.arange(-1, 3)).astype(np.int64), np.where(distances <= 1, near, far)

@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The methods of dlarray that are functions of the toolbox, installed on the class when tracejit is imported.
+
+dlarray declares each of them for type checkers (tracejit/array.py); a test compares the two.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from tracejit.array import as_array, dlarray
+from tracejit.errors import ArgumentError, TraceError, TraceJitError
+from tracejit.functions import elementwise, indexing, linear, movement, reductions
+from tracejit.functions.numpy_api import dispatch
+from tracejit.record import recorder, views
+from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
+from tracejit.record.memory import is_ndarray
+from tracejit.util.arguments import is_option
+from tracejit.util.compositions import ADVICE, ATTRIBUTES, advice_about_attribute
+from tracejit.util.text import brief
+
+_numpy: Any = np  # whose functions answer for dlarrays
+_UNSUPPORTED = (TraceJitError, TypeError)
+
+
+def reversed_axes(self: dlarray) -> dlarray:
+    """The array with its axes, and their labels, in reverse order."""
+    return movement.transpose(self)
+
+
+def array_ufunc(self: dlarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    kept = options.copy()
+    try:
+        return as_number(dispatch.call_ufunc(ufunc, method, inputs, options))
+    except _UNSUPPORTED as error:
+        return otherwise(error, getattr(ufunc, method), *inputs, **kept)
+
+
+def array_function(self: dlarray, function: Any, types: Any, args: Any, options: Any) -> Any:
+    kept = options.copy()
+    try:
+        return as_number(dispatch.call_function(function, args, options))
+    except _UNSUPPORTED as error:
+        return otherwise(error, function, *args, **kept)
+
+
+def round_to(self: dlarray, decimals: int = 0) -> dlarray:
+    return elementwise.round(self, decimals)
+
+
+def power(self: dlarray, other: Any) -> dlarray:
+    if type(other) is int and other == 2 and self._data.dtype.kind == "b":
+        return elementwise.square(self)  # the operator, unlike np.power, gives int8
+    try:
+        return elementwise.power(self, other)
+    except TraceJitError as error:
+        return otherwise(error, operator.pow, self, other)  # type: ignore[no-any-return]
+
+
+def matmul(self: dlarray, other: Any) -> dlarray:
+    try:
+        return as_number(linear.matmul(self, other))  # type: ignore[no-any-return]
+    except TraceJitError as error:
+        return otherwise(error, operator.matmul, self, other)  # type: ignore[no-any-return]
+
+
+def reflected_matmul(self: dlarray, other: Any) -> dlarray:
+    try:
+        return as_number(linear.matmul(other, self))  # type: ignore[no-any-return]
+    except TraceJitError as error:
+        return otherwise(error, operator.matmul, other, self)  # type: ignore[no-any-return]
+
+
+def getitem(self: dlarray, key: Any) -> Any:
+    try:
+        result = indexing.getitem(self, key)
+    except TraceJitError as error:
+        return otherwise(error, operator.getitem, self, key)
+    if result._data.ndim:
+        return result
+    if result._view is None or not views.is_scalar(result) or not is_ndarray(result):
+        return as_number(result)
+    return result._data[()]  # an element of a constant is the number that NumPy gives
+
+
+def setitem(self: dlarray, key: Any, value: Any) -> None:
+    try:
+        indexing.assign(self, key, value)
+    except TraceJitError as error:
+        otherwise(error, operator.setitem, self, key, value)
+
+
+def astype(self: dlarray, dtype: Any) -> dlarray:
+    """Return the array in another dtype; see cast."""
+    return elementwise.cast(self, dtype)
+
+
+def clip(self: dlarray, min: Any = None, max: Any = None) -> dlarray:
+    """Return the array limited to [min, max]; see clip."""
+    return elementwise.clip(self, min, max)
+
+
+def round(self: dlarray, decimals: int = 0) -> dlarray:
+    """Return the array rounded to `decimals` places; see round."""
+    return elementwise.round(self, decimals)
+
+
+def sum(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the sum over `axis`; see sum."""
+    return reductions.sum(self, axis=axis, keepdims=keepdims)
+
+
+def prod(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the product over `axis`; see prod."""
+    return reductions.prod(self, axis=axis, keepdims=keepdims)
+
+
+def mean(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the mean over `axis`; see mean."""
+    return reductions.mean(self, axis=axis, keepdims=keepdims)
+
+
+def var(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+    """Return the variance over `axis`; see var."""
+    return reductions.var(self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+def std(self: dlarray, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) -> dlarray:
+    """Return the standard deviation over `axis`; see std."""
+    return reductions.std(self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+
+def max(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the largest element over `axis`; see max."""
+    return reductions.max(self, axis=axis, keepdims=keepdims)
+
+
+def min(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the smallest element over `axis`; see min."""
+    return reductions.min(self, axis=axis, keepdims=keepdims)
+
+
+def any(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return whether any element over `axis` is true; see any."""
+    return reductions.any(self, axis=axis, keepdims=keepdims)
+
+
+def all(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return whether all elements over `axis` are true; see all."""
+    return reductions.all(self, axis=axis, keepdims=keepdims)
+
+
+def argmax(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the index of the largest element along `axis`; see argmax."""
+    return reductions.argmax(self, axis=axis, keepdims=keepdims)
+
+
+def argmin(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
+    """Return the index of the smallest element along `axis`; see argmin."""
+    return reductions.argmin(self, axis=axis, keepdims=keepdims)
+
+
+def real(self: dlarray) -> dlarray:
+    """The array itself: its numbers are real."""
+    return self
+
+
+def argsort(self: dlarray, axis: Any = -1, kind: Any = None) -> dlarray:
+    """Return the places that sort the array along `axis`; see np.argsort."""
+    result: dlarray = _numpy.argsort(self, axis, kind)
+    return result
+
+
+def sort(self: dlarray, axis: Any = -1, kind: Any = None) -> None:
+    """Sort the array along `axis` in place."""
+    views.assign(self, as_array(_numpy.sort(self, axis, kind)), "sort")
+
+
+def cumprod(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the running products along `axis`; see np.cumprod."""
+    result: dlarray = _numpy.cumprod(self, axis)
+    return result
+
+
+def diagonal(self: dlarray, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray:
+    """Return the diagonal of two axes as the last one; see np.diagonal."""
+    result: dlarray = _numpy.diagonal(self, offset, axis1, axis2)
+    return result
+
+
+def cumsum(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the running sums along `axis`; see cumsum."""
+    return reductions.cumsum(self, axis=axis)
+
+
+def dot(self: dlarray, other: Any) -> dlarray:
+    """Return the dot product with `other`; see dot."""
+    return linear.dot(self, other)
+
+
+def reshape(self: dlarray, *shape: Any, order: Literal["C"] = "C") -> dlarray:
+    """Return the elements in another shape, given as one tuple or as several numbers; see reshape."""
+    if not is_option(order, ("C",)):
+        raise ArgumentError(
+            f"reshape: order must be 'C', not {brief(order)}; transpose around the reshape instead."
+        )
+    return movement.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def ravel(self: dlarray) -> dlarray:
+    """Return the elements along one axis."""
+    return movement.ravel(self)
+
+
+def flatten(self: dlarray) -> dlarray:
+    """Return a copy of the elements along one axis."""
+    return movement.flatten(self)
+
+
+def transpose(self: dlarray, *axes: Any) -> dlarray:
+    """Return the array with its axes, and their labels, in another order; see transpose."""
+    return movement.transpose(self, axes[0] if len(axes) == 1 else axes or None)
+
+
+def swapaxes(self: dlarray, axis1: Any, axis2: Any) -> dlarray:
+    """Return the array with two axes, and their labels, exchanged; see swapaxes."""
+    return movement.swapaxes(self, axis1, axis2)
+
+
+def squeeze(self: dlarray, axis: Any = None) -> dlarray:
+    """Return the array without its axes of size 1; see squeeze."""
+    return movement.squeeze(self, axis)
+
+
+def repeat(self: dlarray, repeats: int, axis: Any = None) -> dlarray:
+    """Return the array with each element repeated; see repeat."""
+    return movement.repeat(self, repeats, axis)
+
+
+def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
+    """Return the elements at `indices` along `axis`; see take."""
+    return indexing.take(self, indices, axis)
+
+
+def fill(self: dlarray, value: Any) -> None:
+    """Set every element to `value`, as x[...] = value."""
+    self[...] = value
+
+
+def copy(self: dlarray, order: str = "C") -> dlarray:
+    """Return an array of its own, on the same trace, in memory in the order "C", "F", or "K", that of `self`."""
+    if not is_option(order, ("C", "K", "A", "F")):
+        raise ArgumentError(f"copy: order must be 'C', 'K', 'A' or 'F', not {brief(order)}.")
+    if order == "F" or (order == "A" and self._data.flags.f_contiguous):
+        return views.copy(self.T, "C").T  # type: ignore[no-any-return]
+    return views.copy(self, "K" if order == "K" else "C")  # type: ignore[no-any-return]
+
+
+def text(self: dlarray) -> str:
+    return str(elements(self, "str()")) if is_derived(self) else repr(self)
+
+
+def pickled(self: dlarray) -> tuple[Any, ...]:
+    if is_derived(self):
+        return elements(self, "pickle").copy().__reduce__()  # type: ignore[return-value]
+    if recorder.is_open(self):
+        raise TraceError(
+            f"pickle: {recorder.describe(self)} is traced, and a trace cannot be pickled; use extractdata(x) for "
+            "its value."
+        )
+    return (dlarray, (self._data, self._format))
+
+
+def memory(self: dlarray) -> bytes:
+    return recorder.need_value(self, "bytes()").tobytes()
+
+
+def nonzero(self: dlarray) -> tuple[dlarray, ...]:
+    """Return the places where the array is not zero; see nonzero."""
+    return indexing.nonzero(self)
+
+
+def trace(self: dlarray, offset: int = 0) -> dlarray:
+    """Return the sum along a diagonal of the first two axes."""
+    return linear.trace(self, offset)
+
+
+def divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(self, other), elementwise.remainder(self, other)
+
+
+def reflected_divided(self: dlarray, other: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(other, self), elementwise.remainder(other, self)
+
+
+class Absent:
+    """An attribute of an ndarray that a dlarray does not have; whoever reads it is told what works.
+
+    An array that NumPy made in a recorded function has it as long as it holds nothing that somebody may differentiate.
+
+    A __getattr__ would be shorter, but with one CPython looks up every attribute in a slower way.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is not None and is_derived(instance):
+            settle(instance, self._name)
+        if instance is not None and is_ndarray(instance):
+            return getattr(instance._data, self._name)
+        raise AttributeError(
+            f"'dlarray' object has no attribute {self._name!r}: {advice_about_attribute(self._name)}."
+        )
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if self._name != "flat" or not is_ndarray(instance) or isinstance(value, dlarray):
+            raise AttributeError(
+                f"attribute {self._name!r} of a dlarray cannot be set; write x[...] = values."
+            )
+        instance._data.flat = value
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "T": reversed_axes,
+    "__array_function__": array_function,
+    "__array_ufunc__": array_ufunc,
+    "__bytes__": memory,
+    "__divmod__": divided,
+    "__getitem__": getitem,
+    "__matmul__": matmul,
+    "__pow__": power,
+    "__rdivmod__": reflected_divided,
+    "__rmatmul__": reflected_matmul,
+    "__reduce__": pickled,
+    "__round__": round_to,
+    "__setitem__": setitem,
+    "__str__": text,
+    "all": all,
+    "any": any,
+    "argmax": argmax,
+    "argmin": argmin,
+    "astype": astype,
+    "clip": clip,
+    "copy": copy,
+    "argsort": argsort,
+    "cumprod": cumprod,
+    "cumsum": cumsum,
+    "diagonal": diagonal,
+    "dot": dot,
+    "fill": fill,
+    "flatten": flatten,
+    "max": max,
+    "mean": mean,
+    "min": min,
+    "nonzero": nonzero,
+    "prod": prod,
+    "ravel": ravel,
+    "repeat": repeat,
+    "real": real,
+    "reshape": reshape,
+    "round": round,
+    "sort": sort,
+    "squeeze": squeeze,
+    "std": std,
+    "sum": sum,
+    "swapaxes": swapaxes,
+    "take": take,
+    "trace": trace,
+    "transpose": transpose,
+    "var": var,
+}
+
+
+PROPERTIES = ("T", "real")
+_GUARDED = ("__array_function__", "__array_ufunc__", "__bytes__", "__getitem__", "__matmul__", "__pow__", "__reduce__",
+            "__rmatmul__", "__round__", "__setitem__", "__str__")  # fmt: skip
+"""Methods that do by themselves what _as_ndarrays_otherwise() does for others, since they are called often."""
+
+
+def _as_ndarrays_otherwise(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that lets NumPy do what it does not support, where dlarrays stand for ndarrays."""
+
+    @functools.wraps(function)
+    def method(self: dlarray, *args: Any, **options: Any) -> Any:
+        try:
+            return as_number(function(self, *args, **options))
+        except _UNSUPPORTED as error:
+            return otherwise(error, numpys, self, *args, **options)
+
+    numpys = getattr(np.ndarray, name)
+    return method
+
+
+def install() -> None:
+    """Complete dlarray, as if the methods stood in its body: help, signatures and pickles name the class."""
+    for name, function in METHODS.items():
+        function.__name__, function.__qualname__ = name, f"dlarray.{name}"
+        function.__module__ = dlarray.__module__
+        function.__annotations__.pop("self", None)  # gone already where tracejit is reloaded
+        if name in PROPERTIES:
+            attribute = property(function)
+            attribute.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
+            setattr(dlarray, name, attribute)
+        else:
+            method = function if name in _GUARDED else _as_ndarrays_otherwise(name, function)
+            setattr(dlarray, name, method)
+    for name in (*ATTRIBUTES, *ADVICE):
+        setattr(dlarray, name, Absent(name))
