@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The guards of arrays: types, layouts, and contents where something else than the trace reads them."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ class ArrayGuards:
         has_computed: returns whether a constant of the trace, or a result, does not stand in the user's code.
         taken: contents of dlarrays whose values were read outside the trace, by id of their data.
         results: ids of data that the function returned.
+        selected: places where plain NumPy selected elements of ndarrays.
 
     Attributes:
         inputs: the expressions that fetch the arrays.
@@ -51,6 +52,7 @@ class ArrayGuards:
     def __init__(
         self, guards: GuardList, snapshot: Snapshot, seen: Sequence[SeenArray],
         has_computed: Callable[[], bool], taken: Mapping[int, tuple[np.ndarray, bytes]], results: set[int],
+        selected: Collection[Any],
     ) -> None:  # fmt: skip
         self._guards = guards
         self._snapshot = snapshot
@@ -58,6 +60,7 @@ class ArrayGuards:
         self._has_computed = has_computed
         self._taken = taken
         self._results = results
+        self._selected = set(selected)
         self._loose: list[_LooseArray] = []
         self.inputs = Inputs(seen, taken)
 
@@ -107,9 +110,11 @@ class ArrayGuards:
         """Compare the elements of an array that something else than the trace can read."""
         array, name = data_of(observed.value), site.name
         places = {place for entry in inputs for place in entry.places}
+        # What plain NumPy selects may be a number, or an array that it computes with.
+        by_numpy = [is_index for place, is_index in observed.selected if place not in places - self._selected]
         is_computed_with = (
             observed.is_computed_with
-            or (observed.is_indexed and not views)
+            or (any(by_numpy) and (not views or array.ndim == 1))
             or self.inputs.has_other_view(array, views)
             or any(place not in places for place in observed.computed)
         )
@@ -125,7 +130,9 @@ class ArrayGuards:
                 contents = Site(data, "", f"{CONTENTS_OF}{name}", observed.where)
                 condition = f"{data}.tobytes() != {self._guards.constant(content)}"
                 self._guards.add(contents, "as it was", condition, is_told=True)
-        is_loose = observed.is_loose or any(place not in places for place in observed.passed)
+        is_loose = (
+            observed.is_loose or bool(by_numpy) or any(place not in places for place in observed.passed)
+        )
         if type(observed.value) is np.ndarray and is_input and is_loose:
             self._loose.append(_LooseArray(array, data, name, observed.where, False))
 

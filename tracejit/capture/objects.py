@@ -106,11 +106,12 @@ class ObservedArray(Observed):
         content: the bytes of an array whose elements plain NumPy can read.
         computed: places where plain NumPy reads its elements, unless an operation of the trace does there.
         passed: places where it is an argument of a function that is not watched.
-        is_indexed: whether something that is no constant selects elements; the result may enter the trace as a view.
+        selected: places where a slice, or something that is no constant, selects elements, and whether it is no slice;
+            the result may enter the trace as a view.
         is_computed_with: whether plain NumPy reads its elements, whatever else does.
     """
 
-    __slots__ = ("computed", "content", "data", "is_computed_with", "is_indexed", "passed", "tape")
+    __slots__ = ("computed", "content", "data", "is_computed_with", "passed", "selected", "tape")
 
     def __init__(self, value: Any, where: tuple[str, int]) -> None:
         super().__init__(value, where)
@@ -121,7 +122,7 @@ class ObservedArray(Observed):
         self.content: bytes | None = None
         self.computed: list[Any] = []
         self.passed: list[Any] = []
-        self.is_indexed = False
+        self.selected: list[tuple[Any, bool]] = []
         self.is_computed_with = False
 
     @property

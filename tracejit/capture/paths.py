@@ -228,13 +228,9 @@ class PathReader:
         if use.operator or _is_of_numpy(use.callee, self._scope):
             array.computed.append(place)
         elif use.callee is None:
-            array.is_loose = True
+            array.selected.append((place, use.is_index))
         elif not _is_watched(use.callee, self._scope, self._variables):
             array.passed.append(place)
-        if use.is_index and array.value.ndim == 1:
-            array.is_computed_with = True
-        elif use.is_index:
-            array.is_indexed = True
 
 
 def _variables_of(frame: types.FrameType) -> dict[str, Any]:

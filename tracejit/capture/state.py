@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from tracejit.record import monitor, recorder
 from tracejit.record.side_effects import SideEffect, SideEffects
 from tracejit.record.state import State
 from tracejit.util import generated
-from tracejit.util.frames import user_place
+from tracejit.util.frames import place_of, user_place
 
 
 class CapturedState(State):
@@ -52,6 +53,7 @@ class CapturedState(State):
         self._by_data: dict[int, SeenArray] = {}
         self._by_value: dict[int, Value] = {}  # by the id of the Value on the outer tape
         self._taken: dict[int, tuple[np.ndarray, bytes]] = {}
+        self._selected: set[tuple[CodeType, int]] = set()
         self._builder: Builder | None = None
         self._guards: list[NameGuard] = []
         self._contents: dict[int, ContentGuard] = {}
@@ -116,6 +118,10 @@ class CapturedState(State):
         if id(data) not in self._taken:
             self._taken[id(data)] = (data, data.tobytes())
 
+    def selected(self, code: CodeType, at: int) -> None:
+        """Note that plain NumPy selects elements of an ndarray, at an instruction of the user's code."""
+        self._selected.add((code, at))
+
     def side_effect(self) -> SideEffect | None:
         """Return an effect of the function that a replay does not repeat, as long as the recording goes on."""
         objects = {} if self._snapshot is None else self._snapshot.objects
@@ -144,7 +150,8 @@ class CapturedState(State):
         snapshot.ended()
         guards = GuardList({**NAMES}, snapshot.unseen)
         has_computed = partial(self._has_computed, snapshot)
-        arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results)
+        selected = [place_of(code, at) for code, at in self._selected]
+        arrays = ArrayGuards(guards, snapshot, self._seen, has_computed, self._taken, self.results, selected)
         writer = GuardWriter(snapshot, guards, arrays)
         writer.write()
         self._locate(guards, writer)

@@ -15,7 +15,7 @@ This class itself stands for a trace that captures nothing; its replays ask noth
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,9 @@ class State:
 
     def taken(self, data: np.ndarray) -> None:
         """Note that the elements of an untraced dlarray are read outside the operations of the trace."""
+
+    def selected(self, code: CodeType, at: int) -> None:
+        """Note that plain NumPy selects elements of an ndarray, at an instruction of the user's code."""
 
     def changes(self) -> tuple[list[Any], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""

@@ -43,13 +43,15 @@ def answer(getitem: Callable[[np.ndarray, Any], Any]) -> None:
 
 def _getitem(array: np.ndarray, key: Any) -> Any:
     current = recorder.thread.recorder
-    if current is not None and current.accelerating and type(array) is np.ndarray and _varies(key):
-        if monitor.is_library(sys._getframe(1).f_code.co_filename):
-            return _original(array, key)  # code that expects what NumPy gives, as that of masked arrays
+    if current is None or not current.accelerating or type(array) is not np.ndarray:
+        return _original(array, key)
+    frame = sys._getframe(1)
+    if _varies(key) and not monitor.is_library(frame.f_code.co_filename):  # which expects what NumPy gives
         with monitor.paused():
             result = _instead[0](array, key)
         if result is not NotImplemented:
             return result
+    current.state.selected(frame.f_code, frame.f_lasti)
     return _original(array, key)
 
 

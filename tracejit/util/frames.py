@@ -71,8 +71,12 @@ def user_place() -> Any:
     frame = user_frame()
     if frame is None:
         return None
-    code = frame.f_code
-    return code.co_filename, next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None), None)
+    return place_of(frame.f_code, frame.f_lasti)
+
+
+def place_of(code: types.CodeType, at: int) -> Any:
+    """Return the file, and the span in it of the expression of an instruction."""
+    return code.co_filename, next(itertools.islice(code.co_positions(), at // 2, None), None)
 
 
 def is_storing() -> bool:
