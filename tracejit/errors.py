@@ -105,7 +105,7 @@ class OutputsDifferWarning(TraceJitWarning):
 
 
 class NotAcceleratedWarning(TraceJitWarning):
-    """A function runs uncompiled for some arguments, because a replay could be wrong."""
+    """A function runs uncompiled for some arguments, or compares much at each call, because a replay could be wrong."""
 
 
 class RetraceWarning(TraceJitWarning):

@@ -2145,8 +2145,8 @@ ROWS: tuple[Row, ...] = (
         lambda: refused(reads_a_large_array()),
         NotAcceleratedWarning,
         "reads_a_large_array.<locals>.<lambda> runs uncompiled for these arguments: it reads closure "
-        "weights, which cannot be checked at each call at <place>. Make a large array that NumPy "
-        "computes with a dlarray, whose operations are recorded, or pass it as an argument.",
+        "weights, which cannot be checked at each call at <place>. Make an array a dlarray where it is made "
+        "(x = tj.dlarray(x)), so that its operations are recorded, or pass it as an argument.",
     ),
     Row(
         reads_a_different_number,

@@ -14,7 +14,7 @@ from tracejit.accelerate.reporter import Reporter, running_uncompiled
 from tracejit.call.copies import given
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
-from tracejit.call.signature import Call, key_call
+from tracejit.call.signature import Call, key_call, may_vary
 from tracejit.errors import BoundsError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
@@ -30,6 +30,7 @@ from tracejit.util.text import count
 
 # Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
 # cache_size, while the hit rate is below this percentage.
+_TOLD_AT = 2  # the call of a refused key whose numbers may vary that warns: by then they do, or they do not
 _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
 
@@ -90,6 +91,8 @@ class CallDispatcher:
         if variants is None:
             return self._record(call, recorder)
         if variants.refusal is not None and variants.calls < variants.retry_at:
+            if variants.calls == _TOLD_AT and may_vary(call.key):
+                self.reporter.warn(messages.not_accelerated(self._name, variants.refusal))
             return self._run_uncompiled(call, variants.refusal)
         if self._options.audit and variants.calls >= variants.audit_at and policy.current == "default":
             return self._record(call, recorder, audit=True)
@@ -180,10 +183,12 @@ class CallDispatcher:
             churning = cache.numbers.churning(call, options.max_variants, cache.hits)
         self._log_miss(miss, f" {count(trace.length, 'operation')} in {ms(record_ns)}.")
         warn = self.reporter.warn
-        if outcome.refusal is not None:
+        if outcome.refusal is not None and not may_vary(call.key):
             warn(messages.not_accelerated(name, outcome.refusal))
         if outcome.difference is not None:
             warn(messages.trace_replaced(name, outcome.difference))
+        if trace.state.compared is not None and outcome.refusal is None:
+            warn(messages.compares_much(name, *trace.state.compared))
         if churning is not None:
             place, needed = churning
             warn(messages.retraces_on_each_value(name, self.leaf_name(place, call.treedef), needed))

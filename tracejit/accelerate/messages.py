@@ -59,6 +59,16 @@ def retraces_on_each_value(name: str, argument: str, needed: Needed) -> PendingW
     )  # fmt: skip
 
 
+def compares_much(name: str, array: str, mib: int, where: Where) -> PendingWarning:
+    """Return the warning that each replay compares the elements of a large array."""
+    last = array.rsplit(maxsplit=1)[-1]
+    return PendingWarning(
+        f"{name} compares the {mib} MiB of {array} at each call{at_location(where)}, because plain NumPy reads "
+        f"them while it is recorded. Make it a dlarray ({last} = tj.dlarray({last})), or pass it as an argument.",
+        NotAcceleratedWarning, where, (where, array),
+    )  # fmt: skip
+
+
 def loses_change(name: str, argument: str) -> PendingWarning:
     """Return the warning that a function changes a container in its arguments, which its caller cannot see."""
     return PendingWarning(

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import as_array, dlarray
-from tracejit.aval import NUMPY_NUMBERS, describe_shape
+from tracejit.aval import NUMBERS, NUMPY_NUMBERS, describe_shape
 from tracejit.errors import ArgumentError, TraceJitError
 from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
@@ -282,6 +282,11 @@ def differences(old: Key, new: Key) -> list[int] | None:
 def is_int64(number: int) -> bool:
     """Return whether an integer can be an input of a trace."""
     return -(1 << 63) <= number < 1 << 63
+
+
+def may_vary(key: Key) -> bool:
+    """Return whether a key has the value of a number, for which a trace may take any value later."""
+    return any(type(part) is ValuePart and part.kind in NUMBERS for part in key.parts)
 
 
 def part_fits(wanted: Any, given: Any) -> bool:

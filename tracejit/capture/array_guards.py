@@ -14,11 +14,13 @@ from tracejit.capture.guards import UNNAMED, ContentGuard, GuardList, GuardTest,
 from tracejit.capture.objects import ObservedArray
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
+from tracejit.ir import Where
 from tracejit.record import recorder
 from tracejit.util.uninterrupted import is_of_handler
 
 CONTENTS_OF = "what is in "
 """The beginning of the names of guards that compare the elements of an array."""
+_MANY_BYTES = 1 << 20  # take 0.05 ms and more to compare, which is worth a warning
 _MOST_LOOSE_BYTES = 1 << 28  # of a loose array that can be compared
 _MOST_BUFFER_BYTES = 1 << 24  # of other memory that can be
 
@@ -47,6 +49,7 @@ class ArrayGuards:
 
     Attributes:
         inputs: the expressions that fetch the arrays.
+        compared: a large array that is compared at each call, its MiB, and where it is read.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ArrayGuards:
         self._results = results
         self._selected = set(selected)
         self._loose: list[_LooseArray] = []
+        self.compared: tuple[str, int, Where] | None = None
         self.inputs = Inputs(seen, taken)
 
     def array(self, site: Site, observed: ObservedArray) -> None:
@@ -216,6 +220,8 @@ class ArrayGuards:
                 continue
             site = Site(data, "", f"{CONTENTS_OF}{name}", where)
             self._guards.add_content(site, ContentGuard(array, branches))
+            if array.nbytes >= _MANY_BYTES:
+                self.compared = (name, array.nbytes >> 20, where)
 
 
 def described(array: Any) -> str:

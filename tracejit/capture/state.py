@@ -165,6 +165,7 @@ class CapturedState(State):
         self.names = tuple([entry.name for entry in inputs])
         self.layouts = tuple([_layout(entry.data) for entry in inputs])
         self.drew = snapshot.generators.drawn_from()
+        self.compared = arrays.compared
         self.changed, self.unguarded, self._guards = guards.changed, guards.unguarded, guards.guards
         self.fetches = True
         self._names, self._contents = guards.names, guards.contents

@@ -54,6 +54,9 @@ class State:
     # State that cannot be compared at each call, in words, and where it is read.
     unguarded: tuple[str, Where] | None = None
 
+    # An array whose many elements each replay compares, in words, its size in MiB, and where it is read.
+    compared: tuple[str, int, Where] | None = None
+
     # A source of random numbers that no trace can draw from, in words, and where it is read.
     drew: tuple[str, Where] | None = None
 

@@ -19,8 +19,8 @@ def unguarded(read: tuple[str, Where]) -> tuple[str, Where, str]:
     return (
         f"it reads {what}, which cannot be checked at each call",
         where,
-        "make a large array that NumPy computes with a dlarray, whose operations are recorded, or pass it as an "
-        "argument",
+        "make an array a dlarray where it is made (x = tj.dlarray(x)), so that its operations are recorded, or pass it "
+        "as an argument",
     )
 
 

@@ -546,3 +546,49 @@ def test_arrays_of_strings_and_messages_have_places():
     assert str(guard) == "bool() at file.py:3 is True"
     several = guard._replace(outcome=np.ones(3), where=None)
     assert re.fullmatch(r"bool\(\) is 3 values", str(several))
+
+
+def test_a_large_array_that_each_call_compares_has_a_warning():
+    table = np.ones((2048, 100))
+
+    @dlaccelerate
+    def fun(w):
+        rows = table[:32]
+        return w - 2 / len(rows) * (rows @ w).sum()
+
+    with pytest.warns(
+        NotAcceleratedWarning, match=r"fun compares the 1 MiB of closure table at each call at .*, becaus"
+    ):
+        for _ in range(3):
+            fun(np.ones(100))
+
+
+def test_an_array_whose_selections_are_recorded_is_not_compared():
+    table = np.arange(20000.0).reshape(200, 100)
+
+    @dlaccelerate
+    def fun(w, i):
+        return w - 0.5 * table[i] + table[i : i + 2].sum()
+
+    for i in range(8):
+        table[i] += i
+        np.testing.assert_array_equal(
+            np.array(fun(np.ones(100), i)), 1 - 0.5 * table[i] + table[i : i + 2].sum()
+        )
+    assert fun.stats.hits == 4
+
+
+def test_a_place_where_numpy_selects_too_is_compared():
+    table = np.arange(200.0).reshape(20, 10)
+
+    def row(k):
+        return table[k]
+
+    @dlaccelerate
+    def fun(w, i):
+        return (row(0) * 2.0) @ w + row(i) @ w
+
+    for i in range(12):
+        table[0] += i % 3
+        found = np.array(fun(np.ones(10), i))
+        np.testing.assert_array_equal(found, (table[0] * 2.0) @ np.ones(10) + table[i] @ np.ones(10))
