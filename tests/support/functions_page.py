@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy_grid import BY_FUNCTION
 
-from tracejit.functions.numpy_api import answers, dispatch, writes
+from tracejit.functions.numpy_api import answers, table, writes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 
@@ -55,7 +55,7 @@ RULES = {  # of the modules of the toolbox, whose functions' docstrings say more
     "indexing": "A place along an axis keeps the label; new axes are labelled U.",
     "creation": "That of the array.",
     "writes": "They [write into arrays](views_and_writes.md), whose labels stay.",
-    "dispatch": "Questions have no format; the others are those of the functions of the toolbox.",
+    "table": "Questions have no format; the others are those of the functions of the toolbox.",
 }
 
 
@@ -69,13 +69,13 @@ def subject(name: str) -> str | None:
     """Return the module whose table answers a function, or that the answer is in; None where there is no answer."""
     function = getattr(np, name)
     if isinstance(function, np.ufunc):
-        if function in dispatch.UFUNCS:
+        if function in table.UFUNCS:
             return "elementwise" if function is not np.matmul else "linear"
         return "ufuncs" if function in answers.UFUNCS else None
     if function in writes.WRITERS:
         return "writes"
-    if function in dispatch.FUNCTIONS:
-        return str(dispatch.FUNCTIONS[function].__module__.rpartition(".")[2])
+    if function in table.FUNCTIONS:
+        return str(table.FUNCTIONS[function].__module__.rpartition(".")[2])
     found = [module for module in answers.SUBJECTS if function in module.FUNCTIONS]
     return found[0].__name__.rpartition(".")[2] if found else None
 
@@ -160,7 +160,7 @@ TITLES = {
     "masked": "Reductions without NaN, averages",
     "matrices": "More products and parts of matrices",
     "movement": "Rearrangement",
-    "dispatch": "Questions, and functions with several forms",
+    "table": "Questions, and functions with several forms",
     "ordering": "Sorting, searching, sets",
     "polynomials": "Polynomials",
     "quantiles": "Median, quantiles, percentiles",

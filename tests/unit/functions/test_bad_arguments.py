@@ -21,7 +21,7 @@ from public_calls import CALLS, METHODS, Call, V, X
 
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, TraceJitError, dlarray
-from tracejit.functions.numpy_api import dispatch
+from tracejit.functions.numpy_api import table
 from tracejit.record.recorder import Recorder
 
 LIMIT_S = 5.0  # hundred times what the slowest takes
@@ -218,7 +218,7 @@ def test_a_function_of_numpy(function: Callable[..., Any]) -> None:
 
 
 @pytest.mark.sampled(share=3)
-@pytest.mark.parametrize("ufunc", dispatch.UFUNCS, ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", table.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_a_ufunc(ufunc: np.ufunc) -> None:
     data = np.ones((3, 3), int if ufunc.__name__ in INTEGERS else float)
     if ufunc.nin == 2:

@@ -11,7 +11,7 @@ from numpy_calls import CALLS, wrap
 
 from tracejit import TraceJitError, dlarray, dlfeval
 from tracejit.aval import SUPPORTED_DTYPES
-from tracejit.functions.numpy_api import dispatch
+from tracejit.functions.numpy_api import table
 
 DTYPES = [str(dtype) for dtype in SUPPORTED_DTYPES]
 MATRIX = np.array([[0, 1, 2], [3, 1, 5]])
@@ -67,7 +67,7 @@ def operands(ufunc: np.ufunc) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("ufunc", dispatch.UFUNCS, ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", table.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_a_ufunc(ufunc: np.ufunc) -> None:
     for given in operands(ufunc):
         place = f"{ufunc.__name__} of {[getattr(x, 'dtype', type(x).__name__) for x in given]}"
@@ -76,7 +76,7 @@ def test_a_ufunc(ufunc: np.ufunc) -> None:
         )
 
 
-@pytest.mark.parametrize("ufunc", dispatch.REDUCTIONS, ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", table.REDUCTIONS, ids=lambda ufunc: ufunc.__name__)
 def test_a_reduction(ufunc: np.ufunc) -> None:
     for dtype in DTYPES:
         data = MATRIX.astype(dtype)

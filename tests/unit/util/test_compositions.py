@@ -11,7 +11,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlarray
-from tracejit.functions.numpy_api import dispatch
+from tracejit.functions.numpy_api import table
 from tracejit.util.compositions import ADVICE, ANY, ATTRIBUTES, COMPOSITIONS, advice
 
 VALUES: dict[str, Any] = {
@@ -126,7 +126,7 @@ def is_answered(row: str) -> bool:
     found: Any = np
     for part in row.split(".")[1:]:
         found = getattr(found, part, None)
-    return found in dispatch.FUNCTIONS or row in ANSWERED_BY_OTHERS
+    return found in table.FUNCTIONS or row in ANSWERED_BY_OTHERS
 
 
 ANSWERED_BY_OTHERS: set[str] = set()

@@ -12,14 +12,14 @@ from numpy_calls import CALLS, INTEGERS, ONE, wrap
 import tracejit as tj
 from tracejit import ArgumentError, dlarray, dlfeval
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
-from tracejit.functions.numpy_api import answers, dispatch
+from tracejit.functions.numpy_api import answers, dispatch, table
 
 # What a NumPy function of the name does not do: a list here is a decision.
 NOT_BY_PROTOCOL = {"zeros", "ones", "full", "eye", "arange"}
 
 
 @pytest.mark.whole("a millisecond each")
-@pytest.mark.parametrize("ufunc", dispatch.UFUNCS, ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", table.UFUNCS, ids=lambda ufunc: ufunc.__name__)
 def test_ufunc(ufunc, rng):
     if ufunc is np.matmul:
         operands = [rng.normal(size=(3, 3)), rng.normal(size=(3, 3))]
@@ -38,7 +38,7 @@ def test_ufunc(ufunc, rng):
             np.testing.assert_array_equal(np.asarray(part), wanted)
 
 
-@pytest.mark.parametrize("ufunc", dispatch.REDUCTIONS, ids=lambda ufunc: ufunc.__name__)
+@pytest.mark.parametrize("ufunc", table.REDUCTIONS, ids=lambda ufunc: ufunc.__name__)
 def test_reduce(ufunc, rng):
     data = rng.integers(0, 3, (2, 3))
     x = dlarray(data, "BC")
@@ -72,7 +72,7 @@ def test_function(function):
 
 
 def test_every_entry_is_called_here():
-    assert set(CALLS) | ANSWERS == set(dispatch.FUNCTIONS)
+    assert set(CALLS) | ANSWERS == set(table.FUNCTIONS)
 
 
 def test_every_function_of_ours_answers_its_namesake():
@@ -80,9 +80,7 @@ def test_every_function_of_ours_answers_its_namesake():
         for name in set(vars(module)) & set(tj.__all__):
             namesake = getattr(np, name, None)
             if namesake is not None and name not in NOT_BY_PROTOCOL:
-                assert namesake in dispatch.FUNCTIONS or namesake in dispatch.UFUNCS, (
-                    f"np.{name} is not answered"
-                )
+                assert namesake in table.FUNCTIONS or namesake in table.UFUNCS, f"np.{name} is not answered"
 
 
 PLACES = np.array([0, 2])
@@ -123,7 +121,7 @@ def test_signatures_of_functions_written_in_c(function, monkeypatch):
 @pytest.mark.whole("signatures")
 @pytest.mark.parametrize(
     "function",
-    [f for f in (*dispatch.FUNCTIONS, *answers.FUNCTIONS) if isinstance(f, type(np.where))],
+    [f for f in (*table.FUNCTIONS, *answers.FUNCTIONS) if isinstance(f, type(np.where))],
     ids=lambda f: f.__name__,
 )
 def test_every_function_without_a_python_signature_has_ours(function):
@@ -145,7 +143,7 @@ def test_saving(tmp_path):
     assert np.loadtxt(tmp_path / "one.txt").tolist() == ONE[0].tolist()
 
 
-@pytest.mark.parametrize("save", dispatch.SAVES, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("save", table.SAVES, ids=lambda function: function.__name__)
 @pytest.mark.parametrize("evaluate", [tj.dlfeval, lambda f, x: tj.dlaccelerate(f)(x)])
 def test_traced_arrays_are_not_saved(save, evaluate, tmp_path):
     with pytest.raises(tj.TraceError, match="is traced, and a replay writes no file"):
@@ -224,7 +222,7 @@ def test_default_arguments_may_be_given():
 
 def test_signatures_are_as_the_translation_expects():
     # A new NumPy may rename an argument; then the call would fail for users only.
-    for function, ours in dispatch.FUNCTIONS.items():
+    for function, ours in table.FUNCTIONS.items():
         names, theirs = dispatch._translation(function, ours)
         required = [p.name for p in inspect.signature(ours).parameters.values() if p.default is p.empty]
         if theirs is not None:

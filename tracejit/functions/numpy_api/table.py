@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tables of NumPy's common functions and ufuncs, each with the function of the toolbox that stands for it."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import as_array, dlarray
+from tracejit.aval import Aval, broadcast_shapes
+from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.functions.axes import normalize_axes
+from tracejit.record import recorder, views
+from tracejit.record.guards import Decides
+from tracejit.util.arguments import flag, is_option, real
+
+
+@cache
+def late_answers() -> Any:
+    """Return the module of the answers that are rarely needed, which takes some milliseconds to import."""
+    from tracejit.functions.numpy_api import answers
+
+    return answers
+
+
+def _divmod(x: Any, y: Any) -> tuple[dlarray, dlarray]:
+    return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
+
+
+# Elementwise ufuncs have the same name on both sides; np.absolute and np.bitwise_not do not.
+UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: elementwise.add,
+    np.subtract: elementwise.subtract,
+    np.multiply: elementwise.multiply,
+    np.divide: elementwise.divide,
+    np.floor_divide: elementwise.floor_divide,
+    np.remainder: elementwise.remainder,
+    np.power: elementwise.power,
+    np.positive: elementwise.positive,
+    np.negative: elementwise.negative,
+    np.absolute: elementwise.abs,
+    np.square: elementwise.square,
+    np.reciprocal: elementwise.reciprocal,
+    np.sign: elementwise.sign,
+    np.maximum: elementwise.maximum,
+    np.minimum: elementwise.minimum,
+    np.floor: elementwise.floor,
+    np.ceil: elementwise.ceil,
+    np.trunc: elementwise.trunc,
+    np.rint: elementwise.rint,
+    np.exp: elementwise.exp,
+    np.expm1: elementwise.expm1,
+    np.exp2: elementwise.exp2,
+    np.log: elementwise.log,
+    np.log2: elementwise.log2,
+    np.log10: elementwise.log10,
+    np.log1p: elementwise.log1p,
+    np.sqrt: elementwise.sqrt,
+    np.cbrt: elementwise.cbrt,
+    np.sin: elementwise.sin,
+    np.cos: elementwise.cos,
+    np.tan: elementwise.tan,
+    np.arcsin: elementwise.arcsin,
+    np.arccos: elementwise.arccos,
+    np.arctan: elementwise.arctan,
+    np.arctan2: elementwise.arctan2,
+    np.sinh: elementwise.sinh,
+    np.cosh: elementwise.cosh,
+    np.tanh: elementwise.tanh,
+    np.arcsinh: elementwise.arcsinh,
+    np.arccosh: elementwise.arccosh,
+    np.arctanh: elementwise.arctanh,
+    np.equal: elementwise.equal,
+    np.not_equal: elementwise.not_equal,
+    np.less: elementwise.less,
+    np.less_equal: elementwise.less_equal,
+    np.greater: elementwise.greater,
+    np.greater_equal: elementwise.greater_equal,
+    np.logical_and: elementwise.logical_and,
+    np.logical_or: elementwise.logical_or,
+    np.logical_xor: elementwise.logical_xor,
+    np.logical_not: elementwise.logical_not,
+    np.bitwise_and: elementwise.bitwise_and,
+    np.bitwise_or: elementwise.bitwise_or,
+    np.bitwise_xor: elementwise.bitwise_xor,
+    np.invert: elementwise.invert,
+    np.isnan: elementwise.isnan,
+    np.isinf: elementwise.isinf,
+    np.isfinite: elementwise.isfinite,
+    np.matmul: linear.matmul,
+    np.divmod: _divmod,
+}
+
+REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: reductions.sum,
+    np.multiply: reductions.prod,
+    np.maximum: reductions.max,
+    np.minimum: reductions.min,
+    np.logical_or: reductions.any,
+    np.logical_and: reductions.all,
+}
+
+
+def _value(x: Any, what: str) -> Any:
+    return recorder.need_value(x, what) if recorder.is_array(x) else x
+
+
+def _allclose(x: Any, y: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    pair = [as_array(a, "np.allclose", name) for a, name in ((x, "a"), (y, "b"))]
+    broadcast_shapes("np.allclose", [Aval(a.shape, None, a.dtype) for a in pair])
+    equal_nan = flag("np.allclose", "equal_nan", equal_nan)
+    rtol, atol = (
+        t if recorder.is_array(t) else real("np.allclose", name, t)
+        for t, name in ((rtol, "rtol"), (atol, "atol"))
+    )
+    if any(map(recorder.steers, pair)):
+        a, b = pair
+        near = (elementwise.abs(a - b) <= atol + rtol * elementwise.abs(b)) & elementwise.isfinite(b)
+        return _all(near | (a == b) | _both_nan(a, b, equal_nan), "np.allclose")
+    return np.allclose(
+        _value(x, "np.allclose"), _value(y, "np.allclose"), rtol=rtol, atol=atol, equal_nan=equal_nan
+    )
+
+
+def _array_equal(x: Any, y: Any, equal_nan: bool = False) -> bool:
+    pair = [as_array(a, "np.array_equal", name) for a, name in ((x, "a1"), (y, "a2"))]
+    equal_nan = flag("np.array_equal", "equal_nan", equal_nan)
+    if any(map(recorder.steers, pair)):
+        a, b = pair
+        return bool(a.shape == b.shape) and _all((a == b) | _both_nan(a, b, equal_nan), "np.array_equal")
+    return np.array_equal(_value(x, "np.array_equal"), _value(y, "np.array_equal"), equal_nan=equal_nan)
+
+
+def _both_nan(x: Any, y: Any, wanted: bool) -> Any:
+    return elementwise.isnan(x) & elementwise.isnan(y) if wanted else False
+
+
+def _all(condition: Any, what: str) -> bool:
+    """Return whether a traced condition holds everywhere: one guard instead of one for each value."""
+    return bool(recorder.need_value(reductions.all(condition), what, Decides.TRUTH))
+
+
+def _copy(a: Any) -> Any:
+    return views.copy(as_array(a))
+
+
+def _clip(
+    x: Any, a_min: Any = None, a_max: Any = None, *, min: Any = np._NoValue, max: Any = np._NoValue
+) -> Any:
+    return elementwise.clip(x, a_min if min is np._NoValue else min, a_max if max is np._NoValue else max)
+
+
+def _for_each(one: Callable[[Any], dlarray]) -> Callable[..., Any]:
+    """Return a function of any number of arrays: the result for one, a tuple for several."""
+
+    def function(*arys: Any) -> Any:
+        return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
+
+    return function
+
+
+def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
+    if kwargs.keys() <= {"constant_values"} and is_option(
+        mode, ("constant", "edge", "symmetric", "wrap", "reflect")
+    ):
+        return movement.pad(x, pad_width, mode, **kwargs)
+    return late_answers().wider.pad(x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
+
+
+def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
+    if not kwargs and operands and isinstance(operands[0], str):
+        return linear.einsum(*operands, optimize=optimize)
+    return late_answers().wider.einsum(*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
+
+
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(*(x.dtype if recorder.is_array(x) else x for x in arrays_and_dtypes))
+
+
+def _ndim(x: dlarray) -> int:
+    return x.ndim
+
+
+def _shape(x: dlarray) -> tuple[int, ...]:
+    return x.shape
+
+
+def _size(x: Any, axis: Any = None) -> int:
+    return math.prod(x._data.shape[i] for i in normalize_axes("np.size", as_array(x, "np.size"), axis))
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    # reductions
+    np.sum: reductions.sum,
+    np.prod: reductions.prod,
+    np.mean: reductions.mean,
+    np.var: reductions.var,
+    np.std: reductions.std,
+    np.max: reductions.max,
+    np.min: reductions.min,
+    np.ptp: reductions.ptp,
+    np.any: reductions.any,
+    np.all: reductions.all,
+    np.argmax: reductions.argmax,
+    np.argmin: reductions.argmin,
+    np.count_nonzero: reductions.count_nonzero,
+    np.cumsum: reductions.cumsum,
+    np.linalg.norm: reductions.norm,
+    # products
+    np.dot: linear.dot,
+    np.vdot: linear.vdot,
+    np.inner: linear.inner,
+    np.outer: linear.outer,
+    np.tensordot: linear.tensordot,
+    np.einsum: _einsum,
+    np.trace: linear.trace,
+    np.diag: linear.diag,
+    np.tril: linear.tril,
+    np.triu: linear.triu,
+    # movement
+    np.reshape: movement.reshape,
+    np.ravel: movement.ravel,
+    np.transpose: movement.transpose,
+    np.swapaxes: movement.swapaxes,
+    np.moveaxis: movement.moveaxis,
+    np.broadcast_to: movement.broadcast_to,
+    np.squeeze: movement.squeeze,
+    np.expand_dims: movement.expand_dims,
+    np.concatenate: movement.concatenate,
+    np.stack: movement.stack,
+    np.vstack: movement.vstack,
+    np.hstack: movement.hstack,
+    np.split: movement.split,
+    np.array_split: movement.array_split,
+    np.flip: movement.flip,
+    np.roll: movement.roll,
+    np.pad: _pad,
+    np.repeat: movement.repeat,
+    np.tile: movement.tile,
+    np.atleast_1d: _for_each(movement.atleast_1d),
+    np.atleast_2d: _for_each(movement.atleast_2d),
+    np.atleast_3d: _for_each(movement.atleast_3d),
+    # selection
+    np.take: indexing.take,
+    np.take_along_axis: indexing.take_along_axis,
+    np.nonzero: indexing.nonzero,
+    np.where: elementwise.where,
+    np.clip: _clip,
+    np.round: elementwise.round,
+    # creation
+    np.copy: _copy,
+    np.zeros_like: creation.zeros_like,
+    np.ones_like: creation.ones_like,
+    np.full_like: creation.full_like,
+    np.empty_like: creation.zeros_like,
+    # questions about arrays
+    np.allclose: _allclose,
+    np.array_equal: _array_equal,
+    np.result_type: _result_type,
+    np.ndim: _ndim,
+    np.shape: _shape,
+    np.size: _size,
+}
+
+
+SAVES: tuple[Callable[..., Any], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
+"""NumPy's functions that write arrays to files; they take untraced dlarrays as ndarrays."""
