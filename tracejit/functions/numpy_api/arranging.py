@@ -13,6 +13,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api.flattening import flattened, line
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.conversion import ndarray_of
@@ -91,13 +92,6 @@ def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
     return movement.concatenate(parts, axis)
 
 
-def _line(name: str, arr: Any, axis: Any) -> tuple[dlarray, int]:
-    array = as_array(arr, name)
-    if axis is None:
-        return movement.relabel(movement.ravel(array), None), 0
-    return array, normalize_axis(name, array, axis)
-
-
 def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
     """Return places along an axis of n elements as numbers that are not negative, and whether it is one place alone."""
     if isinstance(obj, slice):
@@ -116,7 +110,7 @@ def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
 
 def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
     """Return an array without some places along an axis."""
-    array, number = _line("np.delete", arr, axis)
+    array, number = line("np.delete", arr, axis)
     n = array.shape[number]
     places, _ = _places("np.delete", obj, n)
     if np.any((places < -n) | (places >= n)):
@@ -128,7 +122,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> dlarray:
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> dlarray:
     """Return an array with values inserted before some places along an axis."""
-    array, number = _line("np.insert", arr, axis)
+    array, number = line("np.insert", arr, axis)
     n = array.shape[number]
     places, single = _places("np.insert", obj, n)
     if np.any((places < -n) | (places > n)):
@@ -161,7 +155,7 @@ def resize(a: Any, new_shape: Any) -> dlarray:
     shape = integers("np.resize", "new_shape", new_shape)
     if any(extent < 0 for extent in shape):
         refuse("np.resize", f"new_shape is {shape}, whose sizes must not be negative")
-    flat = movement.relabel(movement.ravel(as_array(a, "np.resize")), None)
+    flat = flattened("np.resize", a)
     size = int(np.prod(shape, dtype=np.int64))
     if not flat.size:
         return as_array(np.zeros(shape, flat.dtype))

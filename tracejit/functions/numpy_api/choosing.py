@@ -17,6 +17,7 @@ from tracejit.functions import elementwise, indexing, movement
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api.flattening import flattened, line
 from tracejit.functions.refusals import refuse
 from tracejit.ops.op import Kind
 from tracejit.record import recorder
@@ -163,10 +164,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> dlarra
 
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarray:
     """Return the parts of an array along an axis where a vector of bools is true."""
-    array = as_array(a, "np.compress")
-    if axis is None:
-        array, axis = movement.relabel(movement.ravel(array), None), 0
-    number = normalize_axis("np.compress", array, axis)
+    array, number = line("np.compress", a, axis)
     mask = movement.relabel(as_array(condition, "np.compress"), None)
     if mask.ndim != 1 or mask.size > array.shape[number]:
         refuse(
@@ -178,8 +176,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
 
 def extract(condition: Any, arr: Any) -> dlarray:
     """Return the elements of an array where a condition holds, in C order."""
-    array = movement.relabel(movement.ravel(as_array(arr, "np.extract")), None)
-    mask = movement.relabel(movement.ravel(as_array(condition, "np.extract")), None)
+    array = flattened("np.extract", arr)
+    mask = flattened("np.extract", condition)
     return apply("take", array, indexing.nonzero(mask)[0], axis=0)
 
 

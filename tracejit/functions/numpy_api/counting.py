@@ -15,6 +15,7 @@ from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import differences
+from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.numpy_api.ordering import check_monotonic, searchsorted
 from tracejit.functions.numpy_api.ranges import linspace
 from tracejit.functions.refusals import refuse
@@ -24,10 +25,6 @@ from tracejit.util.arguments import check_room, check_sizes, integer
 from tracejit.util.text import brief
 
 _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
-
-
-def _flat(name: str, x: Any) -> dlarray:
-    return movement.relabel(movement.ravel(as_array(x, name)), None)
 
 
 def _summed(places: dlarray, weights: dlarray | None, size: int, dtype: np.dtype) -> dlarray:
@@ -105,15 +102,15 @@ def _edges(name: str, a: dlarray, bins: Any, range: Any) -> tuple[dlarray, tuple
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> dlarray:
     """Return the edges that np.histogram would use."""
-    return _edges("np.histogram_bin_edges", _flat("np.histogram_bin_edges", a), bins, range)[0]
+    return _edges("np.histogram_bin_edges", flattened("np.histogram_bin_edges", a), bins, range)[0]
 
 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[dlarray, dlarray]:
     """Return how many elements lie in each bin, or the sums of their weights, and the edges."""
-    array = _flat("np.histogram", a)
-    given = None if weights is None else _flat("np.histogram", weights)
+    array = flattened("np.histogram", a)
+    given = None if weights is None else flattened("np.histogram", weights)
     if given is not None and given.size != array.size:
         refuse("np.histogram", f"weights have {given.size} elements, expected {array.size}, as a has")
     if array.dtype == bool:
@@ -154,7 +151,7 @@ def histogramdd(
         points = points if points.ndim == 2 else movement.transpose(movement.atleast_2d(points))
         columns = [points[:, i] for i in np.arange(points.shape[1]).tolist()]
     else:
-        columns = [_flat(name, column) for column in sample]
+        columns = [flattened(name, column) for column in sample]
         dtype = np.result_type(*(column.dtype for column in columns))
         columns = [in_dtype(column, dtype) for column in columns]
     d = len(columns)
@@ -169,7 +166,7 @@ def histogramdd(
     for column, n, ends in zip(columns, listed, ranges, strict=True):
         edge, uniform = _edges(name, column, n, ends)
         edges.append(linspace(*uniform, edge.size) if uniform else edge)
-    given = None if weights is None else _flat(name, weights)
+    given = None if weights is None else flattened(name, weights)
     hist = _counted(columns, edges, given, _FLOAT64)
     if density:
         total = reductions.sum(hist)

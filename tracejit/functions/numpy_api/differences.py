@@ -15,6 +15,7 @@ from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -64,7 +65,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> dlarray:
     """Return the differences of neighbours among all elements in C order, between `to_begin` and `to_end`."""
-    array = movement.relabel(movement.ravel(as_array(ary, "np.ediff1d")), None)
+    array = flattened("np.ediff1d", ary)
     if array.dtype == bool:
         refuse("np.ediff1d", "bools have no differences; cast them first (x.astype(np.int64))")
     parts = [array[1:] - array[:-1]]

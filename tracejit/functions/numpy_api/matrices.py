@@ -15,6 +15,7 @@ from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
+from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.util.arguments import check_room, check_sizes, integer
@@ -103,7 +104,7 @@ def trace(
 
 def diagflat(v: Any, k: Any = 0) -> dlarray:
     """Return a matrix with all elements in C order on a diagonal."""
-    return linear.diag(movement.relabel(movement.ravel(as_array(v, "np.diagflat")), None), k)
+    return linear.diag(flattened("np.diagflat", v), k)
 
 
 def _rows(name: str, x: Any, rowvar: Any, dtype: np.dtype, only: bool) -> dlarray:

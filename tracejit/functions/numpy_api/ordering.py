@@ -18,6 +18,7 @@ from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api.flattening import flattened, line
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -25,14 +26,6 @@ from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
 _INT64 = np.dtype(np.int64)
-
-
-def _line(name: str, a: Any, axis: Any) -> tuple[dlarray, int]:
-    """Return an array and the axis to work along; all elements in C order where it is None."""
-    array = as_array(a, name)
-    if axis is None:
-        return movement.relabel(movement.ravel(array), None), 0
-    return array, normalize_axis(name, array, axis)
 
 
 def places_in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
@@ -58,7 +51,7 @@ def sort(
     descending: Any = False,
 ) -> dlarray:
     """Return an array sorted along an axis."""
-    array, number = _line("np.sort", a, axis)
+    array, number = line("np.sort", a, axis)
     return in_order(array, number, bool(descending))
 
 
@@ -72,20 +65,20 @@ def argsort(
     descending: Any = False,
 ) -> dlarray:
     """Return the places that sort an array along an axis, equal elements in their order."""
-    array, number = _line("np.argsort", a, axis)
+    array, number = line("np.argsort", a, axis)
     return places_in_order(array, number, bool(descending))
 
 
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> dlarray:
     """Return an array sorted along an axis, which is partitioned at every place."""
-    array, number = _line("np.partition", a, axis)
+    array, number = line("np.partition", a, axis)
     _check_kth("np.partition", kth, array.shape[number])
     return in_order(array, number)
 
 
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> dlarray:
     """Return the places that sort an array along an axis, which partition it at every place."""
-    array, number = _line("np.argpartition", a, axis)
+    array, number = line("np.argpartition", a, axis)
     _check_kth("np.argpartition", kth, array.shape[number])
     return places_in_order(array, number)
 
@@ -260,7 +253,7 @@ def unique_values(x: Any) -> dlarray:
 
 
 def _flat_pair(name: str, ar1: Any, ar2: Any) -> tuple[dlarray, dlarray]:
-    first, second = (movement.relabel(movement.ravel(as_array(x, name)), None) for x in (ar1, ar2))
+    first, second = (flattened(name, x) for x in (ar1, ar2))
     return first, second
 
 
@@ -269,7 +262,7 @@ def isin(
 ) -> dlarray:
     """Return for each element whether it is among others."""
     array = as_array(element, "np.isin")
-    others = movement.relabel(movement.ravel(as_array(test_elements, "np.isin")), None)
+    others = flattened("np.isin", test_elements)
     dtype = np.result_type(array.dtype, others.dtype)
     values = in_dtype(array, dtype)
     if not others.size:

@@ -13,6 +13,7 @@ from tracejit.array import as_array, dlarray
 from tracejit.aval import wanted_dtype
 from tracejit.functions import elementwise, indexing, movement
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.util.arguments import check_room, check_sizes, integer, is_option
@@ -107,7 +108,7 @@ def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "x
     axes = list(range(n))
     if indexing == "xy" and n > 1:
         axes[:2] = [1, 0]
-    flat = [movement.relabel(movement.ravel(as_array(x, "np.meshgrid")), None) for x in xi]
+    flat = [flattened("np.meshgrid", x) for x in xi]
     shape = [0] * n
     for axis, x in zip(axes, flat, strict=True):
         shape[axis] = x.size
