@@ -194,7 +194,7 @@ class dlarray:
         array._view = None
         return array
 
-    __class__ = property(_class_of)
+    __class__ = property(_class_of, vars(object)["__class__"].__set__)
 
     @property
     def format(self) -> str | None:

@@ -101,7 +101,8 @@ def nextafter(x: Term, y: Term) -> Term:
 
 def spacing(x: Term) -> Term:
     size = absolute(x)
-    gap = with_sign_of((size.as_int() + 1).as_float() - size, x)
+    gap = (size.as_int() + 1).as_float() - size
+    gap = select(size > 0.0, with_sign_of(gap, x), gap)  # that of -0.0 is positive in NumPy
     return select(size < INFINITY, gap, x.constant(NOT_A_NUMBER))
 
 

@@ -110,8 +110,15 @@ def test_parameters_in_containers():
     assert found["b"].item() == pytest.approx(-1.0)
 
 
-def test_without_the_adapter_the_error_names_it():
-    with pytest.raises(
-        tj.ArgumentError, match=r"pass it tj\.numpy_function\(f\) in place of a function f\.$"
-    ):
-        optimize.minimize(rosenbrock, START, jac=True, method="BFGS")
+@pytest.mark.parametrize("method", ["BFGS", "CG", "Newton-CG", "trust-constr"])
+def test_solvers_that_compute_with_dlarrays(method):
+    found = optimize.minimize(rosenbrock, START, jac=True, method=method)
+    np.testing.assert_allclose(np.asarray(found.x), 1.0, rtol=1e-3)
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP"])
+def test_solvers_in_c_need_the_adapter(method):
+    with pytest.raises(TypeError, match=r"must be numpy\.ndarray, not dlarray"):
+        optimize.minimize(rosenbrock, START, jac=True, method=method)
+    found = optimize.minimize(tj.numpy_function(rosenbrock), START, jac=True, method=method)
+    np.testing.assert_allclose(found.x, 1.0, rtol=1e-3)
