@@ -265,6 +265,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "cholesky",
     "clear_cache",
     "clip",
     "clippedrelu",
@@ -278,6 +279,7 @@ __all__ = [
     "ctc",
     "cumsum",
     "depthtospace",
+    "det",
     "diag",
     "dice",
     "dims",
@@ -328,6 +330,7 @@ __all__ = [
     "indexcrossentropy",
     "inner",
     "instancenorm",
+    "inv",
     "invert",
     "isdlarray",
     "isfinite",
@@ -407,8 +410,11 @@ __all__ = [
     "sign",
     "sin",
     "sinh",
+    "slogdet",
     "softmax",
     "softplus",
+    "solve",
+    "solve_triangular",
     "spacetodepth",
     "split",
     "sqrt",
@@ -476,6 +482,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.pooling import adaptiveavgpool, avgpool, lppool, maxpool, maxunpool
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
+    from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
 
     __version__: str
 else:
@@ -533,6 +540,14 @@ else:
             "rnn",
         ),
         "functions.layers.resizing": ("dlresize",),
+        "functions.linalg": (
+            "cholesky",
+            "det",
+            "inv",
+            "slogdet",
+            "solve",
+            "solve_triangular",
+        ),
     }
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 

@@ -7,14 +7,26 @@ Every back end takes them from these files: Numba compiles them, the Python back
 from collections.abc import Callable
 from typing import Any
 
-from . import convolution, embedding, gather, gemm, order, pooling, random, resampling, scan, search
+from . import convolution, embedding, factor, gather, gemm, order, pooling, random, resampling, scan, search
 
 
 def functions() -> dict[str, Callable[..., Any]]:
     """Return the kernels by name."""
     return {
         name: function
-        for module in (convolution, embedding, gather, gemm, order, pooling, random, resampling, scan, search)
+        for module in (
+            convolution,
+            embedding,
+            factor,
+            gather,
+            gemm,
+            order,
+            pooling,
+            random,
+            resampling,
+            scan,
+            search,
+        )
         for name, function in vars(module).items()
         if callable(function) and getattr(function, "__module__", None) == module.__name__
     }

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import public_calls_layers
+import public_calls_linalg
 
 import tracejit as tj
 from tracejit import dlarray
@@ -169,6 +170,7 @@ CALLS: dict[str, list[Call]] = {
                           audit=True, max_variants=8, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
 }  # fmt: skip
 
 X = dlarray(A)

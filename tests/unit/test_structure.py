@@ -74,6 +74,7 @@ ORDER = (
 )
 HEAVY = {  # (module, package that is imported): why, and only inside a function if it does not say otherwise
     ("ops.elementwise", "scipy"): "the reference of erf",
+    ("ops.linalg", "scipy"): "routines of LAPACK, when the first matrix is factored uncompiled",
     ("compile.numba_target", "numba"): "compiles; at the top of the file",
     ("compile.numba_target", "llvmlite"): "compiles; at the top of the file",
     ("compile.llvm", "llvmlite"): "optimises and writes object code; at the top of the file",

@@ -20,6 +20,7 @@ OPS = Table(
         "bits",
         "order",
         "ctc",
+        "linalg",
     ),
 )
 

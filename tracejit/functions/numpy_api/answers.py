@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.functions import linalg
 from tracejit.functions.numpy_api import (
     arranging,
     choosing,
@@ -23,8 +24,8 @@ from tracejit.functions.numpy_api import (
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, masked, matrices, ordering, polynomials, quantiles, ranges,
-    wider,
+    arranging, choosing, counting, differences, elementary, linalg, masked, matrices, ordering, polynomials,
+    quantiles, ranges, wider,
 )  # fmt: skip
 Answer = Callable[..., Any]
 

@@ -169,7 +169,7 @@ def _checked(
         return _with_out(function, ours, args, options)
     try:
         return _with_out(function, ours, args, options)
-    except (TraceJitError, GuardFailed):
+    except (TraceJitError, GuardFailed, np.linalg.LinAlgError):
         raise
     except Exception as error:
         if is_of_handler(error):

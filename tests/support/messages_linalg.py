@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages (messages.py) of linear algebra: a call, the error, its text."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.errors import ArgumentError, DimsError
+
+ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: np.linalg.inv(tj.dlarray(np.ones((2, 3)))),
+        DimsError,
+        "inv: a has shape (2, 3), expected (..., n, n): square matrices along the last two axes.",
+    ),
+    (
+        lambda: tj.solve(ONE, np.ones(3)),
+        DimsError,
+        "solve: b has shape (3,) and a (2, 2), expected b of shape (2,) or (..., 2, k), with as many rows as a.",
+    ),
+    (
+        lambda: tj.solve(np.ones((2, 2, 2)), np.ones((3, 2, 1))),
+        DimsError,
+        "solve: the axes before the last two of a (2, 2, 2) and b (3, 2, 1) do not align; aligned from the last, their "
+        "sizes must be equal or 1.",
+    ),
+    (
+        lambda: np.linalg.solve(ONES, np.ones(2)),
+        np.linalg.LinAlgError,
+        "solve: the matrix, or one of the matrices, is singular; use np.linalg.lstsq, or add a small multiple of "
+        "np.eye(n).",
+    ),
+    (
+        lambda: np.linalg.cholesky(-ONE),
+        np.linalg.LinAlgError,
+        "cholesky: the matrix, or one of the matrices, is not positive definite; add a small multiple of np.eye(n) to "
+        "it.",
+    ),
+    (
+        lambda: tj.solve_triangular(ONE, np.ones(2), trans=2),
+        ArgumentError,
+        "solve_triangular: trans must be 0, 1, 'N' or 'T', not 2.",
+    ),
+    (
+        lambda: tj.solve_triangular(ONES * 0, np.ones(2)),
+        np.linalg.LinAlgError,
+        "solve_triangular: a diagonal has a 0: the matrix is singular.",
+    ),
+    (
+        lambda: np.linalg.multi_dot([ONE]),
+        ArgumentError,
+        "multi_dot: there are 1 arrays, expected 2 or more.",
+    ),
+    (
+        lambda: np.linalg.multi_dot([ONE, np.ones(3)]),
+        ArgumentError,
+        "multi_dot: array 1 has shape (3, 1), which does not continue the product.",
+    ),
+)

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear systems, inverses, determinants and factors of matrices, which are the last two axes of an array.
+
+Labels: results have none.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import DimsError
+from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+from tracejit.util.arguments import flag, integer, is_option
+from tracejit.util.text import brief
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of a determinant and the logarithm of its magnitude."""
+
+    sign: dlarray
+    logabsdet: dlarray
+
+
+def _float(*arrays: dlarray) -> np.dtype:
+    """Return the dtype of a result: float32 if all operands are, else float64."""
+    return np.result_type(*(x.dtype if x.dtype.kind == "f" else _FLOAT64 for x in arrays))
+
+
+def matrices(function: str, argument: str, x: Any, square: bool = True) -> dlarray:
+    """Return an operand without labels, of floating point, with two axes or more.
+
+    Raises:
+        DimsError: if it has fewer axes, or its matrices are to be square and are not.
+    """
+    array = movement.relabel(as_array(x, function, argument), None)
+    if array.ndim < 2 or (square and array.shape[-1] != array.shape[-2]):
+        raise DimsError(
+            f"{function}: {argument} has shape {array.shape}, expected (..., {'n, n' if square else 'm, n'}): "
+            f"{'square matrices' if square else 'matrices'} along the last two axes."
+        )
+    return in_dtype(array, _float(array))
+
+
+def require(holds: dlarray, function: str, what: str) -> None:
+    """Raise NumPy's error unless a condition holds everywhere; in a trace that is guarded.
+
+    Raises:
+        numpy.linalg.LinAlgError: if it does not hold.
+    """
+    if not recorder.need_value(reductions.all(holds), function, Decides.TRUTH):
+        raise np.linalg.LinAlgError(f"{function}: {what}.")
+
+
+def transposed(x: dlarray) -> dlarray:
+    """Return matrices with their rows and columns exchanged."""
+    return movement.swapaxes(x, -1, -2)
+
+
+def diagonals(x: dlarray) -> dlarray:
+    """Return the diagonals of matrices."""
+    return linear.diagonal_view(x, x.ndim - 2, x.ndim - 1, 0)
+
+
+def _factored(function: str, x: dlarray) -> tuple[dlarray, dlarray]:
+    factors, places = apply("lu", x)
+    what = "the matrix, or one of the matrices, is singular; use np.linalg.lstsq, or add a small multiple of np.eye(n)"
+    require(elementwise.not_equal(diagonals(factors), 0), function, what)
+    return factors, places
+
+
+def _system(function: str, a: Any, b: Any) -> tuple[dlarray, dlarray, bool]:
+    """Return matrices and right sides that agree in dtype, rows and batch axes; and whether b was a vector."""
+    x, y = matrices(function, "a", a), movement.relabel(as_array(b, function, "b"), None)
+    is_vector = y.ndim == 1
+    if not y.ndim or y.shape[0 if is_vector else -2] != x.shape[-1]:
+        raise DimsError(
+            f"{function}: b has shape {y.shape} and a {x.shape}, expected b of shape ({x.shape[-1]},) or (..., "
+            f"{x.shape[-1]}, k), with as many rows as a."
+        )
+    if is_vector:
+        y = movement.expand_dims(y, -1)
+    dtype = _float(as_array(a), y)
+    try:
+        lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        raise DimsError(
+            f"{function}: the axes before the last two of a {x.shape} and b {y.shape} do not align; aligned from the "
+            "last, their sizes must be equal or 1."
+        ) from None
+    x = movement.expanded(in_dtype(x, dtype), (*lead, *x.shape[-2:]))
+    y = movement.expanded(in_dtype(y, dtype), (*lead, *y.shape[-2:]))
+    return x, y, is_vector
+
+
+def _solution(x: dlarray, is_vector: bool) -> dlarray:
+    return movement.reshape(x, x.shape[:-1]) if is_vector else x
+
+
+def solve(a: Any, b: Any) -> dlarray:
+    """Return the solution X of the linear systems A X = B.
+
+    Args:
+        a: square matrices, (..., n, n).
+        b: a vector (n,), or right sides (..., n, k). Axes before the last two are broadcast with those of `a`.
+
+    Returns:
+        dlarray without labels, as large as `b` with the axes of both before the last two; float32 if both are.
+
+    Raises:
+        DimsError: if the sizes do not fit.
+        numpy.linalg.LinAlgError: if a matrix is singular.
+
+    A is factored as P A = L U once, also for derivatives: with C = A'^-1 ct they are C for `b` and -C X' for `a`.
+
+    >>> import tracejit as tj
+    >>> tj.solve([[3.0, 1.0], [1.0, 2.0]], [9.0, 8.0]).tolist()
+    [2.0, 3.0]
+    """
+    x, y, is_vector = _system("solve", a, b)
+    factors, places = _factored("solve", x)
+    return _solution(apply("lu_solve", x, factors, places, y, transposed=False), is_vector)
+
+
+def inv(a: Any) -> dlarray:
+    """Return the inverses of matrices.
+
+    Args:
+        a: square matrices, (..., n, n).
+
+    Returns:
+        dlarray without labels, as large as `a`. `solve(a, b)` is faster than ``inv(a) @ b``, and rounds less.
+
+    Raises:
+        DimsError: if the matrices are not square.
+        numpy.linalg.LinAlgError: if a matrix is singular.
+
+    >>> import tracejit as tj
+    >>> tj.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    x = matrices("inv", "a", a)
+    factors, places = _factored("inv", x)
+    one = movement.expanded(as_array(np.eye(x.shape[-1], dtype=x.dtype)), x.shape)
+    return apply("lu_solve", x, factors, places, one, transposed=False)
+
+
+def slogdet(a: Any) -> SlogdetResult:
+    """Return the signs of determinants and the logarithms of their magnitudes, which neither overflow nor underflow.
+
+    Args:
+        a: square matrices, (..., n, n).
+
+    Returns:
+        A named tuple (sign, logabsdet) of dlarrays without labels; (0, -inf) for a singular matrix, where the
+        derivative is NaN.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    >>> import tracejit as tj
+    >>> sign, size = tj.slogdet([[0.0, 2.0], [1.0, 0.0]])
+    >>> float(sign), round(float(size), 4)
+    (-1.0, 0.6931)
+    """
+    return SlogdetResult(*_signs_and_sizes(matrices("slogdet", "a", a)))
+
+
+def _signs_and_sizes(x: dlarray) -> tuple[dlarray, dlarray]:
+    factors, places = apply("lu", x)
+    sizes = elementwise.log(elementwise.abs(diagonals(factors)))
+    sign, size = apply("lu_logdet", x, factors, places, sizes)
+    return sign, size
+
+
+def det(a: Any) -> dlarray:
+    """Return the determinants of matrices.
+
+    Args:
+        a: square matrices, (..., n, n).
+
+    Returns:
+        dlarray without labels; 0 for a singular matrix, where the derivative is NaN.
+
+    Raises:
+        DimsError: if the matrices are not square.
+
+    >>> import tracejit as tj
+    >>> round(float(tj.det([[1.0, 2.0], [3.0, 4.0]])), 4)
+    -2.0
+    """
+    sign, size = _signs_and_sizes(matrices("det", "a", a))
+    return sign * elementwise.exp(size)
+
+
+def cholesky(a: Any, upper: bool = False) -> dlarray:
+    """Return the Cholesky factors L of symmetric positive definite matrices L L'.
+
+    Args:
+        a: symmetric matrices, (..., n, n); only the lower half is read, or the upper half if `upper`.
+        upper: return L' instead.
+
+    Returns:
+        dlarray without labels, as large as `a`, with zeros above the diagonal, or below it if `upper`.
+
+    Raises:
+        DimsError: if the matrices are not square.
+        numpy.linalg.LinAlgError: if a matrix is not positive definite.
+
+    The derivative by `a` is symmetric, as `a` is: half of it belongs to the half that is not read.
+
+    >>> import tracejit as tj
+    >>> tj.cholesky([[4.0, 2.0], [2.0, 5.0]]).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    x = matrices("cholesky", "a", a)
+    upper = flag("cholesky", "upper", upper)
+    x = transposed(x) if upper else x
+    columns = apply("cholesky_columns", x)
+    pivots = diagonals(columns)
+    what = "the matrix, or one of the matrices, is not positive definite; add a small multiple of np.eye(n) to it"
+    require(elementwise.greater(pivots, 0), "cholesky", what)
+    factor = apply("cholesky", x, columns, elementwise.sqrt(pivots))
+    return transposed(factor) if upper else factor
+
+
+def solve_triangular(
+    a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False
+) -> dlarray:
+    """Return the solution X of A X = B for triangular A, as ``scipy.linalg.solve_triangular``.
+
+    Args:
+        a: triangular matrices, (..., n, n); the other half is not read.
+        b: a vector (n,), or right sides (..., n, k). Axes before the last two are broadcast with those of `a`.
+        trans: 0 or "N" for A X = B, 1 or "T" for A' X = B.
+        lower: `a` is lower triangular.
+        unit_diagonal: the diagonal is taken as 1 and not read.
+
+    Returns:
+        dlarray without labels, as large as `b` with the axes of both before the last two.
+
+    Raises:
+        DimsError: if the sizes do not fit.
+        ArgumentError: if `trans` is none of those.
+        numpy.linalg.LinAlgError: if the diagonal has a 0.
+
+    >>> import tracejit as tj
+    >>> tj.solve_triangular([[2.0, 0.0], [1.0, 4.0]], [2.0, 9.0], lower=True).tolist()
+    [1.0, 2.0]
+    """
+    x, y, is_vector = _system("solve_triangular", a, b)
+    if not is_option(trans, ("N", "T")) and not (type(trans) is int and trans in (0, 1)):
+        refuse("solve_triangular", f"trans must be 0, 1, 'N' or 'T', not {brief(trans)}")
+    lower = flag("solve_triangular", "lower", lower)
+    if flag("solve_triangular", "unit_diagonal", unit_diagonal):
+        x = elementwise.where(np.eye(x.shape[-1], dtype=bool), 1, x)
+    require(
+        elementwise.not_equal(diagonals(x), 0),
+        "solve_triangular",
+        "a diagonal has a 0: the matrix is singular",
+    )
+    if trans in (1, "T"):
+        x, lower = transposed(x), not lower
+    return _solution(apply("solve_triangular", x, y, lower=lower), is_vector)
+
+
+def matrix_power(a: Any, n: Any) -> dlarray:
+    """Return matrices to a whole power, by squares; of the inverses if it is negative."""
+    array = movement.relabel(as_array(a, "matrix_power", "a"), None)
+    power = integer("matrix_power", "n", n)
+    if power < 0 or array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        array = matrices("matrix_power", "a", array)
+    if power == 0:
+        return movement.expanded(as_array(np.eye(array.shape[-1], dtype=array.dtype)), array.shape)
+    square = inv(array) if power < 0 else array
+    result, power = None, abs(power)
+    while power:
+        if power % 2:
+            result = square if result is None else linear.matmul(result, square)
+        power //= 2
+        square = linear.matmul(square, square) if power else square
+    return result  # type: ignore[return-value]
+
+
+def multi_dot(arrays: Any) -> dlarray:
+    """Return the product of several matrices, multiplied in the order that takes the fewest multiplications."""
+    given = [movement.relabel(as_array(x, "multi_dot"), None) for x in arrays]
+    if len(given) < 2:
+        refuse("multi_dot", f"there are {len(given)} arrays, expected 2 or more")
+    ends = (given[0].ndim == 1, given[-1].ndim == 1)
+    if ends[0]:
+        given[0] = movement.expand_dims(given[0], 0)
+    if ends[1]:
+        given[-1] = movement.expand_dims(given[-1], 1)
+    for number, x in enumerate(given):
+        if x.ndim != 2 or (number and given[number - 1].shape[1] != x.shape[0]):
+            refuse("multi_dot", f"array {number} has shape {x.shape}, which does not continue the product")
+    result = _product(given, _splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given) - 1)
+    if ends[0]:
+        result = movement.reshape(result, result.shape[1:])
+    return movement.reshape(result, result.shape[:-1]) if ends[1] else result
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Return after which matrix to split each product of matrices of some sizes."""
+    cost: dict[tuple[int, int], int] = {(i, i): 0 for i in range(len(sizes) - 1)}
+    split = {}
+    for length in range(1, len(sizes) - 1):
+        for i in range(len(sizes) - 1 - length):
+            j = i + length
+            choices = [
+                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            ]
+            cost[i, j], split[i, j] = min(choices)
+    return split
+
+
+def _product(given: list[dlarray], split: dict[tuple[int, int], int], i: int, j: int) -> dlarray:
+    if i == j:
+        return given[i]
+    k = split[i, j]
+    return linear.matmul(_product(given, split, i, k), _product(given, split, k + 1, j))
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.linalg.solve: solve,
+    np.linalg.inv: inv,
+    np.linalg.slogdet: slogdet,
+    np.linalg.det: det,
+    np.linalg.cholesky: cholesky,
+    np.linalg.matrix_power: matrix_power,
+    np.linalg.multi_dot: multi_dot,
+}
