@@ -7,6 +7,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes
 from tracejit.ops.elementwise import elementwise, format_of
+from tracejit.ops.floats import as_float, float_of, infer_float, promote_float
 from tracejit.ops.op import Kind, Op, Sample, Scalar
 
 _INTEGERS = (Sample(((2, 3), (3,)), dtypes=("int64", "int64"), integer_high=9),)
@@ -23,41 +24,29 @@ def _hypot(b: Any, node: Any, ct: Any) -> Any:
     return tuple(lambda x=x: b.mul(ct, b.div(x, length)) for x in node.inputs)
 
 
-def _infer_float(x: Aval) -> Aval:
-    return Aval(x.shape, x.format, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
-
-
-def _promote_float(x: np.dtype) -> tuple[np.dtype, ...]:
-    return (x if x.kind == "f" else np.dtype(np.float64),)
-
-
 def _infer_exponent(x: Aval) -> Aval:
     return Aval(x.shape, x.format, np.dtype(np.int32))
 
 
-def _as_float(x: np.ndarray) -> np.ndarray:
-    return x if x.dtype.kind == "f" else x.astype(np.float64)
-
-
 def _fraction(x: np.ndarray) -> np.ndarray:
-    return np.asarray(np.frexp(_as_float(x))[0])
+    return np.asarray(np.frexp(as_float(x))[0])
 
 
 def _exponent(x: np.ndarray) -> np.ndarray:
-    return np.asarray(np.frexp(_as_float(x))[1])
+    return np.asarray(np.frexp(as_float(x))[1])
 
 
 def _infer_ldexp(x: Aval, n: Aval) -> Aval:
-    dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+    dtype = float_of(x.dtype)
     return Aval(broadcast_shapes("ldexp", (x, n)), format_of((x, n)), dtype)
 
 
 def _promote_ldexp(x: np.dtype, n: np.dtype) -> tuple[np.dtype, ...]:
-    return (*_promote_float(x), np.dtype(np.int64))
+    return (*promote_float(x), np.dtype(np.int64))
 
 
 def _numpy_ldexp(x: np.ndarray, n: np.ndarray) -> np.ndarray:
-    return np.asarray(np.ldexp(_as_float(x), n.astype(np.int64)))
+    return np.asarray(np.ldexp(as_float(x), n.astype(np.int64)))
 
 
 OPS = (
@@ -78,12 +67,12 @@ OPS = (
     elementwise("right_shift", np.right_shift, "right_shift_{T}({0}, {1})",
                 "floor(x / 2**y) by shifting the bits; no derivative", analytic=False, samples=_INTEGERS),
     Op(name="frexp_fraction", doc="the f of x = f 2**n with 0.5 <= |f| < 1; ct 2**-n", kind=Kind.ELEMENTWISE,
-       infer=_infer_float, numpy=_fraction, promote=_promote_float,
+       infer=infer_float, numpy=_fraction, promote=promote_float,
        vjp=lambda b, n, ct: (b.ldexp(ct, b.neg(b.frexp_exponent(n.inputs[0]))),),
        emit=Scalar("frexp_fraction_{T}({0})", 8), samples=(Sample(((2, 3),)), Sample(((),))), analytic=False,
        domain=(0.55, 0.95)),
     Op(name="frexp_exponent", doc="the n of x = f 2**n with 0.5 <= |f| < 1, 0 for 0; no derivative",
-       kind=Kind.ELEMENTWISE, infer=_infer_exponent, numpy=_exponent, promote=_promote_float, vjp=None,
+       kind=Kind.ELEMENTWISE, infer=_infer_exponent, numpy=_exponent, promote=promote_float, vjp=None,
        emit=Scalar("frexp_exponent_{T}({0})", 8), samples=(Sample(((2, 3),)), Sample(((),))), analytic=False),
     Op(name="ldexp", doc="x 2**n for integers n; ct 2**n", kind=Kind.ELEMENTWISE, infer=_infer_ldexp,
        numpy=_numpy_ldexp, promote=_promote_ldexp,

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes, supported
 from tracejit.errors import DTypeError
+from tracejit.ops.floats import as_float, infer_float, promote_float
 from tracejit.ops.op import TITLES, Kind, Op, Sample, Scalar, Vjp
 
 _PAIR = (Sample(((2, 3), (2, 3))), Sample(((2, 3), (3,))), Sample(((2, 1), (1, 3))), Sample(((), (2, 3))))
@@ -290,7 +291,7 @@ def _erf(x: np.ndarray) -> np.ndarray:
     from scipy.special import erf  # only here: importing tracejit must not import SciPy
 
     # SciPy computes small integers in float32.
-    result: np.ndarray = erf(x if x.dtype.kind in "fc" else x.astype(np.float64))
+    result: np.ndarray = erf(as_float(x))
     return result
 
 
@@ -298,28 +299,16 @@ def _relu(x: np.ndarray) -> np.ndarray:
     return np.where(x.real <= 0, x.dtype.type(0), x)
 
 
-def _as_float(x: np.ndarray) -> np.ndarray:
-    return x if x.dtype.kind in "fc" else x.astype(np.float64)
-
-
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    x = _as_float(x)
+    x = as_float(x)
     result: np.ndarray = 1 / (1 + np.exp(-x))  # exp overflows to inf, whose inverse is 0
     return result
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
-    x = _as_float(x)
+    x = as_float(x)
     positive = x.real > 0
     return np.where(positive, x, 0) + np.log1p(np.exp(np.where(positive, -x, x)))
-
-
-def _infer_float(x: Aval) -> Aval:
-    return Aval(x.shape, x.format, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
-
-
-def _promote_float(x: np.dtype) -> tuple[np.dtype, ...]:
-    return (x if x.kind == "f" else np.dtype(np.float64),)
 
 
 SELECTION = (
@@ -337,7 +326,7 @@ SELECTION = (
     Op(name="stop_gradient", doc="x; no derivative", kind=Kind.ELEMENTWISE,
        infer=lambda x: x, numpy=lambda x: x, vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False),
     Op(name="erf", doc="error function; ct 2 / sqrt(pi) exp(-x x)", kind=Kind.ELEMENTWISE,
-       infer=_infer_float, numpy=_erf, promote=_promote_float,
+       infer=infer_float, numpy=_erf, promote=promote_float,
        vjp=_unary(lambda b, x, y: b.mul(b.exp(b.neg(b.square(x))), float(2.0 / np.sqrt(np.pi)))),
        emit=Scalar("erf_{T}({0})", 20), samples=_ONE),
 )  # fmt: skip
@@ -350,11 +339,11 @@ ACTIVATIONS = (
        vjp=lambda b, n, ct: (b.where(b.less_equal(n.output, 0.0), 0.0, ct),),
        emit=Scalar("where({0} <= {T}(0), {T}(0), {0})", for_bool="{0}"), samples=_ONE, kinks=(0.0,)),
     Op(name="sigmoid", doc="1 / (1 + e**-x); ct y (1 - y)", kind=Kind.ELEMENTWISE,
-       infer=_infer_float, numpy=_sigmoid, promote=_promote_float,
+       infer=infer_float, numpy=_sigmoid, promote=promote_float,
        vjp=_unary(lambda b, x, y: b.mul(y, b.sub(1.0, y))),
        emit=Scalar("{T}(1.0) / ({T}(1.0) + exp_{T}(-{0}))", 25), samples=_ONE),
     Op(name="softplus", doc="log(1 + e**x), as max(x, 0) + log1p(e**-|x|) without overflow; ct sigmoid(x)",
-       kind=Kind.ELEMENTWISE, infer=_infer_float, numpy=_softplus, promote=_promote_float,
+       kind=Kind.ELEMENTWISE, infer=infer_float, numpy=_softplus, promote=promote_float,
        vjp=_unary(lambda b, x, y: b.sigmoid(x)),
        emit=Scalar("where({0} > {T}(0.0), {0}, {T}(0.0)) + log1p_{T}(exp_{T}(-abs({0})))", 45), samples=_ONE),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
+from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 _INT32 = np.dtype(np.int32)
@@ -24,7 +25,7 @@ def _infer_embed(x: Aval, index: Aval) -> Aval:
         )
     if index.dtype.kind not in "iu":
         raise DTypeError(f"embed: places have dtype {index.dtype}, expected integers.")
-    return Aval((index.shape[0], x.shape[1]), None, x.dtype if x.dtype.kind == "f" else np.dtype(np.float64))
+    return Aval((index.shape[0], x.shape[1]), None, float_of(x.dtype))
 
 
 def _numpy_embed(x: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -35,7 +36,7 @@ def _numpy_embed(x: np.ndarray, index: np.ndarray) -> np.ndarray:
             f"embed: index {index[outside][0]} is out of range for {n} rows; valid indices are 0 to {n - 1}."
         )
     rows: np.ndarray = x[index]
-    return rows if rows.dtype.kind in "fc" else rows.astype(np.float64)
+    return as_float(rows)
 
 
 def _vjp_embed(b: Any, node: Any, ct: Any) -> Any:
@@ -54,7 +55,7 @@ def _numpy_groups(index: np.ndarray, *, extent: int) -> tuple[np.ndarray, np.nda
 
 
 def _infer_sum(v: Aval, index: Aval, starts: Aval, order: Aval, *, extent: int) -> Aval:
-    return Aval((extent, v.shape[1]), None, v.dtype if v.dtype.kind == "f" else np.dtype(np.float64))
+    return Aval((extent, v.shape[1]), None, float_of(v.dtype))
 
 
 def _numpy_sum(
@@ -68,10 +69,6 @@ def _numpy_sum(
 
 def _vjp_sum(b: Any, node: Any, ct: Any) -> Any:
     return (lambda: b.embed(ct, node.inputs[1]), None, None, None)
-
-
-def _float(x: np.dtype) -> np.dtype:
-    return x if x.kind == "f" else np.dtype(np.float64)
 
 
 def _rows(numbers: Sequence[int]) -> int:
@@ -93,7 +90,7 @@ def _sum_ns(numbers: Sequence[int]) -> float:
 OPS = (
     Op(name="embed", doc="the rows of x at the places `index`, 0 to n - 1; ct summed by place. Out of range: "
        "BoundsError; compiled NaN.", kind=Kind.KERNEL, infer=_infer_embed, numpy=_numpy_embed,
-       promote=lambda x, index: (_float(x), _INT64), vjp=_vjp_embed,
+       promote=lambda x, index: (float_of(x), _INT64), vjp=_vjp_embed,
        emit=KernelCall("embed", _embed_numbers, True, RangeCut(lambda n: prod(n[1::2]) * _NS_PER_ELEMENT, _rows)),
        samples=tuple(Sample((x, (m,)), dtypes=(None, "int64"), integer_high=4)
                      for x, m in (((4, 3), 7), ((4, 1), 2), ((5, 0), 3), ((4, 2), 0)))),
@@ -105,7 +102,7 @@ OPS = (
     Op(name="sum_groups", doc="the sum of the rows of v for each place, the places sorted by row_groups; ct at the "
        "places",
        kind=Kind.KERNEL, infer=_infer_sum, numpy=_numpy_sum,
-       promote=lambda v, index, starts, order: (_float(v), _INT64, _INT32, _INT32), vjp=_vjp_sum,
+       promote=lambda v, index, starts, order: (float_of(v), _INT64, _INT32, _INT32), vjp=_vjp_sum,
        emit=KernelCall("sum_groups", _sum_numbers, cut=RangeCut(_sum_ns, _rows)),
        # Of no rows, whose groups any drawn numbers are; others are tested by gradients of embed.
        samples=(Sample(((0, 3), (0,), (3,), (0,)), {"extent": 2}, dtypes=(None, "int64", "int32", "int32"),

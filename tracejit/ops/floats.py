@@ -1,9 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operands of ops that compute in one dtype of floating point."""
+"""The floating-point dtypes in which ops compute: that of an operand, float64 for integers and bools."""
 
 from collections.abc import Sequence
 
 import numpy as np
+
+from tracejit.aval import Aval
+
+
+def float_of(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which an op of one operand computes."""
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def promote_float(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    """Return the dtype that the only operand is cast to."""
+    return (float_of(dtype),)
+
+
+def infer_float(x: Aval) -> Aval:
+    """Return the result of an elementwise op of one operand."""
+    return Aval(x.shape, x.format, float_of(x.dtype))
+
+
+def as_float(x: np.ndarray) -> np.ndarray:
+    """Return the operand of a reference; complex numbers stay, for derivatives by the complex step."""
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
 
 
 def one_float(*dtypes: np.dtype) -> tuple[np.dtype, ...]:

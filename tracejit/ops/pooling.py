@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 Shape = tuple[int, ...]
@@ -84,14 +85,10 @@ def _numpy_maxpool(x: np.ndarray, *, axis: int, **window: Any) -> tuple[np.ndarr
     return y, places
 
 
-def _as_float(x: np.ndarray) -> np.ndarray:
-    return x if x.dtype.kind in "fc" else x.astype(np.float64)
-
-
 def _numpy_adjoint(
     ct: np.ndarray, place: np.ndarray, *, shape: Shape, axis: int, **window: Any
 ) -> np.ndarray:
-    ct = _as_float(ct)
+    ct = as_float(ct)
     out = np.zeros(shape, ct.dtype)
     for number, windows, elements in _taps(shape, ct.shape, axis, **window):
         out[elements] += np.where(place[windows] == number, ct[windows], 0)
@@ -107,7 +104,7 @@ def _numpy_pick(x: np.ndarray, place: np.ndarray, *, axis: int, **window: Any) -
 
 def _numpy_avgpool(x: np.ndarray, *, axis: int, count_padding: bool, **window: Any) -> np.ndarray:
     shape = pooled_shape("avgpool", Aval(x.shape, None, x.dtype), axis, **window)
-    x = _as_float(x)
+    x = as_float(x)
     y = np.zeros(shape, x.dtype)
     for _, windows, elements in _taps(x.shape, shape, axis, **window):
         y[windows] += x[elements]
@@ -118,7 +115,7 @@ def _numpy_avgpool(x: np.ndarray, *, axis: int, count_padding: bool, **window: A
 def _numpy_avgpool_adjoint(
     ct: np.ndarray, *, shape: Shape, axis: int, count_padding: bool, **window: Any
 ) -> np.ndarray:
-    ct = _as_float(ct)
+    ct = as_float(ct)
     out = np.zeros(shape, ct.dtype)
     share = ct * _share(ct, _counts(shape, ct.shape, axis, count_padding, **window))
     for _, windows, elements in _taps(shape, ct.shape, axis, **window):
@@ -208,16 +205,12 @@ def _call(name: str, to_windows: bool, counted: bool = False) -> KernelCall:
     return KernelCall(name, numbers, cut=RangeCut(ns, lambda numbers: numbers[1]), variant=variant)
 
 
-def _floating(x: np.dtype) -> np.dtype:
-    return x if x.kind == "f" else np.dtype(np.float64)
-
-
 def _promote(x: np.dtype, *places: np.dtype) -> tuple[np.dtype, ...]:
-    return (_floating(x), *places)
+    return (float_of(x), *places)
 
 
 def _infer_adjoint(ct: Aval, *places: Aval, shape: Shape, **window: Any) -> Aval:
-    return Aval(shape, ct.format, _floating(ct.dtype))
+    return Aval(shape, ct.format, float_of(ct.dtype))
 
 
 def _infer_pick(x: Aval, place: Aval, **window: Any) -> Aval:
@@ -227,7 +220,7 @@ def _infer_pick(x: Aval, place: Aval, **window: Any) -> Aval:
 def _infer_avgpool(
     x: Aval, *, axis: int, size: Shape, stride: Shape, padding: Padding, count_padding: bool
 ) -> Aval:
-    return Aval(pooled_shape("avgpool", x, axis, size, stride, padding), x.format, _floating(x.dtype))
+    return Aval(pooled_shape("avgpool", x, axis, size, stride, padding), x.format, float_of(x.dtype))
 
 
 def _vjp_maxpool(b: Any, node: Any, cts: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 _INT32 = np.dtype(np.int32)
@@ -59,13 +60,13 @@ def _infer(x: Aval, starts: Aval, weights: Aval, *back: Aval, axis: int) -> Aval
             f"resample: tables of {describe_shape(starts.shape, None)} and {describe_shape(weights.shape, None)} do "
             f"not fit axis {axis} of x of {describe_shape(x.shape, x.format)}."
         )
-    return Aval((*x.shape[:axis], starts.shape[0], *x.shape[axis + 1 :]), x.format, _float(x.dtype))
+    return Aval((*x.shape[:axis], starts.shape[0], *x.shape[axis + 1 :]), x.format, float_of(x.dtype))
 
 
 def _numpy(
     x: np.ndarray, starts: np.ndarray, weights: np.ndarray, *back: np.ndarray, axis: int
 ) -> np.ndarray:
-    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    x = as_float(x)
     y = np.zeros((*x.shape[:axis], len(starts), *x.shape[axis + 1 :]), x.dtype)
     after = (1,) * (x.ndim - axis - 1)
     for tap in range(weights.shape[1]):
@@ -78,12 +79,8 @@ def _vjp(b: Any, node: Any, ct: Any) -> Any:
     return (b.resample(ct, back_starts, back_weights, starts, weights, **node.params), None, None, None, None)
 
 
-def _float(x: np.dtype) -> np.dtype:
-    return x if x.kind == "f" else np.dtype(np.float64)
-
-
 def _promote(x: np.dtype, *tables: np.dtype) -> tuple[np.dtype, ...]:
-    return (_float(x), _INT32, _float(x), _INT32, _float(x))
+    return (float_of(x), _INT32, float_of(x), _INT32, float_of(x))
 
 
 def _numbers(out: Aval, x: Aval, starts: Aval, weights: Aval, *back: Aval, axis: int) -> Sequence[int]:
