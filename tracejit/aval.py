@@ -18,6 +18,9 @@ from tracejit.util.text import brief
 LABELS = "SCBTU"
 UNIQUE_LABELS = "CBT"
 
+BOOL, INT32, INT64, UINT64 = map(np.dtype, ("bool", "int32", "int64", "uint64"))
+FLOAT32, FLOAT64 = map(np.dtype, ("float32", "float64"))
+
 # Each maps to itself: NumPy may hold several equal dtype objects, and the one made by name compares fastest.
 SUPPORTED_DTYPES = {
     dtype: dtype

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import apply, as_array
+from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.creation import zeros_like
 from tracejit.functions.formats import describe, in_dtype
@@ -22,8 +23,6 @@ from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import is_real, real
 from tracejit.util.text import brief
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 def adamupdate(
@@ -256,7 +255,7 @@ class _Cast:
 def _scalar(where: str, name: str, x: Any) -> Any:
     """Return an option as a Python float, or as a scalar array in float64 if it is an array."""
     if recorder.is_number(x):  # an argument that varies
-        return in_dtype(as_array(x), _FLOAT64)
+        return in_dtype(as_array(x), FLOAT64)
     if is_real(x):
         return float(real(where, name, x))
     if not hasattr(type(x), "__dlpack__"):
@@ -264,7 +263,7 @@ def _scalar(where: str, name: str, x: Any) -> Any:
     array = as_array(x, where, name)
     if array._data.size != 1:
         raise DimsError(f"{where}: {name} is of {describe(array)}; expected a scalar.")
-    return in_dtype(reshaped(relabel(array, None), (), None), _FLOAT64)
+    return in_dtype(reshaped(relabel(array, None), (), None), FLOAT64)
 
 
 def _one_minus_power(base: Any, exponent: Any) -> Any:

@@ -6,16 +6,16 @@ numpy_grid.py, which the tests compute, and from NumPy's own list of names.
 """
 
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 from numpy_grid import BY_FUNCTION
 
-from tracejit.functions.numpy_api import answers, table, writes
+from tracejit.functions.numpy_api import answers, table, ufuncs, writes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "functions.md"
 
+SUBJECTS = {module.__name__.rpartition(".")[2]: module for module in (*answers.SUBJECTS, ufuncs)}
 LATE = {module.__name__.rpartition(".")[2] for module in answers.SUBJECTS}
 """The subjects of the answers that are loaded when the first of them is called."""
 OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbers
@@ -100,7 +100,7 @@ def rule(module: str) -> str:
     """Return the sentence on formats in the docstring of a module of answers."""
     if module in RULES:
         return RULES[module]
-    text = sys.modules[f"tracejit.functions.numpy_api.{module}"].__doc__ or ""
+    text = SUBJECTS[module].__doc__ or ""
     found = re.search(r"Labels:? (.*)", " ".join(text.split()))
     assert found is not None, f"{module} does not say what it does to labels"
     return found[1][0].upper() + found[1][1:]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import wanted_dtype
+from tracejit.aval import BOOL, wanted_dtype
 from tracejit.errors import ArgumentError
 from tracejit.functions.formats import operand
 from tracejit.functions.indexing import nonzero
@@ -26,7 +26,6 @@ Binary = Callable[[Any, Any], dlarray]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _MOST_DECIMALS = 308
-_BOOL = np.dtype(bool)
 _NOT_GIVEN: Any = object()
 
 _ONE = """Return {doc}.
@@ -214,7 +213,7 @@ def where(condition: Any, x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN) -> dlarray |
         return nonzero(condition)
     if condition.dtype != bool:
         # As bool it takes no part in the promotion of Python numbers among x and y.
-        condition = apply("cast", condition, dtype=_BOOL)
+        condition = apply("cast", condition, dtype=BOOL)
     return apply("where", condition, x, y)
 
 

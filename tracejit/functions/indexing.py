@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import SUPPORTED_DTYPES, describe_shape
+from tracejit.aval import INT64, SUPPORTED_DTYPES, describe_shape
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import windows
 from tracejit.functions.axes import normalize_axis
@@ -28,7 +28,6 @@ from tracejit.util.arguments import as_index
 from tracejit.util.text import brief
 
 _SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # the kinds of entries of a key
-_INT64 = np.dtype(np.int64)
 
 
 class _Key:
@@ -246,7 +245,7 @@ def _as_constant(x: Any) -> Any:
     if isinstance(x, list) and x and all(type(part) in (int, bool) for part in x):
         x = as_array(np.asarray(x))
     elif isinstance(x, range) and len(x):
-        x = as_array(np.asarray(x, _INT64))
+        x = as_array(np.asarray(x, INT64))
     elif type(x) is not dlarray or x._value is not None or x._data.ndim or x._view is not None:
         return x
     recorder.recorder().memories.private(x, is_ndarray=True)  # type: ignore[union-attr]
@@ -466,7 +465,7 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
         except Exception:
             raise _no_index(function, entry) from None
         if not entry.size and entry.dtype == np.float64:
-            entry = entry.astype(_INT64)  # an empty list
+            entry = entry.astype(INT64)  # an empty list
         if entry.ndim == 0 and entry.dtype.kind in "iu":
             return (_INT, int(entry))
         entry = as_array(entry, function)
@@ -575,7 +574,7 @@ def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlar
         total: Any = 0
         for index, extent in zip(indices, extents, strict=True):
             recorder.check_open(index)
-            places = index._data.astype(_INT64, copy=False)
+            places = index._data.astype(INT64, copy=False)
             total = total * extent + np.where(places < 0, places + extent, places)
         return as_array(total)
     # A replay sees other indices: one out of range must not name a place in another row, so all of the result
@@ -583,7 +582,7 @@ def _combined(function: str, indices: list[dlarray], extents: list[int]) -> dlar
     flat: dlarray | None = None
     inside: dlarray | None = None
     for index, extent in zip(indices, extents, strict=True):
-        place = index if index._data.dtype == _INT64 else apply("cast", index, dtype=_INT64)
+        place = index if index._data.dtype == INT64 else apply("cast", index, dtype=INT64)
         fits = apply("logical_and", apply("less_equal", -extent, place), apply("less", place, extent))
         place = apply("where", apply("less", place, 0), apply("add", place, extent), place)
         flat = place if flat is None else apply("add", apply("mul", flat, extent), place)
@@ -759,7 +758,7 @@ def scatter_add(x: Any, indices: Any, values: Any, axis: Any = 0) -> dlarray:
 def _indices(function: str, indices: Any) -> dlarray:
     array = as_array(indices, function)
     if not array._data.size and isinstance(indices, list):
-        return as_array(array._data.astype(_INT64))  # NumPy makes an empty list floating-point
+        return as_array(array._data.astype(INT64))  # NumPy makes an empty list floating-point
     return array
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
@@ -18,8 +19,6 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 class SlogdetResult(NamedTuple):
@@ -31,7 +30,7 @@ class SlogdetResult(NamedTuple):
 
 def _float(*arrays: dlarray) -> np.dtype:
     """Return the dtype of a result: float32 if all operands are, else float64."""
-    return np.result_type(*(x.dtype if x.dtype.kind == "f" else _FLOAT64 for x in arrays))
+    return np.result_type(*(x.dtype if x.dtype.kind == "f" else FLOAT64 for x in arrays))
 
 
 def matrices(function: str, argument: str, x: Any, square: bool = True) -> dlarray:

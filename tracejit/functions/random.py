@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, dlarray
-from tracejit.aval import check_format
+from tracejit.aval import FLOAT32, FLOAT64, check_format
 from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
 from tracejit.functions import rng as generators
 from tracejit.functions.creation import dtype_of, with_format
@@ -20,7 +20,6 @@ from tracejit.util.arguments import check_room, is_real
 from tracejit.util.arguments import sizes as sizes_of
 from tracejit.util.text import brief
 
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 _RESOLUTION = 2**53  # different numbers that a uniform float64 can be
 
 
@@ -172,7 +171,7 @@ def randi(
     low, high = _limits(limits)
     wanted = np.dtype(np.int64) if dtype is None and like is None else dtype_of("randi", dtype, like)
     _check_holds(wanted, low, high)
-    (u,) = _uniforms("randi", _sizes("randi", size, format), _FLOAT64, generator)
+    (u,) = _uniforms("randi", _sizes("randi", size, format), FLOAT64, generator)
     # The product is below `high - low` even after rounding, because u is 1 - 2**-53 at most.
     x = apply("cast", apply("mul", u, float(high - low)), dtype=np.dtype(np.int64))
     if low:
@@ -207,7 +206,7 @@ def randperm(n: Any, k: Any = None, *, generator: Generator | None = None) -> dl
     (chosen,) = (count,) if k is None else sizes_of("randperm", "k", (k,))
     if chosen > count:
         raise DimsError(f"randperm: k={chosen} different integers cannot be chosen from n={count}.")
-    order = apply("permutation", *_uniforms("randperm", (count,), _FLOAT64, generator))
+    order = apply("permutation", *_uniforms("randperm", (count,), FLOAT64, generator))
     return order if chosen == count else order[:chosen]
 
 
@@ -237,13 +236,13 @@ def dropout(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> dlar
     array = floating("dropout", x)
     if recorder.is_array(p):
         scale: Any = in_dtype(apply("div", 1.0, apply("sub", 1.0, p)), array.dtype)
-        p = in_dtype(p, _FLOAT32)
+        p = in_dtype(p, FLOAT32)
     elif is_real(p) and 0 <= p < 1:
         scale = 1 / (1 - float(p))
     else:
         raise ArgumentError(f"dropout: p must be a probability, 0 <= p < 1, not {brief(p)}.")
     # Numbers of 24 bits are exact enough, and made in half the time.
-    (u,) = _uniforms("dropout", array.shape, _FLOAT32, generator)
+    (u,) = _uniforms("dropout", array.shape, FLOAT32, generator)
     return apply("where", apply("greater_equal", u, p), apply("mul", array, scale), 0.0)
 
 
@@ -257,7 +256,7 @@ def _uniforms(
         raise ArgumentError(f"{where}: generator must be a tj.Generator, not {type(generator).__name__}.")
     check_room(where, shape, dtype)
     state, offset = generators.draw(generator, blocks(math.prod(shape), dtype))
-    op = "uniform32" if dtype == _FLOAT32 else "uniform64"
+    op = "uniform32" if dtype == FLOAT32 else "uniform64"
     return [apply(op, state, shape=shape, offset=offset, stream=stream) for stream in range(count)]
 
 

@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
-from tracejit.aval import describe_shape, wanted_dtype
+from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
 from tracejit.util.arguments import flag, is_option, is_real, real
 from tracejit.util.text import brief
-
-_BOOL = np.dtype(bool)
-_FLOAT64 = np.dtype(np.float64)
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
@@ -34,7 +31,7 @@ def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
 
 def _as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
-    return array if array._data.dtype.kind == "f" else _cast(array, _FLOAT64)
+    return array if array._data.dtype.kind == "f" else _cast(array, FLOAT64)
 
 
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:

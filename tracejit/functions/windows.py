@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, dlarray
+from tracejit.aval import INT64
 from tracejit.record import recorder, views
 
-_INT64 = np.dtype(np.int64)
 _Take = tuple[int, dlarray]  # an axis, and an index array for it
 
 
@@ -167,7 +167,7 @@ def _split(array: dlarray, key: Any) -> tuple[list[_Take], tuple[Any, ...]]:
 
 def _of_int64(x: Any) -> dlarray:
     array: dlarray = x._array
-    return array if array._data.dtype == _INT64 else apply("cast", array, dtype=_INT64)
+    return array if array._data.dtype == INT64 else apply("cast", array, dtype=INT64)
 
 
 def _places(key: slice, extent: int) -> dlarray:

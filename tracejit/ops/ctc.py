@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import INT64, Aval
 from tracejit.errors import BoundsError
 from tracejit.ops.floats import one_float
 from tracejit.ops.op import KernelCall, Kind, OnlyOnce, Op, RangeCut, Sample
 
 UNIT = 16  # observations that one thread takes, at least
 _NS_PER_STATE = 4.0  # of an observation at a step
-_INT64 = np.dtype(np.int64)
 
 
 def _promote(y: np.dtype, *rest: np.dtype) -> tuple[np.dtype, ...]:
-    return (one_float(y)[0], _INT64, _INT64, _INT64)
+    return (one_float(y)[0], INT64, INT64, INT64)
 
 
 def _infer(y: Aval, labels: Aval, lengths: Aval, label_lengths: Aval, *, blank: int) -> tuple[Aval, Aval]:
@@ -104,7 +103,7 @@ def _infer_backward(y: Aval, labels: Aval, *rest: Aval, blank: int) -> tuple[Ava
 
 def _promote_backward(y: np.dtype, *rest: np.dtype) -> tuple[np.dtype, ...]:
     dtype = one_float(y)[0]
-    return (dtype, _INT64, _INT64, _INT64, dtype, dtype, dtype)
+    return (dtype, INT64, INT64, INT64, dtype, dtype, dtype)
 
 
 def _backward(*arrays: np.ndarray, blank: int) -> tuple[np.ndarray, np.ndarray]:

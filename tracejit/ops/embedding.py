@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape
+from tracejit.aval import INT32, INT64, Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
-_INT32 = np.dtype(np.int32)
-_INT64 = np.dtype(np.int64)
 _NS_PER_ELEMENT = 0.15
 
 
@@ -45,7 +43,7 @@ def _vjp_embed(b: Any, node: Any, ct: Any) -> Any:
 
 
 def _infer_groups(index: Aval, *, extent: int) -> tuple[Aval, Aval]:
-    return Aval((extent + 1,), None, _INT32), Aval(index.shape, None, _INT32)
+    return Aval((extent + 1,), None, INT32), Aval(index.shape, None, INT32)
 
 
 def _numpy_groups(index: np.ndarray, *, extent: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,19 +88,19 @@ def _sum_ns(numbers: Sequence[int]) -> float:
 OPS = (
     Op(name="embed", doc="the rows of x at the places `index`, 0 to n - 1; ct summed by place. Out of range: "
        "BoundsError; compiled NaN.", kind=Kind.KERNEL, infer=_infer_embed, numpy=_numpy_embed,
-       promote=lambda x, index: (float_of(x), _INT64), vjp=_vjp_embed,
+       promote=lambda x, index: (float_of(x), INT64), vjp=_vjp_embed,
        emit=KernelCall("embed", _embed_numbers, True, RangeCut(lambda n: prod(n[1::2]) * _NS_PER_ELEMENT, _rows)),
        samples=tuple(Sample((x, (m,)), dtypes=(None, "int64"), integer_high=4)
                      for x, m in (((4, 3), 7), ((4, 1), 2), ((5, 0), 3), ((4, 2), 0)))),
     Op(name="row_groups", doc="where the entries of each value from 0 to extent - 1 begin among the sorted entries of "
        "an index, and the order that sorts them; no derivative", kind=Kind.KERNEL, infer=_infer_groups,
-       numpy=_numpy_groups, promote=lambda index: (_INT64,), vjp=None, analytic=False,
+       numpy=_numpy_groups, promote=lambda index: (INT64,), vjp=None, analytic=False,
        emit=KernelCall("row_groups", lambda out, index, *, extent: (index.shape[0], extent)),
        samples=tuple(Sample(((m,),), {"extent": 4}, dtypes=("int64",), integer_high=4) for m in (7, 1, 0))),
     Op(name="sum_groups", doc="the sum of the rows of v for each place, the places sorted by row_groups; ct at the "
        "places",
        kind=Kind.KERNEL, infer=_infer_sum, numpy=_numpy_sum,
-       promote=lambda v, index, starts, order: (float_of(v), _INT64, _INT32, _INT32), vjp=_vjp_sum,
+       promote=lambda v, index, starts, order: (float_of(v), INT64, INT32, INT32), vjp=_vjp_sum,
        emit=KernelCall("sum_groups", _sum_numbers, cut=RangeCut(_sum_ns, _rows)),
        # Of no rows, whose groups any drawn numbers are; others are tested by gradients of embed.
        samples=(Sample(((0, 3), (0,), (3,), (0,)), {"extent": 2}, dtypes=(None, "int64", "int32", "int32"),

@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape
+from tracejit.aval import INT64, Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
 from tracejit.ops.movement import target, zeros
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 Shape = tuple[int, ...]
-
-_INT64 = np.dtype(np.int64)
 
 
 def _check(op: str, x: Aval, index: Aval, axis: int) -> None:
@@ -192,11 +190,11 @@ def _numpy_add_along(x: np.ndarray, index: np.ndarray, v: np.ndarray, *, axis: i
 
 
 def _promote_two(x: np.dtype, index: np.dtype) -> tuple[np.dtype, ...]:
-    return (x, _INT64)
+    return (x, INT64)
 
 
 def _promote_three(x: np.dtype, index: np.dtype, v: np.dtype) -> tuple[np.dtype, ...]:
-    return (x, _INT64, x)
+    return (x, INT64, x)
 
 
 def _take_numbers(out: Aval, x: Aval, index: Aval, *, axis: int) -> Sequence[int]:
@@ -220,7 +218,7 @@ def _add_along_numbers(out: Aval, x: Aval, index: Aval, v: Aval, *, axis: int) -
 
 
 def _infer_true_places(x: Aval, *, count: int) -> Aval:
-    return Aval((count,), None, _INT64)
+    return Aval((count,), None, INT64)
 
 
 def _numpy_true_places(x: np.ndarray, *, count: int) -> np.ndarray:

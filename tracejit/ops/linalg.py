@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import INT64, Aval
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
-
-_INT64 = np.dtype(np.int64)
 
 
 def _count(x: Aval) -> int:
@@ -159,7 +157,7 @@ _F8, _I8 = "float64", "int64"
 OPS = (
     Op(name="lu", doc="the factors L (unit, below the diagonal) and U of a matrix with its rows exchanged, and the row "
        "that each step exchanged with; no derivative: what is computed from them has that of the matrix",
-       kind=Kind.KERNEL, infer=lambda x: (Aval(x.shape, None, x.dtype), Aval(x.shape[:-1], None, _INT64)),
+       kind=Kind.KERNEL, infer=lambda x: (Aval(x.shape, None, x.dtype), Aval(x.shape[:-1], None, INT64)),
        numpy=_numpy_lu, vjp=None, analytic=False, emit=KernelCall("lu", lambda out, x: (_count(x), x.shape[-1])),
        samples=(Sample(((3, 3),), dtypes=(_F8,)), Sample(((2, 4, 4),), dtypes=("float32",)),
                 Sample(((0, 0),), dtypes=(_F8,)))),

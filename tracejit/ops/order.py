@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape
+from tracejit.aval import INT64, Aval, describe_shape
 from tracejit.errors import DimsError
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
-
-_INT64 = np.dtype(np.int64)
 
 
 def _numbers(x: Aval, axis: int) -> tuple[int, int, int]:
@@ -48,7 +46,7 @@ def _half(b: Any, pair: Any, number: int) -> Any:
 
 
 def _infer_searchsorted(x: Aval, v: Aval, *, right: bool) -> Aval:
-    return Aval(v.shape, v.format, _INT64)
+    return Aval(v.shape, v.format, INT64)
 
 
 def _promote_pair(x: np.dtype, v: np.dtype) -> tuple[np.dtype, ...]:
@@ -75,7 +73,7 @@ def _place_of(name: str, ufunc: np.ufunc, what: str) -> Op:
         name=name,
         doc=f"the place of the first {what} up to each place of an axis; a NaN counts as the {what}; no derivative",
         kind=Kind.KERNEL,
-        infer=lambda x, *, axis: Aval(x.shape, x.format, _INT64),
+        infer=lambda x, *, axis: Aval(x.shape, x.format, INT64),
         numpy=reference,
         vjp=None,
         emit=KernelCall(name, lambda out, x, *, axis: _numbers(x, axis)),
@@ -152,7 +150,7 @@ def _wide(dtype: np.dtype) -> np.dtype:
 OPS = (
     Op(name="order", doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
        "and the rank of each element; no derivative", kind=Kind.KERNEL,
-       infer=lambda x, *, axis: Aval((2, *x.shape), None, _INT64), numpy=_numpy_order, vjp=None, analytic=False,
+       infer=lambda x, *, axis: Aval((2, *x.shape), None, INT64), numpy=_numpy_order, vjp=None, analytic=False,
        emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),

@@ -12,11 +12,10 @@ from math import prod
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import INT64, Aval
 from tracejit.errors import DimsError
 from tracejit.ops.op import Cut, KernelCall, Kind, Op, Sample
 
-_INT64 = np.dtype(np.int64)
 _WORD = 0xFFFFFFFF
 _LONG = 0xFFFFFFFFFFFFFFFF
 _ROUNDS = 10
@@ -85,7 +84,7 @@ def _uniform_op(name: str, dtype: np.dtype, ns: float, doc: str) -> Op:
     per_block = 16 // dtype.itemsize
 
     def infer(state: Aval, *, shape: tuple[int, ...], offset: int, stream: int) -> Aval:
-        if state.shape != (2,) or state.dtype != _INT64:
+        if state.shape != (2,) or state.dtype != INT64:
             raise DimsError(f"{name}: the state of a generator is (key, position) in int64, not {state}.")
         return Aval(shape, None, dtype)
 
@@ -114,7 +113,7 @@ def _uniform_op(name: str, dtype: np.dtype, ns: float, doc: str) -> Op:
 def _infer_permutation(u: Aval) -> Aval:
     if u.ndim != 1 or u.dtype != np.float64:
         raise DimsError(f"permutation: expected a vector of float64 numbers, not {u}.")
-    return Aval(u.shape, None, _INT64)
+    return Aval(u.shape, None, INT64)
 
 
 def _numpy_permutation(u: np.ndarray) -> np.ndarray:

@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.aval import Aval, describe_shape
+from tracejit.aval import INT32, Aval, describe_shape
 from tracejit.errors import DimsError
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
-_INT32 = np.dtype(np.int32)
 _NS_PER_TAP = 0.25
 
 
@@ -80,7 +79,7 @@ def _vjp(b: Any, node: Any, ct: Any) -> Any:
 
 
 def _promote(x: np.dtype, *tables: np.dtype) -> tuple[np.dtype, ...]:
-    return (float_of(x), _INT32, float_of(x), _INT32, float_of(x))
+    return (float_of(x), INT32, float_of(x), INT32, float_of(x))
 
 
 def _numbers(out: Aval, x: Aval, starts: Aval, weights: Aval, *back: Aval, axis: int) -> Sequence[int]:

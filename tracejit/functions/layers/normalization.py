@@ -12,9 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
 from tracejit.functions.movement import relabel, reshaped, sliced
@@ -22,7 +21,6 @@ from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
 from tracejit.util.text import brief
 
-_FLOAT64 = np.dtype(np.float64)
 _OPERATIONS = ("auto", "channel-only", "spatial-channel", "batch-excluded")
 
 
@@ -469,16 +467,16 @@ def _statistics(array: dlarray, axes: tuple[int, ...], many: bool = False, group
     first = apply("stop_gradient", sliced(array, {axis: slice(0, 1) for axis in axes}))
     if groups:
         first = _of_groups(first, groups, lambda parts, last: sliced(parts, {last: slice(0, 1)}))
-    k = in_dtype(first, _FLOAT64)
-    moved = apply("sub", in_dtype(array, _FLOAT64), k)
+    k = in_dtype(first, FLOAT64)
+    moved = apply("sub", in_dtype(array, FLOAT64), k)
     shift = mean_of(moved)
     variance = apply("sub", mean_of(apply("square", moved)), apply("square", shift))
     variance = in_dtype(apply("where", apply("less", variance, 0.0), 0.0, variance), dtype)
     mean = apply("add", k, shift)
-    if dtype == _FLOAT64:
+    if dtype == FLOAT64:
         return _Statistics(mean, None, variance)
     near = in_dtype(mean, dtype)
-    rest = apply("stop_gradient", apply("sub", in_dtype(near, _FLOAT64), mean))
+    rest = apply("stop_gradient", apply("sub", in_dtype(near, FLOAT64), mean))
     return _Statistics(near, in_dtype(rest, dtype), variance)
 
 

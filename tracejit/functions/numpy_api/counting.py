@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64, INT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -23,8 +24,6 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import check_room, check_sizes, integer
 from tracejit.util.text import brief
-
-_INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def _summed(places: dlarray, weights: dlarray | None, size: int, dtype: np.dtype) -> dlarray:
@@ -42,11 +41,11 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
     if array.ndim != 1 or array.dtype.kind not in "iub":
         refuse("np.bincount", f"x is {recorder.describe(array)}, expected a vector of integers")
     array = movement.relabel(array, None)
-    check_room("np.bincount", check_sizes("np.bincount", "minlength", (max(least, 0),)), _INT64)
+    check_room("np.bincount", check_sizes("np.bincount", "minlength", (max(least, 0),)), INT64)
     given = None if weights is None else movement.relabel(as_array(weights, "np.bincount", "weights"), None)
     if given is not None and given.shape != array.shape:
         refuse("np.bincount", f"weights have size {given.shape}, expected {array.shape}")
-    places = in_dtype(array, _INT64)
+    places = in_dtype(array, INT64)
     size = least
     if array.size:
         largest, lowest = reductions.max(places), reductions.min(places)
@@ -54,7 +53,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0) -> dlarray:
             refuse("np.bincount", "x has negative elements; add an offset first")
         if not least or not bool(recorder.need_value(largest < least, "np.bincount", Decides.TRUTH)):
             size = max(least, int(recorder.need_value(largest, "the length of np.bincount")) + 1)
-    return _summed(places, given, size, _INT64 if given is None or not array.size else _FLOAT64)
+    return _summed(places, given, size, INT64 if given is None or not array.size else FLOAT64)
 
 
 def _outer_edges(name: str, a: dlarray, range: Any) -> tuple[Any, Any]:
@@ -116,9 +115,9 @@ def histogram(
     if array.dtype == bool:
         array = in_dtype(array, np.dtype(np.uint8))
     edges, _ = _edges("np.histogram", array, bins, range)
-    counts = _counted([array], [edges], given, _INT64 if given is None else given.dtype)
+    counts = _counted([array], [edges], given, INT64 if given is None else given.dtype)
     if density:
-        widths = in_dtype(differences.diff(edges), _FLOAT64)
+        widths = in_dtype(differences.diff(edges), FLOAT64)
         return counts / widths / reductions.sum(counts), edges
     return counts, edges
 
@@ -167,7 +166,7 @@ def histogramdd(
         edge, uniform = _edges(name, column, n, ends)
         edges.append(linspace(*uniform, edge.size) if uniform else edge)
     given = None if weights is None else flattened(name, weights)
-    hist = _counted(columns, edges, given, _FLOAT64)
+    hist = _counted(columns, edges, given, FLOAT64)
     if density:
         total = reductions.sum(hist)
         for axis, edge in enumerate(edges):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import wanted_dtype
+from tracejit.aval import FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
@@ -22,7 +22,6 @@ from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
-_FLOAT64 = np.dtype(np.float64)
 _NOT_GIVEN = np._NoValue
 _SHORT_KERNEL = 16  # elements: shorter kernels of a convolution are sums of shifted operands, which fuse
 
@@ -33,7 +32,7 @@ def along(array: dlarray, axis: int, start: int | None, stop: int | None) -> dla
 
 
 def _floating(array: dlarray) -> dlarray:
-    return array if array.dtype.kind == "f" else in_dtype(array, _FLOAT64)
+    return array if array.dtype.kind == "f" else in_dtype(array, FLOAT64)
 
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> dlarray:
@@ -207,9 +206,9 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> dlarray:
     """Return the piecewise linear function through (xp, fp) at `x`, in float64."""
-    given = in_dtype(as_array(x, "np.interp"), _FLOAT64)
+    given = in_dtype(as_array(x, "np.interp"), FLOAT64)
     places, values = (
-        movement.relabel(in_dtype(as_array(part, "np.interp", name), _FLOAT64), None)
+        movement.relabel(in_dtype(as_array(part, "np.interp", name), FLOAT64), None)
         for part, name in ((xp, "xp"), (fp, "fp"))
     )
     if places.ndim != 1 or places.shape != values.shape or not places.size:
@@ -242,7 +241,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inner = where(unknown, asked, inner)
     result = where(before, values[0] if left is None else left, inner)
     result = where(beyond, values[-1] if right is None else right, result)
-    return movement.relabel(in_dtype(result, _FLOAT64), given._format)
+    return movement.relabel(in_dtype(result, FLOAT64), given._format)
 
 
 def _full(a: dlarray, v: dlarray) -> dlarray:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> dlarray:
@@ -76,7 +75,7 @@ def _chebyshev(t: dlarray, coefficients: tuple[float, ...]) -> dlarray:
 def i0(x: Any) -> dlarray:
     """Return the modified Bessel function of the first kind of order 0."""
     array = as_array(x, "np.i0")
-    size = elementwise.abs(array if array.dtype.kind == "f" else in_dtype(array, _FLOAT64))
+    size = elementwise.abs(array if array.dtype.kind == "f" else in_dtype(array, FLOAT64))
     is_near = size <= 8.0
     near = _chebyshev(where(is_near, size, 0.0) / 4.0 - 1.0, _NEAR)
     beyond = where(is_near, 8.0, size)
@@ -88,7 +87,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: A
     """Return where |a - b| <= atol + rtol |b|, or both are the same infinity, or NaN if `equal_nan`."""
     x, y = as_array(a, "np.isclose"), as_array(b, "np.isclose")
     if type(b) in (int, float):
-        y = in_dtype(y, x.dtype if x.dtype.kind == "f" else _FLOAT64)
+        y = in_dtype(y, x.dtype if x.dtype.kind == "f" else FLOAT64)
     elif y.dtype.kind != "f":
         y = in_dtype(y, np.result_type(y.dtype, 1.0))
     near = elementwise.abs(x - y) <= atol + rtol * elementwise.abs(y)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import wanted_dtype
+from tracejit.aval import FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
@@ -22,7 +22,6 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, real
 
-_FLOAT64 = np.dtype(np.float64)
 _NOT_GIVEN = np._NoValue
 Reduction = Callable[..., dlarray]
 
@@ -132,7 +131,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, 
     """Return the mean over axes of what `where` leaves."""
     array = as_array(a, "np.mean")
     wanted = array.dtype if dtype is None else wanted_dtype("np.mean", dtype)
-    array = in_dtype(array, wanted if wanted.kind == "f" else _FLOAT64)
+    array = in_dtype(array, wanted if wanted.kind == "f" else FLOAT64)
     keepdims = flag("np.mean", "keepdims", keepdims)
     if where is not True:
         array, where = _spread(array, where, "np.mean")
@@ -161,7 +160,7 @@ def _variance(
 ) -> dlarray:
     array = as_array(a, name)
     wanted = array.dtype if dtype is None else wanted_dtype(name, dtype)
-    array = in_dtype(array, wanted if wanted.kind == "f" else _FLOAT64)
+    array = in_dtype(array, wanted if wanted.kind == "f" else FLOAT64)
     keepdims = flag(name, "keepdims", keepdims)
     ddof = real(name, "ddof", ddof if not _is_given(correction) else correction)
     if where is not True:
@@ -309,7 +308,7 @@ def average(
         given = movement.permuted(movement.relabel(given, None), tuple(int(i) for i in np.argsort(axes)))
         shape = tuple(extent if i in axes else 1 for i, extent in enumerate(array.shape))
         given = movement.expanded(movement.reshape(given, shape), array.shape)
-    dtypes = (array.dtype, given.dtype, *((_FLOAT64,) if array.dtype.kind != "f" else ()))
+    dtypes = (array.dtype, given.dtype, *((FLOAT64,) if array.dtype.kind != "f" else ()))
     dtype = np.result_type(*dtypes)
     scale = sum(in_dtype(given, dtype), axes, None, keepdims)
     if bool(recorder.need_value(any(scale == 0), "np.average", Decides.TRUTH)):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import wanted_dtype
+from tracejit.aval import FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
@@ -19,8 +19,6 @@ from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.util.arguments import check_room, check_sizes, integer
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 def kron(a: Any, b: Any) -> dlarray:
@@ -118,7 +116,7 @@ def _rows(name: str, x: Any, rowvar: Any, dtype: np.dtype, only: bool) -> dlarra
 
 
 def _weights(name: str, argument: str, weights: Any, count: int) -> dlarray:
-    array = in_dtype(movement.relabel(as_array(weights, name, argument), None), _FLOAT64)
+    array = in_dtype(movement.relabel(as_array(weights, name, argument), None), FLOAT64)
     if array.shape != (count,):
         refuse(name, f"{argument} has size {array.shape}, expected ({count},), one for each observation")
     return array
@@ -138,9 +136,7 @@ def cov(
     """Return the covariances of variables, which are rows (or columns, if not `rowvar`)."""
     given = [as_array(x, "np.cov") for x in (m, y) if x is not None]
     wanted = (
-        np.result_type(*(x.dtype for x in given), _FLOAT64)
-        if dtype is None
-        else wanted_dtype("np.cov", dtype)
+        np.result_type(*(x.dtype for x in given), FLOAT64) if dtype is None else wanted_dtype("np.cov", dtype)
     )
     x = _rows("np.cov", m, rowvar, wanted, True)
     if y is not None:

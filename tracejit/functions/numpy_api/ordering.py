@@ -25,8 +25,6 @@ from tracejit.record.guards import Decides
 from tracejit.util.arguments import is_option
 from tracejit.util.text import brief
 
-_INT64 = np.dtype(np.int64)
-
 
 def places_in_order(array: dlarray, axis: int, descending: bool = False) -> dlarray:
     """Return the places that sort an array along an axis."""

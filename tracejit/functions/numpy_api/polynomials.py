@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import differences, matrices
@@ -17,8 +18,6 @@ from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import integer
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 def _coefficients(name: str, p: Any) -> dlarray:
@@ -118,7 +117,7 @@ def poly(seq_of_zeros: Any) -> dlarray:
     zeros = movement.relabel(movement.atleast_1d(as_array(seq_of_zeros, "np.poly")), None)
     if zeros.ndim != 1:
         refuse("np.poly", "a matrix has complex eigenvalues in general; pass a vector of zeros")
-    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind == "f" else _FLOAT64)
+    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind == "f" else FLOAT64)
     product = as_array(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
         tail = apply("pad", zeros[i] * product, widths=((1, 0),), value=0.0)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import FLOAT64, INT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.elementwise import where
@@ -23,9 +24,6 @@ from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option
 from tracejit.util.text import brief
-
-_FLOAT64 = np.dtype(np.float64)
-_INT64 = np.dtype(np.int64)
 
 _SHIFTS = {  # alpha and beta of the continuous methods (R. J. Hyndman, Y. Fan, The American Statistician 50, 1996)
     "interpolated_inverted_cdf": (0.0, 1.0),
@@ -73,7 +71,7 @@ def median(
 ) -> dlarray:
     """Return the middle of the sorted elements over axes, the mean of two of them for an even number."""
     rows, axes, array = _rows("np.median", a, axis)
-    rows = rows if as_array(a).dtype.kind == "f" else in_dtype(rows, _FLOAT64)
+    rows = rows if as_array(a).dtype.kind == "f" else in_dtype(rows, FLOAT64)
     rows = in_order(rows, rows.ndim - 1)
     n = rows.shape[-1]
     if not n:
@@ -161,7 +159,7 @@ def _quantile(
     if type(q) in (int, float) and rows.dtype.kind == "f":
         given = in_dtype(given, rows.dtype)
     elif given.dtype.kind != "f" or (scale != 1 and rows.dtype.kind != "f"):
-        given = in_dtype(given, _FLOAT64)
+        given = in_dtype(given, FLOAT64)
     given = given / given.dtype.type(scale) if scale != 1 else given
     _check_range(name, q, given, scale)
     q_shape = given.shape
@@ -211,7 +209,7 @@ def _led(
 
 def _at(ordered: dlarray, places: dlarray) -> dlarray:
     """Return the elements of sorted rows at whole numbers (q, ...), which broadcast with the rows."""
-    index = in_dtype(elementwise.stop_gradient(places), _INT64)
+    index = in_dtype(elementwise.stop_gradient(places), INT64)
     index = movement.expanded(index, (index.shape[0], *ordered.shape[:-1]))
     index = elementwise.maximum(index, 0)
     last = movement.moveaxis(index, 0, -1)
@@ -235,7 +233,7 @@ def _weighted(
     last = rows.ndim - 1
     order = places_in_order(rows, last)
     ordered = apply("take_along_axis", rows, order, axis=last)
-    heavy = apply("take_along_axis", in_dtype(given, _FLOAT64), order, axis=last)
+    heavy = apply("take_along_axis", in_dtype(given, FLOAT64), order, axis=last)
     cdf = reductions.cumsum(heavy, last)
     cdf = cdf / cdf[..., -1:]
     if bool(recorder.need_value(reductions.any(elementwise.isnan(cdf[..., -1])), name, Decides.TRUTH)):
@@ -243,7 +241,7 @@ def _weighted(
     cdf = where(cdf == 0, -1, cdf)
     before = cdf < movement.expand_dims(points, -1)
     places = elementwise.minimum(reductions.sum(before, -1), rows.shape[-1] - 1)
-    result = _spoiled(ordered, _at(ordered, in_dtype(places, _FLOAT64)))
+    result = _spoiled(ordered, _at(ordered, in_dtype(places, FLOAT64)))
     return _led(result, q_shape, array, axes, flag(name, "keepdims", keepdims))
 
 

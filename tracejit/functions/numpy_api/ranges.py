@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.aval import wanted_dtype
+from tracejit.aval import FLOAT64, wanted_dtype
 from tracejit.functions import elementwise, indexing, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
@@ -19,13 +19,11 @@ from tracejit.record import recorder, views
 from tracejit.util.arguments import check_room, check_sizes, integer, is_option
 from tracejit.util.text import brief
 
-_FLOAT64 = np.dtype(np.float64)
-
 
 def _inexact(*ends: Any) -> np.dtype:
     """Return the floating-point dtype of samples between ends; Python numbers have no say."""
     dtypes = [as_array(x).dtype for x in ends if type(x) not in (int, float) and not recorder.is_number(x)]
-    return np.result_type(*dtypes, 0.0) if dtypes else _FLOAT64
+    return np.result_type(*dtypes, 0.0) if dtypes else FLOAT64
 
 
 def linspace(
@@ -83,7 +81,7 @@ def geomspace(
 ) -> dlarray:
     """Return `num` numbers from `start` to `stop` of which each is the same multiple of the one before it."""
     first, last = (
-        movement.relabel(in_dtype(as_array(x, "np.geomspace"), _FLOAT64), None) for x in (start, stop)
+        movement.relabel(in_dtype(as_array(x, "np.geomspace"), FLOAT64), None) for x in (start, stop)
     )
     sign = elementwise.sign(first)
     low, high = first / sign, last / sign

@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import supported
+from tracejit.aval import FLOAT64, INT64, UINT64, supported
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.util.arguments import integer
-
-_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
-_FLOAT64 = np.dtype(np.float64)
 
 
 def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
@@ -78,7 +75,7 @@ def fmod(x: Any, y: Any) -> dlarray:
 
 def float_power(x: Any, y: Any) -> dlarray:
     """Return x ** y in float64."""
-    return apply("pow", in_dtype(as_array(x), _FLOAT64), in_dtype(as_array(y), _FLOAT64))
+    return apply("pow", in_dtype(as_array(x), FLOAT64), in_dtype(as_array(y), FLOAT64))
 
 
 def logaddexp(x: Any, y: Any) -> dlarray:
@@ -121,7 +118,7 @@ def ldexp(x: Any, n: Any) -> dlarray:
     if as_array(n, "np.ldexp").dtype.kind not in "iub":
         refuse("np.ldexp", f"x2 has dtype {as_array(n).dtype}, expected integers; use x * 2.0**n")
     dtype = as_array(x, "np.ldexp").dtype
-    loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, _INT64, None))[0])
+    loop = dtype if dtype.kind == "f" else supported(np.ldexp.resolve_dtypes((dtype, INT64, None))[0])
     return apply("ldexp", in_dtype(as_array(x), loop), n)
 
 
@@ -152,7 +149,7 @@ _BITS = ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0
 def bitwise_count(x: Any) -> dlarray:
     """Return the number of ones in the bits of |x|, as uint8; no derivative."""
     (x,) = in_loop(np.bitwise_count, x)
-    counts = in_dtype(_magnitude(x), _UINT64)
+    counts = in_dtype(_magnitude(x), UINT64)
     for places, mask in _BITS:
         shifted = apply("right_shift", counts, np.uint64(places))
         counts = apply("bitwise_and", counts, np.uint64(mask)) + apply(

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import BUFFERS, as_array, dlarray
+from tracejit.aval import INT64
 from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise, indexing, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.record import recorder, views
-
-_INT64 = np.dtype(np.int64)
 
 
 def into(out: Any, result: Any, what: str) -> Any:
@@ -154,7 +153,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     if not given.size:
         raise ArgumentError("np.place: vals is empty; pass at least one value.")
     chosen = movement.ravel(as_array(mask, "np.place")) != 0
-    turn = reductions.cumsum(elementwise.cast(chosen, _INT64)) - 1
+    turn = reductions.cumsum(elementwise.cast(chosen, INT64)) - 1
     taken = given[elementwise.maximum(turn, 0) % given.size]
     _select(target, mask, movement.reshape(taken, target.shape), "np.place")
 
