@@ -127,9 +127,7 @@ def _move(root: Any, views: list[Any]) -> None:
 
 def is_of_ndarray(array: Any, owner: Any) -> bool:
     """Return whether an array, or what it is a view of, is a captured ndarray, which NumPy's code may write."""
-    data = root_of(array)._data
-    found = owner.ndarrays.get(id(data))
-    return found is not None and found() is data
+    return id(root_of(array)._data) in owner.ndarrays
 
 
 def otherwise(error: Exception, operation: Callable[..., Any], *operands: Any, **options: Any) -> Any:
@@ -189,8 +187,7 @@ def settle_part(array: Any, what: str) -> bool:
         is_part = is_part or (op is not None and type(op) is not Op)
     if not is_part or base._value is not None or base._view is not None:
         return False
-    found = owner.ndarrays.get(id(base._data))
-    if found is None or found() is not base._data:
+    if not owner.is_ndarray(base._data):
         return False
     settle(array, what)
     return True
@@ -199,8 +196,7 @@ def settle_part(array: Any, what: str) -> bool:
 def _ndarray_of(owner: Any, value: Value) -> np.ndarray | None:
     """Return the captured ndarray that an input stands for, if the function reads it as one."""
     data = owner.state.elements(value)
-    found = None if data is None else owner.ndarrays.get(id(data))
-    return None if found is None or found() is not data else data
+    return data if data is not None and owner.is_ndarray(data) else None
 
 
 def _inputs_of(value: Value) -> list[Value]:

@@ -147,6 +147,11 @@ class Recorder(RecordingBlock):
             self.memories.link(traced, root, None, {})
         return traced
 
+    def is_ndarray(self, data: np.ndarray) -> bool:
+        """Return whether the function has an ndarray itself, not a dlarray of it."""
+        found = self.ndarrays.get(id(data))
+        return found is not None and found() is data
+
     def restored(self) -> list[Change]:
         """Give arrays from outside that were written their own elements back, and return what they were to become."""
         return self.memories.restore(

@@ -182,7 +182,8 @@ def test_floats_are_right_to_few_units_in_the_last_place(name: str, suffix: str)
     x, y = _inputs(suffix, arity)
     found = _results(suffix, arity)[name]
     if name == "ldexp":  # whose exponents are integers
-        known = y == np.trunc(y)
+        with np.errstate(all="ignore"):
+            known = y == np.trunc(y)
         x, y, found = x[known], y[known], found[known]
     with np.errstate(all="ignore"):
         error = _error_ulp(found, _expected(name, x, y))

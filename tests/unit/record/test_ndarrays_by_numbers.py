@@ -262,3 +262,22 @@ class TestSubscripts:
             monkeypatch.undo()
             subscripts.is_possible.cache_clear()
         assert subscripts.is_possible()
+
+
+@pytest.mark.parametrize("inner", [tj.dlaccelerate, lambda f: f])
+@pytest.mark.parametrize("wrapped", [tj.dlarray, lambda x: x])
+def test_numpy_reads_what_dlarrays_of_its_ndarrays_wrote(inner, wrapped):
+    @inner
+    def increment(r):
+        r += 1.0
+
+    def total(x, i):
+        increment(wrapped(x[i]))
+        return x.sum() + (x * 2.0)[0, 0]
+
+    x, y = np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(4, 3)
+    accelerated = tj.dlaccelerate(lambda i: total(x, i))
+    for k in range(9):
+        y[k % 4] += 1.0
+        assert float(accelerated(k % 4)) == y.sum() + 2.0 * y[0, 0]
+        np.testing.assert_array_equal(x, y)
