@@ -168,12 +168,13 @@ TITLES = {
     "movement": "Rearrangement",
     "table": "Questions, and functions with several forms",
     "ordering": "Sorting, searching, sets",
+    "packing": "Bits",
     "polynomials": "Polynomials",
     "quantiles": "Median, quantiles, percentiles",
     "ranges": "Grids",
     "reductions": "Reductions",
     "ufuncs": "Less common ufuncs",
-    "wider": "Bits, and functions with further arguments",
+    "wider": "Functions with further arguments",
     "writes": "Functions that write",
 }
 

@@ -21,7 +21,7 @@ from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
-MOST_AXES = 3
+MOST_AXES = 3  # that the loops of the kernels go along
 _NS_PER_TAP = 0.12  # an element of a window
 
 

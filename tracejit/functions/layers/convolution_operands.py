@@ -9,10 +9,9 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
+from tracejit.functions.layers.spatial import MOST_AXES
 from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.util.text import brief
-
-_MOST_SPATIAL = 3
 
 
 class Images(NamedTuple):
@@ -102,10 +101,10 @@ def images_of(function: str, x: Any, data_format: Any, taps: int) -> tuple[Image
     if "T" in format and taps == format.count("S") + 1:
         moving = "ST"
     spatial = [axis for axis, label in enumerate(format) if label in moving]
-    if not 1 <= len(spatial) <= _MOST_SPATIAL:
+    if not 1 <= len(spatial) <= MOST_AXES:
         raise DimsError(
             f"{function}: x of {describe(array)} has {len(spatial)} axes for windows to move along; expected 1 to "
-            f"{_MOST_SPATIAL} axes S, or T where there is no S."
+            f"{MOST_AXES} axes S, or T where there is no S."
         )
     return _merged(array, format, spatial), formatted
 

@@ -15,7 +15,7 @@ from tracejit.util.text import brief
 Sizes = tuple[int, ...]
 Pairs = tuple[tuple[int, int], ...]
 
-MOST_AXES = 3
+MOST_AXES = 3  # of the kernels: images, and volumes
 _LIMIT = 1 << 40  # of an argument: no array has room for more
 
 

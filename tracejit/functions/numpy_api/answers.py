@@ -9,6 +9,7 @@ import numpy as np
 from tracejit.functions import linalg
 from tracejit.functions.numpy_api import (
     arranging,
+    borders,
     choosing,
     counting,
     differences,
@@ -16,6 +17,7 @@ from tracejit.functions.numpy_api import (
     masked,
     matrices,
     ordering,
+    packing,
     polynomials,
     quantiles,
     ranges,
@@ -24,7 +26,7 @@ from tracejit.functions.numpy_api import (
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, linalg, masked, matrices, ordering, polynomials,
+    arranging, choosing, counting, differences, elementary, linalg, masked, matrices, ordering, packing, polynomials,
     quantiles, ranges, wider,
 )  # fmt: skip
 Answer = Callable[..., Any]
@@ -37,3 +39,5 @@ CALLING: tuple[Answer, ...] = (np.piecewise, np.apply_along_axis, np.apply_over_
 """Functions that call one of the user's."""
 WIDER: dict[Answer, Answer] = {**masked.WIDER, **choosing.WIDER, **matrices.WIDER, **wider.WIDER}
 """Answers for arguments that the toolbox' own function does not take."""
+FORMS: dict[Answer, Answer] = {np.pad: borders.pad, np.einsum: wider.einsum}
+"""Answers for modes and notations, which table.py tells apart itself."""

@@ -166,13 +166,13 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
         mode, ("constant", "edge", "symmetric", "wrap", "reflect")
     ):
         return movement.pad(x, pad_width, mode, **kwargs)
-    return late_answers().wider.pad(x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
+    return late_answers().FORMS[np.pad](x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
 
 
 def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
     if not kwargs and operands and isinstance(operands[0], str):
         return linear.einsum(*operands, optimize=optimize)
-    return late_answers().wider.einsum(*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
+    return late_answers().FORMS[np.einsum](*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
 
 
 def _result_type(*arrays_and_dtypes: Any) -> np.dtype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NumPy's further arguments of functions of the toolbox: order="F", more borders, einsum with lists, dtype= of joins.
+"""NumPy's further arguments of functions of the toolbox: order="F", einsum with lists, dtype= of joins.
 
 Labels are those of the toolbox' function; order="F" leaves none unless the sizes stay.
 """
@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.array import apply, as_array, dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.aval import wanted_dtype
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, linear, movement
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.numpy_api import quantiles
-from tracejit.functions.numpy_api.ranges import linspace
 from tracejit.functions.refusals import refuse
 from tracejit.util.arguments import integers, is_option
 from tracejit.util.text import brief
@@ -115,114 +113,6 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
     return np.einsum_path(*stand_ins, optimize=optimize)
 
 
-_STATISTICS: dict[str, Callable[..., dlarray]] = {
-    "maximum": reductions.max,
-    "minimum": reductions.min,
-    "mean": reductions.mean,
-    "median": quantiles.median,
-}
-
-
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
-    """Return an array with a border of statistics of its rows, of ramps, or reflected about its ends."""
-    x = as_array(array, "np.pad")
-    odd = is_option(mode, ("reflect", "symmetric")) and is_option(
-        kwargs.pop("reflect_type", "even"), ("odd",)
-    )
-    known = {"linear_ramp": {"end_values"}, "empty": set(), **{name: {"stat_length"} for name in _STATISTICS}}
-    known |= {"reflect": set(), "symmetric": set()}
-    if not is_option(mode, known) or not kwargs.keys() <= known[mode]:
-        refuse(
-            "np.pad",
-            f"mode={brief(mode)} with {', '.join(f'{k}=' for k in kwargs) or 'no options'} is not supported",
-        )
-    if mode == "empty" or (mode in ("reflect", "symmetric") and not odd):
-        return movement.pad(x, pad_width, "constant" if mode == "empty" else mode)
-    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
-    options = kwargs.get("end_values", 0) if mode == "linear_ramp" else kwargs.get("stat_length")
-    given = (
-        [(None, None)] * x.ndim
-        if options is None
-        else np.broadcast_to(np.asarray(options), (x.ndim, 2)).tolist()
-    )
-    for axis, (before, after) in enumerate(pairs):
-        if before or after:
-            x = _bordered(x, axis, (before, after), mode, given[axis])
-    return x
-
-
-def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options: Any) -> dlarray:
-    n = x.shape[axis]
-    if not n:
-        refuse(
-            "np.pad", f"axis {axis} is empty, so that mode={brief(mode)} has no values; use mode='constant'"
-        )
-    parts = [x]
-    for side, (width, option) in enumerate(zip(widths, options, strict=True)):
-        if not width:
-            continue
-        if mode in _STATISTICS:
-            length = n if option is None else min(option, n)
-            part = movement.sliced(x, {axis: slice(0, length) if side == 0 else slice(n - length, n)})
-            value = _STATISTICS[mode](part, axis=axis, keepdims=True)
-            value = in_dtype(elementwise.rint(value) if x.dtype.kind in "iu" else value, x.dtype)
-            border = movement.broadcast_to(value, (*x.shape[:axis], width, *x.shape[axis + 1 :]))
-        else:
-            edge = movement.sliced(x, {axis: slice(0, 1) if side == 0 else slice(n - 1, n)})
-            if mode == "linear_ramp":
-                end = np.full((), option, x.dtype)
-                border = linspace(end, movement.squeeze(edge, axis), width, False, dtype=x.dtype, axis=axis)
-                border = movement.flip(border, axis) if side else border
-            else:
-                border = in_dtype(2 * edge - _mirrored(x, axis, width, side, mode), x.dtype)
-        border = movement.relabel(border, x._format)
-        parts.insert(0 if side == 0 else len(parts), border)
-    return movement.concatenate(parts, axis)
-
-
-def _mirrored(x: dlarray, axis: int, width: int, side: int, mode: str) -> dlarray:
-    n, skip = x.shape[axis], int(mode == "reflect")
-    if width > n - skip:
-        refuse(
-            "np.pad", f"a border of {width} that is reflected with odd signs is wider than the axis of {n}"
-        )
-    places = np.arange(width)[::-1] + skip if side == 0 else n - 1 - skip - np.arange(width)
-    return apply("take", x, as_array(places), axis=axis)
-
-
-def packbits(a: Any, axis: Any = None, bitorder: Any = "big") -> dlarray:
-    """Return eight truth values each as one number of 8 bits."""
-    array = as_array(a, "np.packbits") != 0
-    if axis is None:
-        array, axis = movement.ravel(array), 0
-    rows = movement.moveaxis(movement.relabel(array, None), axis, -1)
-    missing = -rows.shape[-1] % 8
-    rows = apply("pad", rows, widths=(*((0, 0),) * (rows.ndim - 1), (0, missing)), value=False)
-    rows = movement.reshape(rows, (*rows.shape[:-1], -1, 8) if rows.size else (*rows.shape[:-1], 0, 8))
-    weights = np.array([1 << i for i in range(8)][:: -1 if bitorder == "big" else 1])
-    return movement.moveaxis(elementwise.cast(reductions.sum(rows * weights, -1), np.uint8), -1, axis)
-
-
-def unpackbits(a: Any, axis: Any = None, count: Any = None, bitorder: Any = "big") -> dlarray:
-    """Return the bits of numbers of 8 bits as numbers 0 and 1."""
-    array = as_array(a, "np.unpackbits")
-    if array.dtype != np.uint8:
-        refuse("np.unpackbits", f"a has dtype {array.dtype}, expected uint8")
-    if axis is None:
-        array, axis = movement.ravel(array), 0
-    rows = movement.moveaxis(movement.relabel(array, None), axis, -1)
-    shifts = np.arange(8, dtype=np.uint8)[:: -1 if bitorder == "big" else 1]
-    bits = apply("right_shift", movement.expand_dims(rows, -1), shifts) & np.uint8(1)
-    bits = movement.reshape(bits, (*rows.shape[:-1], rows.shape[-1] * 8))
-    if count is not None:
-        n = bits.shape[-1]
-        if count > n:
-            bits = apply("pad", bits, widths=(*((0, 0),) * (bits.ndim - 1), (0, count - n)), value=0)
-        else:
-            bits = movement.sliced(bits, {bits.ndim - 1: slice(None, count)})
-    return movement.moveaxis(bits, -1, axis)
-
-
 WIDER: dict[Callable[..., Any], Callable[..., Any]] = {
     np.reshape: reshape,
     np.ravel: ravel,
@@ -233,7 +123,5 @@ WIDER: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.einsum_path: einsum_path,
-    np.packbits: packbits,
-    np.unpackbits: unpackbits,
     np.around: elementwise.round,
 }

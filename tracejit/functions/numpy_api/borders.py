@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""np.pad with borders that the toolbox' pad does not make: statistics, ramps, reflections with odd signs.
+
+Labels stay with their axes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions.formats import in_dtype
+from tracejit.functions.numpy_api import quantiles
+from tracejit.functions.numpy_api.ranges import linspace
+from tracejit.functions.refusals import refuse
+from tracejit.util.arguments import is_option
+from tracejit.util.text import brief
+
+_STATISTICS: dict[str, Callable[..., dlarray]] = {
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "mean": reductions.mean,
+    "median": quantiles.median,
+}
+
+
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarray:
+    """Return an array with a border of statistics of its rows, of ramps, or reflected about its ends."""
+    x = as_array(array, "np.pad")
+    odd = is_option(mode, ("reflect", "symmetric")) and is_option(
+        kwargs.pop("reflect_type", "even"), ("odd",)
+    )
+    known = {"linear_ramp": {"end_values"}, "empty": set(), **{name: {"stat_length"} for name in _STATISTICS}}
+    known |= {"reflect": set(), "symmetric": set()}
+    if not is_option(mode, known) or not kwargs.keys() <= known[mode]:
+        refuse(
+            "np.pad",
+            f"mode={brief(mode)} with {', '.join(f'{k}=' for k in kwargs) or 'no options'} is not supported",
+        )
+    if mode == "empty" or (mode in ("reflect", "symmetric") and not odd):
+        return movement.pad(x, pad_width, "constant" if mode == "empty" else mode)
+    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    options = kwargs.get("end_values", 0) if mode == "linear_ramp" else kwargs.get("stat_length")
+    given = (
+        [(None, None)] * x.ndim
+        if options is None
+        else np.broadcast_to(np.asarray(options), (x.ndim, 2)).tolist()
+    )
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            x = _bordered(x, axis, (before, after), mode, given[axis])
+    return x
+
+
+def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options: Any) -> dlarray:
+    n = x.shape[axis]
+    if not n:
+        refuse(
+            "np.pad", f"axis {axis} is empty, so that mode={brief(mode)} has no values; use mode='constant'"
+        )
+    parts = [x]
+    for side, (width, option) in enumerate(zip(widths, options, strict=True)):
+        if not width:
+            continue
+        if mode in _STATISTICS:
+            length = n if option is None else min(option, n)
+            part = movement.sliced(x, {axis: slice(0, length) if side == 0 else slice(n - length, n)})
+            value = _STATISTICS[mode](part, axis=axis, keepdims=True)
+            value = in_dtype(elementwise.rint(value) if x.dtype.kind in "iu" else value, x.dtype)
+            border = movement.broadcast_to(value, (*x.shape[:axis], width, *x.shape[axis + 1 :]))
+        else:
+            edge = movement.sliced(x, {axis: slice(0, 1) if side == 0 else slice(n - 1, n)})
+            if mode == "linear_ramp":
+                end = np.full((), option, x.dtype)
+                border = linspace(end, movement.squeeze(edge, axis), width, False, dtype=x.dtype, axis=axis)
+                border = movement.flip(border, axis) if side else border
+            else:
+                border = in_dtype(2 * edge - _mirrored(x, axis, width, side, mode), x.dtype)
+        border = movement.relabel(border, x._format)
+        parts.insert(0 if side == 0 else len(parts), border)
+    return movement.concatenate(parts, axis)
+
+
+def _mirrored(x: dlarray, axis: int, width: int, side: int, mode: str) -> dlarray:
+    n, skip = x.shape[axis], int(mode == "reflect")
+    if width > n - skip:
+        refuse(
+            "np.pad", f"a border of {width} that is reflected with odd signs is wider than the axis of {n}"
+        )
+    places = np.arange(width)[::-1] + skip if side == 0 else n - 1 - skip - np.arange(width)
+    return apply("take", x, as_array(places), axis=axis)
