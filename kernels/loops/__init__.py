@@ -7,7 +7,20 @@ Every back end takes them from these files: Numba compiles them, the Python back
 from collections.abc import Callable
 from typing import Any
 
-from . import convolution, embedding, factor, gather, gemm, order, pooling, random, resampling, scan, search
+from . import (
+    convolution,
+    embedding,
+    factor,
+    gather,
+    gemm,
+    order,
+    pooling,
+    random,
+    resampling,
+    scan,
+    search,
+    spectral,
+)
 
 
 def functions() -> dict[str, Callable[..., Any]]:
@@ -26,6 +39,8 @@ def functions() -> dict[str, Callable[..., Any]]:
             resampling,
             scan,
             search,
+            spectral,
+            spectral,
         )
         for name, function in vars(module).items()
         if callable(function) and getattr(function, "__module__", None) == module.__name__

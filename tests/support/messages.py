@@ -1605,9 +1605,9 @@ ROWS: tuple[Row, ...] = (
         "them). If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(
-        lambda: np.linalg.svd(X),
+        lambda: np.linalg.eig(X),
         ArgumentError,
-        "np.linalg.svd: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
+        "np.linalg.eig: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
         "them). If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(

@@ -59,4 +59,44 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "multi_dot: array 1 has shape (3, 1), which does not continue the product.",
     ),
+    (
+        lambda: np.linalg.lstsq(ONE, np.ones(3)),
+        DimsError,
+        "lstsq: a has shape (2, 2) and b (3,), expected (m, n), and (m,) or (m, k) with as many rows.",
+    ),
+    (
+        lambda: np.linalg.eigh(ONE, "X"),  # type: ignore[arg-type]
+        ArgumentError,
+        "eigh: UPLO must be 'L' or 'U', not 'X'.",
+    ),
+    (
+        lambda: np.linalg.svd(ONE, hermitian=True),
+        ArgumentError,
+        "svd: hermitian=True is not supported; use np.linalg.eigh.",
+    ),
+    (
+        lambda: np.linalg.svd(tj.dlarray(np.ones((2, 3)))),
+        ArgumentError,
+        "svd: full_matrices=True of 2x3 matrices is not supported; pass full_matrices=False.",
+    ),
+    (
+        lambda: np.linalg.pinv(ONE, rcond=np.ones(2)),
+        ArgumentError,
+        "pinv: a tolerance that is an array is not supported; pass a number.",
+    ),
+    (
+        lambda: np.linalg.cond(tj.dlarray(np.zeros((0, 0)))),
+        ArgumentError,
+        "cond: the matrices are empty.",
+    ),
+    (
+        lambda: np.linalg.lstsq(tj.dlarray(np.zeros((0, 2))), np.zeros(0)),
+        ArgumentError,
+        "lstsq: a has shape (0, 2) and is empty.",
+    ),
+    (
+        lambda: np.linalg.eigvalsh(ONE * np.nan),
+        np.linalg.LinAlgError,
+        "eigvalsh: the matrix, or one of the matrices, has an element that is not finite.",
+    ),
 )

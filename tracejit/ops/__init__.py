@@ -21,6 +21,7 @@ OPS = Table(
         "order",
         "ctc",
         "linalg",
+        "spectral",
     ),
 )
 

@@ -90,3 +90,29 @@ def test_factors_of_larger_matrices(dtype: Any) -> None:
                 np.testing.assert_allclose(np.asarray(one), other, rtol=tolerance, atol=tolerance)
     with pytest.raises(np.linalg.LinAlgError):
         step(tj.dlarray(np.ones((40, 40), dtype)), tj.dlarray(b))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_and_vectors_of_larger_matrices(dtype: Any) -> None:
+    @tj.dlaccelerate
+    def step(a: Any) -> Any:
+        w, v = np.linalg.eigh(a + a.T)
+        u, s, vh = np.linalg.svd(a)
+        return w, v, u, s, vh, np.linalg.pinv(a[:, :20]), np.linalg.svd(a[:7], compute_uv=False)
+
+    tolerance = 1e-10 if dtype is np.float64 else 5e-4
+    for seed in range(3):
+        a = np.random.default_rng(seed).normal(size=(30, 30)).astype(dtype)
+        w, v, u, s, vh, inverse, values = (np.asarray(part) for part in step(tj.dlarray(a)))
+        close = lambda have, want: np.testing.assert_allclose(have, want, atol=tolerance * 10, rtol=tolerance)
+        close(w, np.linalg.eigvalsh(a + a.T))
+        close((v * w) @ v.T, a + a.T)
+        close(u * s @ vh, a)
+        close(s, np.linalg.svd(a, compute_uv=False))
+        close(inverse, np.linalg.pinv(a[:, :20]))
+        close(values, np.linalg.svd(a[:7], compute_uv=False))
+        assert w.dtype == v.dtype == u.dtype == s.dtype == inverse.dtype == dtype
+    assert step.stats.hits == 1
+    flat = np.ones((30, 30), dtype)
+    u = np.asarray(step(tj.dlarray(flat))[2])
+    np.testing.assert_allclose(u.T @ u, np.eye(30), atol=tolerance)

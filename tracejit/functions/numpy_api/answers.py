@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.functions import linalg
+from tracejit.functions import linalg, spectral
 from tracejit.functions.numpy_api import (
     arranging,
     borders,
@@ -27,7 +27,7 @@ from tracejit.functions.numpy_api import (
 
 SUBJECTS = (
     arranging, choosing, counting, differences, elementary, linalg, masked, matrices, ordering, packing, polynomials,
-    quantiles, ranges, wider,
+    quantiles, ranges, spectral, wider,
 )  # fmt: skip
 Answer = Callable[..., Any]
 

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Eigenvalues, singular values, ranks, pseudo-inverses and least squares: NumPy's numbers, derivatives, edges."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from accelerated import dlaccelerate
+
+import tracejit as tj
+from tracejit import dlarray
+from tracejit.errors import ArgumentError, DimsError
+from tracejit.testing import check_gradients
+
+
+def symmetric(x: Any) -> Any:
+    return x + np.swapaxes(x, -1, -2)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "singular values": lambda a: np.linalg.svd(a, compute_uv=False),
+    "pinv": np.linalg.pinv,
+    "cond": np.linalg.cond,
+    "smallest cond": lambda a: np.linalg.cond(a, -2),
+}
+OF_SQUARES: dict[str, Callable[[Any], Any]] = {
+    "eigvalsh": lambda a: np.linalg.eigvalsh(symmetric(a)),
+    "upper half": lambda a: np.linalg.eigvalsh(np.triu(a), "U"),
+    "cond by norm": lambda a: np.linalg.cond(a[0] if a.ndim > 2 else a, 1),
+}
+SQUARES = [(4, 4), (1, 1), (2, 3, 3)]
+SHAPES = [*SQUARES, (5, 3), (2, 3, 4), (3, 1), (1, 3)]
+CASES = [
+    *((name, shape) for name in FUNCTIONS for shape in SHAPES),
+    *((name, shape) for name in OF_SQUARES for shape in SQUARES),
+]
+ALL = {**FUNCTIONS, **OF_SQUARES}
+
+
+def draw(shape: tuple[int, ...], dtype: Any = np.float64, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_numbers_of_numpy(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    function = ALL[name]
+    step = dlaccelerate(function)
+    for seed in range(2):
+        a = draw(shape, dtype, seed)
+        expected = np.asarray(function(a))
+        tolerance = 1e-9 if dtype is np.float64 else 2e-3
+        for found in (function(dlarray(a)), step(dlarray(a))):
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_derivatives(name: str, shape: tuple[int, ...]) -> None:
+    if name != "upper half":  # whose derivative is symmetric
+        check_gradients(ALL[name], dlarray(draw(shape, seed=1)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_vectors(shape: tuple[int, ...]) -> None:
+    def vectors(a: Any) -> Any:
+        parts = tuple(np.linalg.svd(a, full_matrices=False))
+        return (*parts, *np.linalg.eigh(symmetric(a))) if shape[-1] == shape[-2] else parts
+
+    step = dlaccelerate(vectors)
+    for seed in range(2):
+        a = draw(shape, seed=seed)
+        once, replayed = vectors(dlarray(a)), step(dlarray(a))
+        for one, other, theirs in zip(once, replayed, vectors(a), strict=True):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), atol=1e-10)
+            np.testing.assert_allclose(np.abs(np.asarray(one)), np.abs(theirs), atol=1e-10)
+        u, s, v = (np.asarray(part) for part in replayed[:3])
+        np.testing.assert_allclose(u * s[..., None, :] @ v, a, atol=1e-12)
+    check_gradients(vectors, dlarray(draw(shape, seed=2)))
+
+
+def test_second_derivatives() -> None:
+    def gradient(function: Any) -> Any:
+        return lambda a: tj.dlgradient((function(a) ** 3).sum(), a, enable_higher_derivatives=True)
+
+    for function in (
+        lambda a: np.linalg.eigvalsh(symmetric(a)),
+        lambda a: np.linalg.eigh(symmetric(a))[1],
+        lambda a: np.linalg.svd(a, compute_uv=False),
+        lambda a: np.linalg.svd(a, full_matrices=False)[0],
+    ):
+        check_gradients(gradient(function), dlarray(draw((3, 3), seed=5)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**24, 1e-20])
+def test_equal_values_have_finite_derivatives(scale: float) -> None:
+    """What does not depend on the choice of vectors has its derivative there too."""
+
+    def root(a: Any) -> Any:
+        w, v = np.linalg.eigh(a)
+        return ((v * np.sqrt(w)) @ v.T).sum()
+
+    def of_singular(a: Any) -> Any:
+        u, s, v = np.linalg.svd(a)
+        return ((u * s) @ v).sum()
+
+    a = scale * np.eye(3)
+    found = tj.dlfeval(lambda a: tj.dlgradient(np.linalg.eigvalsh(a).sum(), a), a)
+    np.testing.assert_allclose(np.asarray(found), np.eye(3), atol=1e-12)
+    for function in (root, of_singular):
+        assert np.isfinite(np.asarray(tj.dlfeval(lambda a, f=function: tj.dlgradient(f(a), a), a))).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (3, 3), (3, 5)])
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_ranks(shape: tuple[int, int], rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    a = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
+    step = dlaccelerate(
+        lambda a: (*np.linalg.svd(a, full_matrices=False), np.linalg.matrix_rank(a), np.linalg.pinv(a))
+    )
+    for _ in range(2):
+        u, s, v, count, inverse = (np.asarray(part) for part in step(dlarray(a)))
+        assert count == rank == np.linalg.matrix_rank(a)
+        np.testing.assert_allclose(inverse, np.linalg.pinv(a), atol=1e-10)
+        np.testing.assert_allclose(u.T @ u, np.eye(len(s)), atol=1e-10)
+        np.testing.assert_allclose(v @ v.T, np.eye(len(s)), atol=1e-10)
+        np.testing.assert_allclose(u * s @ v, a, atol=1e-12)
+
+
+def test_least_squares() -> None:
+    for shape, k in (((5, 3), ()), ((5, 3), (2,)), ((3, 5), ()), ((3, 3), (2,))):
+        step = dlaccelerate(lambda a, b: np.linalg.lstsq(a, b))
+        for seed in range(2):
+            a, b = draw(shape, seed=seed), draw((shape[0], *k), seed=seed + 5)
+            for found in (np.linalg.lstsq(dlarray(a), dlarray(b)), step(dlarray(a), dlarray(b))):
+                for have, want in zip(found, np.linalg.lstsq(a, b), strict=True):
+                    assert np.shape(have) == np.shape(want)
+                    np.testing.assert_allclose(np.asarray(have), want, rtol=1e-9, atol=1e-9)
+        check_gradients(lambda a, b: np.linalg.lstsq(a, b)[0], dlarray(a), dlarray(b))
+
+
+def test_empty_matrices() -> None:
+    for shape in ((0, 0), (0, 3, 3)):
+        empty = np.zeros(shape)
+        for have, want in zip(np.linalg.eigh(dlarray(empty)), np.linalg.eigh(empty), strict=True):
+            assert have.shape == want.shape
+    for shape in ((0, 2), (3, 0), (0, 3, 2)):
+        empty = np.zeros(shape)
+        assert np.linalg.pinv(dlarray(empty)).shape == np.linalg.pinv(empty).shape
+        for have, want in zip(
+            np.linalg.svd(dlarray(empty), full_matrices=False),
+            np.linalg.svd(empty, full_matrices=False),
+            strict=True,
+        ):
+            assert have.shape == want.shape
+
+
+@pytest.mark.parametrize("function", [np.linalg.eigh, np.linalg.eigvalsh, np.linalg.svd, np.linalg.pinv])
+def test_what_is_not_finite_is_an_error(function: Any) -> None:
+    bad = np.array([[1.0, np.nan], [np.nan, 1.0]])
+    step = dlaccelerate(function)
+    for _ in range(2):
+        step(dlarray(np.diag([1.0, 2.0])))
+    for call in (function, step):
+        with pytest.raises(np.linalg.LinAlgError, match="not finite"):
+            call(dlarray(bad))
+
+
+def test_arguments_of_other_kinds() -> None:
+    one = dlarray(np.ones((2, 3)))
+    for call in (
+        lambda: np.linalg.svd(one),
+        lambda: np.linalg.svd(dlarray(np.eye(2)), hermitian=True),
+        lambda: np.linalg.eigh(dlarray(np.eye(2)), "X"),  # type: ignore[arg-type]
+        lambda: np.linalg.pinv(one, rcond=np.ones(2)),
+        lambda: np.linalg.cond(dlarray(np.zeros((0, 0)))),
+        lambda: np.linalg.lstsq(dlarray(np.zeros((0, 2))), np.zeros(0)),
+    ):
+        with pytest.raises(ArgumentError):
+            call()
+    for call in (lambda: np.linalg.lstsq(one, np.ones(3)), lambda: np.linalg.eigvalsh(one)):
+        with pytest.raises(DimsError):
+            call()

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Eigenvalues of symmetric matrices, singular values, and what they give: ranks, pseudo-inverses, least squares.
+
+Labels: results have none. The sign of a vector is such that the first of its elements that is not much smaller than the
+largest is positive, uncompiled and in replays.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import DimsError
+from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions.linalg import inv, matrices, require, transposed
+from tracejit.functions.refusals import refuse
+from tracejit.record import recorder
+from tracejit.record.guards import Decides
+from tracejit.util.arguments import flag, is_option
+from tracejit.util.text import brief
+
+_NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, in order, and the eigenvectors as columns."""
+
+    eigenvalues: dlarray
+    eigenvectors: dlarray
+
+
+class SVDResult(NamedTuple):
+    """Singular vectors as columns, singular values, the largest first, and vectors as rows: the matrix is U S Vh."""
+
+    U: dlarray
+    S: dlarray
+    Vh: dlarray
+
+
+def _columns(x: dlarray, places: dlarray) -> dlarray:
+    """Return the columns of matrices at places."""
+    spread = movement.expanded(movement.expand_dims(places, -2), x.shape)
+    return apply("take_along_axis", x, spread, axis=x.ndim - 1)
+
+
+def _order(w: dlarray, descending: bool) -> dlarray:
+    keys = apply("stop_gradient", w)
+    return apply("order", -keys if descending else keys, axis=w.ndim - 1)[0]  # type: ignore[no-any-return]
+
+
+def _signs(v: dlarray) -> dlarray:
+    """Return the signs of the first large element of each column, as rows."""
+    fixed = apply("stop_gradient", v)
+    if not v.size:
+        return movement.reshape(fixed, (*v.shape[:-2], 1, v.shape[-1])) if v.shape[-2] else fixed
+    sizes = elementwise.abs(fixed)
+    large = sizes >= 0.6 * reductions.max(sizes, axis=-2, keepdims=True)
+    first = reductions.argmax(large, axis=-2, keepdims=True)
+    negative = apply("take_along_axis", fixed, first, axis=v.ndim - 2) < 0
+    return elementwise.where(negative, v.dtype.type(-1), v.dtype.type(1))
+
+
+def _eigh(function: str, a: Any, lower: Any) -> tuple[dlarray, dlarray]:
+    x = matrices(function, "a", a)
+    if not is_option(lower, ("L", "l", "U", "u")):
+        refuse(function, f"UPLO must be 'L' or 'U', not {brief(lower)}")
+    w, v, _ = apply("eigh", transposed(x) if lower in ("U", "u") else x)
+    require(elementwise.isfinite(w), function, _NO_VALUES)
+    if not x.size:
+        return w, v
+    places = _order(w, False)
+    return apply("take_along_axis", w, places, axis=w.ndim - 1), _columns(v, places)
+
+
+def eigh(a: Any, UPLO: Any = "L") -> EighResult:  # noqa: N803 (NumPy's name)
+    """Return the eigenvalues and eigenvectors of symmetric matrices."""
+    w, v = _eigh("eigh", a, UPLO)
+    return EighResult(w, v * _signs(v) if v.size else v)
+
+
+def eigvalsh(a: Any, UPLO: Any = "L") -> dlarray:  # noqa: N803 (NumPy's name)
+    """Return the eigenvalues of symmetric matrices, in order."""
+    return _eigh("eigvalsh", a, UPLO)[0]
+
+
+def _svd(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
+    """Return U, S and V of matrices with no more columns than rows, the largest value first."""
+    columns, squares, turns = apply("svd_columns", x)
+    require(elementwise.isfinite(squares), function, _NO_VALUES)
+    u, s, v = apply("svd", x, columns, elementwise.sqrt(squares), turns)
+    if not s.size:
+        return u, s, v
+    places = _order(s, True)
+    s = apply("take_along_axis", s, places, axis=s.ndim - 1)
+    return _columns(u, places), s, _columns(v, places)
+
+
+def _factors(function: str, a: Any) -> tuple[dlarray, dlarray, dlarray]:
+    """Return U, S and V of matrices."""
+    x = matrices(function, "a", a, square=False)
+    if x.shape[-2] >= x.shape[-1]:
+        return _svd(function, x)
+    v, s, u = _svd(function, transposed(x))
+    return u, s, v
+
+
+def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Any:
+    """Return the singular value decomposition U S Vh of matrices, or the values alone if not `compute_uv`."""
+    if flag("svd", "hermitian", hermitian):
+        refuse("svd", "hermitian=True is not supported; use np.linalg.eigh")
+    u, s, v = _factors("svd", a)
+    if not flag("svd", "compute_uv", compute_uv):
+        return s
+    if flag("svd", "full_matrices", full_matrices) and u.shape[-2] != v.shape[-2]:
+        refuse(
+            "svd",
+            f"full_matrices=True of {u.shape[-2]}x{v.shape[-2]} matrices is not supported; pass full_matrices=False",
+        )
+    signs = _signs(v) if v.size and u.size else None
+    if signs is not None:
+        u, v = u * signs, v * signs
+    return SVDResult(u, s, transposed(v))
+
+
+def svdvals(x: Any) -> dlarray:
+    """Return the singular values of matrices, the largest first."""
+    return _factors("svdvals", x)[1]
+
+
+def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
+    """Return which singular values are not 0 up to rounding: a share of the largest."""
+    part = share if given is None else given
+    if recorder.is_array(part) or np.ndim(part):
+        refuse(function, "a tolerance that is an array is not supported; pass a number")
+    return s > float(part) * reductions.max(s, axis=-1, keepdims=True)
+
+
+def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:
+    """Return the pseudo-inverses of matrices; singular values below rcond times the largest count as 0."""
+    del hermitian  # a hint, which changes no number but by rounding
+    u, s, v = _factors("pinv", a)
+    if not s.size:
+        return transposed(matrices("pinv", "a", a, square=False))
+    share = 1e-15 if rtol is None else rtol
+    kept = _cut("pinv", s, rcond, share)
+    reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
+    return linear.matmul(v * movement.expand_dims(reciprocals, -2), transposed(u))
+
+
+def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:  # noqa: N803
+    """Return the number of singular values over a tolerance."""
+    del hermitian
+    array = as_array(A, "matrix_rank")
+    if array.ndim < 2:
+        return reductions.any(array != 0).astype(np.int64)
+    s = svdvals(A)
+    if not s.size:
+        return reductions.sum(s > 0, -1)
+    if tol is not None:
+        return reductions.sum(s > tol, -1)
+    share = max(array.shape[-2:]) * float(np.finfo(s.dtype).eps)
+    return reductions.sum(_cut("matrix_rank", s, rtol, share), -1)
+
+
+def cond(x: Any, p: Any = None) -> dlarray:
+    """Return the condition numbers of matrices: the largest over the smallest singular value, or by another norm."""
+    if p is None or p in (2, -2):
+        s = svdvals(matrices("cond", "x", x, square=False))
+        if not s.size:
+            refuse("cond", "the matrices are empty")
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
+    array = matrices("cond", "x", x)
+    axes = (array.ndim - 2, array.ndim - 1)
+    return reductions.norm(array, p, axes) * reductions.norm(inv(array), p, axes)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:
+    """Return the x that minimises |a x - b|, the sums of squares left, the rank, and the singular values of a."""
+    x, y = matrices("lstsq", "a", a, square=False), movement.relabel(as_array(b, "lstsq", "b"), None)
+    if x.ndim != 2 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise DimsError(
+            f"lstsq: a has shape {x.shape} and b {y.shape}, expected (m, n), and (m,) or (m, k) with as many rows."
+        )
+    if not x.size:
+        refuse("lstsq", f"a has shape {x.shape} and is empty")
+    u, s, v = _factors("lstsq", x)
+    share = float(np.finfo(s.dtype).eps) * max(x.shape)
+    kept = _cut("lstsq", s, share if rcond is not None and rcond == -1 else rcond, share)
+    rank = int(recorder.need_value(reductions.sum(kept), "lstsq", Decides.VALUE))
+    reciprocals = elementwise.where(kept, 1 / elementwise.where(kept, s, 1), s.dtype.type(0))
+    found = linear.matmul(linear.matmul(v * reciprocals, transposed(u)), y)
+    left = as_array(np.zeros(0, found.dtype))
+    if rank == x.shape[1] and x.shape[0] > rank:
+        left = reductions.sum(elementwise.square(linear.matmul(x, found) - y), 0)
+        left = movement.reshape(left, (1,)) if y.ndim == 1 else left
+    return found, left, rank, s
+
+
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.linalg.eigh: eigh,
+    np.linalg.eigvalsh: eigvalsh,
+    np.linalg.svd: svd,
+    np.linalg.pinv: pinv,
+    np.linalg.matrix_rank: matrix_rank,
+    np.linalg.cond: cond,
+    np.linalg.lstsq: lstsq,
+    np.linalg.svdvals: svdvals,
+}
