@@ -22,7 +22,7 @@ _BLOCKS = ((64, 128), (64, 64), (32, 64), (32, 32))  # queries and keys
 _MOST_BYTES = 400_000  # of blocks; there may be 512 KiB for the stack of a thread
 _FEWEST_SHARES = 4  # of the adjoint: with fewer heads than that, the queries are cut into bands
 _ELEMENTS = 1 << 21  # of scores that the reference holds at a time
-_MULTIPLIED_PER_NS = 60.0
+_MULTIPLIED_PER_NS = 60.0  # by one core, roughly: it only decides into how many parts a launch is cut
 
 
 def _infer_forward(

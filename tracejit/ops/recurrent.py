@@ -21,7 +21,7 @@ from tracejit.ops.op import KernelCall, Kind, OnlyOnce, Op, RangeCut, Sample
 
 PANEL = 32  # columns
 UNIT = 16  # rows of a batch that one thread takes, at least
-_MULTIPLIED_PER_NS = 30.0
+_MULTIPLIED_PER_NS = 30.0  # by one core, roughly: it only decides into how many parts a launch is cut
 
 Apply = Callable[..., Any]
 

@@ -15,7 +15,7 @@ from tracejit.errors import DimsError
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
-_NS_PER_TAP = 0.25
+_NS_PER_TAP = 0.25  # an element times a weight, roughly: it only decides into how many parts a launch is cut
 
 
 class SumTables(NamedTuple):
