@@ -99,4 +99,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         np.linalg.LinAlgError,
         "eigvalsh: the matrix, or one of the matrices, has an element that is not finite.",
     ),
+    (
+        lambda: np.linalg.norm(tj.dlarray(np.ones(3)), "nuc"),
+        ArgumentError,
+        "norm: ord='nuc' does not apply to 1 axes.",
+    ),
 )

@@ -13,11 +13,13 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions.axes import normalize_axes
+from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import inv, matrices, require, transposed
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
-from tracejit.util.arguments import flag, is_option
+from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.text import brief
 
 _NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"
@@ -195,6 +197,40 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
         left = reductions.sum(elementwise.square(linear.matmul(x, found) - y), 0)
         left = movement.reshape(left, (1,)) if y.ndim == 1 else left
     return found, left, rank, s
+
+
+def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
+    """Return norms of the orders that the toolbox' own function does not have, as ``numpy.linalg.norm``."""
+    array = movement.relabel(as_array(x, "norm"), None)
+    array = array if array.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
+    axes = normalize_axes("norm", array, axis)
+    if len(axes) == 1 and is_real(ord):
+        return _of_vectors(array, ord, axes[0], flag("norm", "keepdims", keepdims))
+    if len(axes) != 2 or not (is_option(ord, ("nuc",)) or (is_real(ord) and ord in (2, -1, -2, -np.inf))):
+        refuse("norm", f"ord={brief(ord)} does not apply to {len(axes)} axes")
+    rows, columns = axes
+    if isinstance(axis, (tuple, list)) and axis[0] % array.ndim == columns:
+        rows, columns = columns, rows
+    matrix = movement.moveaxis(array, (rows, columns), (-2, -1))
+    if not is_option(ord, ("nuc",)) and ord in (-1, -np.inf):
+        found = reductions.min(reductions.sum(elementwise.abs(matrix), -2 if ord == -1 else -1), -1)
+    else:
+        s = _factors("norm", matrix)[1]
+        found = reductions.sum(s, -1) if is_option(ord, ("nuc",)) else s[..., 0 if ord == 2 else -1]
+    if flag("norm", "keepdims", keepdims):
+        found = movement.reshape(found, tuple(1 if i in axes else n for i, n in enumerate(array.shape)))
+    return found
+
+
+def _of_vectors(x: dlarray, ord: Any, axis: int, keepdims: bool) -> dlarray:
+    if ord == 0:
+        return reductions.sum(in_dtype(x != 0, x.dtype), axis, keepdims=keepdims)
+    sizes = elementwise.abs(x)
+    if ord == -np.inf:
+        return reductions.min(sizes, axis, keepdims)
+    total = reductions.sum(sizes ** float(ord), axis, keepdims=keepdims)
+    is_zero = total == 0  # where the derivative is taken as 0
+    return elementwise.where(is_zero, total, elementwise.where(is_zero, 1, total) ** (1 / float(ord)))
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

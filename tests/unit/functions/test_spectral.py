@@ -183,3 +183,33 @@ def test_arguments_of_other_kinds() -> None:
     for call in (lambda: np.linalg.lstsq(one, np.ones(3)), lambda: np.linalg.eigvalsh(one)):
         with pytest.raises(DimsError):
             call()
+
+
+ORDERS = [None, 0, 1, 2, 3, 0.5, -1, -2, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("keepdims", [True, False])
+def test_norms_of_all_orders(keepdims: bool) -> None:
+    x, m = draw((2, 4, 3)), draw((4, 3))
+    calls = [lambda a, order=ord: np.linalg.norm(a, order, 1, keepdims=keepdims) for ord in ORDERS]
+    calls += [
+        lambda a, order=ord, axis=axis: np.linalg.norm(a, order, axis, keepdims=keepdims)
+        for ord in (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+        for axis in ((1, 2), (2, 0), (-1, -2))
+    ]
+    step = dlaccelerate(lambda a: [call(a) for call in calls])
+    for _ in range(2):
+        for call, found in zip(calls, step(dlarray(x)), strict=True):
+            np.testing.assert_allclose(np.asarray(found), call(x), rtol=1e-10)
+            assert found.shape == call(x).shape
+    for call in calls:
+        np.testing.assert_allclose(np.asarray(call(dlarray(x))), call(x), rtol=1e-10)
+        check_gradients(call, dlarray(x))
+    for ord in ("nuc", 2, -2, -1):
+        np.testing.assert_allclose(float(np.linalg.norm(dlarray(m), ord)), np.linalg.norm(m, ord))
+
+
+def test_the_derivative_of_a_norm_at_zero_is_zero() -> None:
+    for ord in (2, 3, 1.5):
+        found = tj.dlfeval(lambda a, order=ord: tj.dlgradient(np.linalg.norm(a, order), a), np.zeros(3))
+        assert np.asarray(found).tolist() == [0, 0, 0]

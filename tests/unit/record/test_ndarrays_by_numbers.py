@@ -35,7 +35,7 @@ REPLAYED = [
 ]  # fmt: skip
 OF_NUMPY = [
     "return np.asarray(X[i]) + 1", "return np.linalg.det(X[i : i + 2, :2] + np.eye(2))", "return float(X[i, 0])",
-    "return np.linalg.eigvalsh(np.eye(4) * i + X.T @ X)[0]", "return complex(X[i, 0])", "return f'{X[i, 0]:.3f}'",
+    "return np.linalg.qr(np.eye(4) * i + X.T @ X)[1][0]", "return complex(X[i, 0])", "return f'{X[i, 0]:.3f}'",
     "d = {}\nd[X[i, 0]] = 1\nreturn list(d)[0]", "b = X + i\nb.sort()\nreturn b[0]", "return (X * i).flags.writeable",
     "b = X * i\nv = b[1:]\nv.sort(axis=0)\nreturn b", "return np.interp(X[i, 1], [0.0, 50.0], [0.0, 1.0])",
     "return X[Y == i] @ w", "return X[-i:].sum()", "return X[: i + 1].sum()", "return X[20]", "return X[i, 9]",

@@ -14,7 +14,7 @@ from tracejit.functions import creation, elementwise, indexing, linear, movement
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
-from tracejit.util.arguments import flag, is_option, real
+from tracejit.util.arguments import flag, is_option, is_real, real
 
 
 @cache
@@ -169,6 +169,17 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
     return late_answers().FORMS[np.pad](x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
 
 
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> dlarray:
+    is_number = is_real(ord)
+    if (is_number and ord not in (1, 2, math.inf)) or is_option(ord, ("nuc",)):
+        return late_answers().spectral.norm(x, ord, axis, keepdims)  # type: ignore[no-any-return]
+    if is_number and ord == 2:
+        array = as_array(x, "norm")
+        if len(normalize_axes("norm", array, axis)) == 2:
+            return late_answers().spectral.norm(array, ord, axis, keepdims)  # type: ignore[no-any-return]
+    return reductions.norm(x, ord, axis, keepdims)
+
+
 def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
     if not kwargs and operands and isinstance(operands[0], str):
         return linear.einsum(*operands, optimize=optimize)
@@ -207,7 +218,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.argmin: reductions.argmin,
     np.count_nonzero: reductions.count_nonzero,
     np.cumsum: reductions.cumsum,
-    np.linalg.norm: reductions.norm,
+    np.linalg.norm: _norm,
     # products
     np.dot: linear.dot,
     np.vdot: linear.vdot,
