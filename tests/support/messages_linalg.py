@@ -104,4 +104,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "norm: ord='nuc' does not apply to 1 axes.",
     ),
+    (
+        lambda: np.linalg.diagonal(tj.dlarray(np.ones(3))),
+        ArgumentError,
+        "np.linalg.diagonal: x has 1 axes, expected 2 or more.",
+    ),
 )

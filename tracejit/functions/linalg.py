@@ -328,6 +328,20 @@ def _product(given: list[dlarray], split: dict[tuple[int, int], int], i: int, j:
     return linear.matmul(_product(given, split, i, k), _product(given, split, k + 1, j))
 
 
+def _trace(x: Any, offset: Any = 0) -> dlarray:
+    """Return the sums of a diagonal of matrices."""
+    return reductions.sum(_diagonal(x, offset), -1)
+
+
+def _diagonal(x: Any, offset: Any = 0) -> dlarray:
+    """Return a diagonal of matrices."""
+    array = movement.relabel(as_array(x, "np.linalg.diagonal"), None)
+    if array.ndim < 2:
+        refuse("np.linalg.diagonal", f"x has {array.ndim} axes, expected 2 or more")
+    place = integer("np.linalg.diagonal", "offset", offset)
+    return linear.diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.solve: solve,
     np.linalg.inv: inv,
@@ -336,4 +350,10 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.linalg.cholesky: cholesky,
     np.linalg.matrix_power: matrix_power,
     np.linalg.multi_dot: multi_dot,
+    np.linalg.diagonal: _diagonal,
+    np.linalg.trace: _trace,
+    np.linalg.matmul: linear.matmul,
+    np.linalg.outer: linear.outer,
+    np.linalg.tensordot: linear.tensordot,
+    np.linalg.matrix_transpose: transposed,
 }

@@ -249,3 +249,21 @@ def test_arguments_of_other_kinds() -> None:
         tj.solve_triangular(np.eye(2), np.ones(2), trans=2)
     with pytest.raises(ArgumentError):
         np.linalg.matrix_power(dlarray(np.eye(2)), 0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: np.linalg.trace(a),
+        lambda a, b: np.linalg.trace(a, offset=1),
+        lambda a, b: np.linalg.diagonal(a, offset=-1),
+        lambda a, b: np.linalg.matmul(a, b),
+        lambda a, b: np.linalg.outer(a[0, 0], b[0, 1]),
+        lambda a, b: np.linalg.tensordot(a, b, axes=([2], [1])),
+        lambda a, b: np.linalg.matrix_transpose(b),
+    ],
+)
+def test_products_and_parts_under_their_second_names(call: Any) -> None:
+    a, b = operands(((2, 3, 3), (2, 3, 4)))
+    assert_close(call(dlarray(a), dlarray(b)), call(a, b))
+    check_gradients(call, dlarray(a), dlarray(b))
