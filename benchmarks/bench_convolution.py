@@ -9,8 +9,8 @@ one thread, wall time with more. Ratios are PyTorch's better time over ours; wit
 """
 
 import argparse
+import importlib.util
 import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -172,25 +172,33 @@ def line(name: str, times: Sequence[float]) -> str:
     return " ".join(parts)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def parser_of(doc: str | None, cases: Sequence[str], seconds: float = 3.0) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark of cases beside PyTorch."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each case")
-    parser.add_argument("--only", nargs="*", choices=list(CASES), default=list(CASES))
-    options = parser.parse_args(arguments)
-    for name in ("TRACEJIT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, str(options.threads))  # before NumPy's BLAS and tracejit are used
-    try:
-        import torch  # noqa: F401
+    parser.add_argument("--seconds", type=float, default=seconds, help="for each case")
+    parser.add_argument("--only", nargs="*", choices=list(cases), default=list(cases))
+    return parser
 
-        with_peer = True
-    except ImportError:
-        with_peer = False
-    ours = ["first", "last"]
-    heads = [*ours, *(["torch f", "torch l", "ratio f", "ratio l"] if with_peer else [])]
-    print(f"{'':18} " + " ".join(f"{head:>8}" for head in [*heads, *heads]), file=sys.stdout)
+
+def use_threads(count: int) -> None:
+    """Limit the threads of all libraries, before NumPy's BLAS and tracejit are used."""
+    for name in ("TRACEJIT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, str(count))
+
+
+def begin_table() -> bool:
+    """Print the heads of the table; return whether PyTorch is there."""
+    with_peer = importlib.util.find_spec("torch") is not None
+    heads = ["first", "last", *(["torch f", "torch l", "ratio f", "ratio l"] if with_peer else [])]
+    print(f"{'':18} " + " ".join(f"{head:>8}" for head in [*heads, *heads]), flush=True)
+    return with_peer
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parser_of(__doc__, list(CASES)).parse_args(arguments)
+    use_threads(options.threads)
+    with_peer = begin_table()
     for name, times in rows(options.only, options.threads, options.seconds, with_peer):
         print(line(name, times), flush=True)
 

@@ -9,16 +9,13 @@ process with one thread, wall time with more. Ratios are PyTorch's time in its b
 PyTorch there are none.
 """
 
-import argparse
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.bench_convolution import Call, least, line
+from benchmarks.bench_convolution import Call, begin_table, least, line, parser_of, use_threads
 
 
 class Case(NamedTuple):
@@ -119,23 +116,9 @@ def peer(case: Case, last: bool, threads: int) -> tuple[Call, Call]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each case")
-    parser.add_argument("--only", nargs="*", choices=list(CASES), default=list(CASES))
-    options = parser.parse_args(arguments)
-    for name in ("TRACEJIT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, str(options.threads))  # before NumPy's BLAS and tracejit are used
-    try:
-        import torch  # noqa: F401
-
-        with_peer = True
-    except ImportError:
-        with_peer = False
-    heads = ["first", "last", *(["torch f", "torch l", "ratio f", "ratio l"] if with_peer else [])]
-    print(f"{'':18} " + " ".join(f"{head:>8}" for head in [*heads, *heads]), file=sys.stdout)
+    options = parser_of(__doc__, list(CASES)).parse_args(arguments)
+    use_threads(options.threads)
+    with_peer = begin_table()
     clock = time.process_time if options.threads == 1 else time.perf_counter
     for name in options.only:
         pairs = [accelerated(CASES[name], last) for last in (False, True)]

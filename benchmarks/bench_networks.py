@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Times of whole training steps of convolutional networks, accelerated, beside PyTorch's in its better order of axes.
 
-    python benchmarks/bench_networks.py [--threads 1] [--seconds 5] [--only lenet resnet unet]
+    python -m benchmarks.bench_networks [--threads 1] [--seconds 5] [--only lenet resnet unet]
 
 A step is the loss, the gradients of all parameters and a step of gradient descent with momentum, in float32. Times are
 the least of calls that take turns, in ms: CPU time of the process with one thread, wall time with more. `--first`
@@ -9,8 +9,6 @@ prints the seconds until the third call has returned instead, which is the first
 (TRACEJIT_CACHE_DIR), or from one that a process before it has filled.
 """
 
-import argparse
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.bench_convolution import Call, least
+from benchmarks.bench_convolution import Call, least, parser_of, use_threads
 
 RATE, MOMENTUM = 0.01, 0.9
 Weights = dict[str, np.ndarray]
@@ -252,16 +250,10 @@ def theirs(network: Network, format: str, threads: int) -> tuple[Call, Callable[
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each network")
-    parser.add_argument("--only", nargs="*", choices=list(NETWORKS), default=list(NETWORKS))
+    parser = parser_of(__doc__, list(NETWORKS), seconds=5.0)
     parser.add_argument("--first", action="store_true", help="time the first calls")
     options = parser.parse_args(arguments)
-    for name in ("TRACEJIT_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, str(options.threads))  # before NumPy's BLAS and tracejit are used
+    use_threads(options.threads)
     clock = time.process_time if options.threads == 1 else time.perf_counter
     for name in options.only:
         network = NETWORKS[name]

@@ -30,9 +30,9 @@ from tracejit.util.text import count
 
 # Users are told that traces are evicted before they are used again if at least this many were, and no fewer than
 # cache_size, while the hit rate is below this percentage.
-_TOLD_AT = 2  # the call of a refused key whose numbers may vary that warns: by then they do, or they do not
 _MANY_EVICTED = 20
 _LOW_HIT_RATE = 50.0
+_TOLD_AT = 2  # the call of a refused key whose numbers may vary that warns: by then they do, or they do not
 
 
 class CallDispatcher:

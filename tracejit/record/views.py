@@ -224,10 +224,8 @@ def _write(array: Any, new: Any, current: Any) -> None:
         _set(child, values.pop(), data, current)
     _renew(current.memories, root, set(map(id, path)))
     change = current.memories.written.get(id(root))
-    if (
-        change is not None and id(change.data) in current.ndarrays
-    ):  # which plain NumPy may read before the end
-        np.copyto(change.data, root._data)
+    if change is not None and id(change.data) in current.ndarrays:
+        np.copyto(change.data, root._data)  # plain NumPy may read it before the end
     if was_private and not root._data.ndim:  # still an array, not a number
         current.memories.link(root, recorder.wrap(root._data, root._format, root._value), None, {})
 
