@@ -286,10 +286,12 @@ __all__ = [
     "divide",
     "dlaccelerate",
     "dlarray",
+    "dlcheckpoint",
     "dlconv",
     "dlfeval",
     "dlgradient",
     "dlresize",
+    "dlscan",
     "dltranspconv",
     "dlupdate",
     "dot",
@@ -483,6 +485,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.loops import dlcheckpoint, dlscan
 
     __version__: str
 else:
@@ -547,6 +550,10 @@ else:
             "slogdet",
             "solve",
             "solve_triangular",
+        ),
+        "functions.loops": (
+            "dlcheckpoint",
+            "dlscan",
         ),
     }
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}

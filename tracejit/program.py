@@ -33,11 +33,15 @@ class Kernel(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """The address `offset_bytes` into a place, at which elements of `dtype` lie."""
+    """The address `offset_bytes` into a place, at which elements of `dtype` lie.
+
+    In a loop it moves on by `steps[d]` bytes after each step of the d-th loop around the row, the outermost first.
+    """
 
     place: Place
     offset_bytes: int
     dtype: np.dtype
+    steps: tuple[int, ...] = ()
 
 
 class ScalarArgument(NamedTuple):
@@ -72,6 +76,18 @@ class Row(NamedTuple):
     length: int = 1
 
 
+class RowLoop(NamedTuple):
+    """A loop in a program: the rows from `first` to before `end` run up to `count` times, one time after the other.
+
+    It ends where the bool at `condition` is false before a step. So a branch is a loop of at most one step.
+    """
+
+    first: int
+    end: int
+    count: int
+    condition: Pointer | None = None
+
+
 class Prepared(NamedTuple):
     """The preparation of a program: the names of kernels that were compiled and of those loaded, and times."""
 
@@ -89,6 +105,8 @@ class Program(NamedTuple):
 
     If it writes into inputs, these are `written`, and the last `commits` rows run only where the guard holds and no
     index was out of range: whoever sees the inputs sees all of a run or nothing.
+
+    `loops` are in the order of their first rows, each before the loops inside it.
     """
 
     rows: list[Row]
@@ -100,6 +118,7 @@ class Program(NamedTuple):
     guard: int | None = None  # the number of the bool output that says whether the other outputs are valid
     written: tuple[int, ...] = ()
     commits: int = 0
+    loops: tuple[RowLoop, ...] = ()
 
     @property
     def launches(self) -> int:

@@ -24,7 +24,17 @@ from .state import (
     FLUSH_TO_ZERO,
     GUARD,
     INPUT_COUNT,
+    LOOP_CONDITION,
+    LOOP_COUNT,
+    LOOP_MOVE_COUNT,
+    LOOP_MOVES,
+    LOOP_ROW_COUNT,
+    LOOP_ROWS,
+    LOOP_STATE,
     MISSED,
+    MOVE_ARGUMENT,
+    MOVE_BYTES,
+    MOVE_WORDS,
     OBJECT_TYPE,
     OUTPUT_COUNT,
     PATCH_ARGUMENT,
@@ -167,7 +177,7 @@ def launch(state: Word) -> None:
     control = read_control()
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
-    launch_rows(state, 0, state[ROW_COUNT])
+    launch_rows(state, state[ROWS], state[ROW_COUNT])
     if state[COMMIT_COUNT] != 0:
         holds = 1
         if state[GUARD] != 0:
@@ -175,20 +185,46 @@ def launch(state: Word) -> None:
         if state[FAULT] != 0:
             holds = holds and data[state[FAULT]][0] == 0
         if holds != 0:
-            launch_rows(state, state[ROW_COUNT], state[ROW_COUNT] + state[COMMIT_COUNT])
+            commits = state[ROWS] + WORD_BYTES * ROW_WORDS * state[ROW_COUNT]
+            launch_rows(state, commits, state[COMMIT_COUNT])
     if state[FLUSH] != 0:
         set_control(control)
 
 
-def launch_rows(state: Word, start: Word, stop: Word) -> None:
-    """Launch the rows from number `start` to before `stop`."""
+def launch_rows(state: Word, rows: Word, count: Word) -> None:
+    """Launch `count` rows, the first of which lies at `rows`."""
     arguments = state[ARGUMENTS]
-    i = start
-    while i < stop:
-        row = state[ROWS] + WORD_BYTES * ROW_WORDS * i
+    row = rows
+    end = rows + WORD_BYTES * ROW_WORDS * count
+    while row < end:
         if row[ROW_PARTS] == 1 or state[POOL] == 0:
             call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
-            i += 1
+            row += WORD_BYTES * ROW_WORDS
         else:
             call(state[RUN_PARTS], state[POOL], row, arguments)
-            i += row[ROW_PARTS] * row[ROW_LENGTH]
+            row += WORD_BYTES * ROW_WORDS * (row[ROW_PARTS] * row[ROW_LENGTH])
+
+
+def loop(args: Word) -> None:
+    """Run the rows of a loop: the kernel of a row that stands for them (state.py has its arguments).
+
+    Rows take their addresses from the arguments of the program, which move on after each step, and back at the end: so
+    they are right for the next call, and for loops inside loops.
+    """
+    state = args[LOOP_STATE]
+    arguments = state[ARGUMENTS]
+    steps = 0
+    while steps < args[LOOP_COUNT]:
+        if args[LOOP_CONDITION] != 0:
+            if half_at(args[LOOP_CONDITION]) & 0xFF == 0:
+                break
+        launch_rows(state, args[LOOP_ROWS], args[LOOP_ROW_COUNT])
+        steps += 1
+        move = args[LOOP_MOVES]
+        for _ in range(args[LOOP_MOVE_COUNT]):
+            arguments[move[MOVE_ARGUMENT]] += move[MOVE_BYTES]
+            move += WORD_BYTES * MOVE_WORDS
+    move = args[LOOP_MOVES]
+    for _ in range(args[LOOP_MOVE_COUNT]):
+        arguments[move[MOVE_ARGUMENT]] -= steps * move[MOVE_BYTES]
+        move += WORD_BYTES * MOVE_WORDS

@@ -43,6 +43,13 @@ STATE_WORDS = SCRATCH + SCRATCH_WORDS
 ROW_KERNEL, ROW_ARGUMENTS, ROW_PARTS, ROW_LENGTH = range(4)
 ROW_WORDS = 4
 
+# The arguments of a loop (executor.loop): the most steps, the address of a byte that is not 0 while it goes on (or 0),
+# its rows, its moves, and the state. A move adds MOVE_BYTES to argument MOVE_ARGUMENT after each step.
+LOOP_COUNT, LOOP_CONDITION, LOOP_ROWS, LOOP_ROW_COUNT, LOOP_MOVES, LOOP_MOVE_COUNT, LOOP_STATE = range(7)
+LOOP_WORDS = 7
+MOVE_ARGUMENT, MOVE_BYTES = range(2)
+MOVE_WORDS = 2
+
 # A patch: data[PATCH_DATA] + PATCH_BYTES becomes argument PATCH_ARGUMENT; the data are those of inputs and outputs.
 PATCH_ARGUMENT, PATCH_DATA, PATCH_BYTES = range(3)
 PATCH_WORDS = 3

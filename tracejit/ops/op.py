@@ -40,6 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
+    LOOP = "loop"  # runs a body, which is a graph of its own
     HOST = "host"  # runs in Python and splits the program
 
 
@@ -246,6 +247,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
+            Kind.LOOP: type(None),
             Kind.HOST: type(None),
         }[self.kind]
         if not isinstance(self.emit, emits):
@@ -255,7 +257,7 @@ class Op:
                 f"op {self.name!r}: its template chooses with if, and, or or; choose with where(condition, a, b), "
                 "because operands may be vectors"
             )
-        if not self.doc or not (self.samples or self.kind is Kind.HOST):
+        if not self.doc or not (self.samples or self.kind in (Kind.LOOP, Kind.HOST)):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 
     def __repr__(self) -> str:

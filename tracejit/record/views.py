@@ -205,6 +205,8 @@ def _write(array: Any, new: Any, current: Any) -> None:
     while type(path[-1]._view) is tuple:
         path.append(path[-1]._view[0])
     root = path[-1]
+    if current.memories.begun is not None:
+        current.memories.begun.append((root, root._value))
     _begin(root, current)
     values = [current.value(new)]
     for child in path[:-1]:

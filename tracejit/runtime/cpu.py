@@ -23,7 +23,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
 from tracejit.ops.op import contiguous
-from tracejit.program import ALIGNMENT, Pointer, Program, ScalarArgument, Symbol
+from tracejit.program import ALIGNMENT, Argument, Pointer, Program, ScalarArgument, Symbol
 from tracejit.runtime import object_layout
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 from tracejit.util.uninterrupted import uninterrupted
@@ -100,6 +100,7 @@ class _StateFactory:
         filled = block[arguments // 8 : arena // 8]
         filled[:] = self._table.arguments
         filled[self._table.arena_slots] += -(-(start + arena) // ALIGNMENT) * ALIGNMENT
+        filled[self._table.state_slots] = start
         return block
 
 
@@ -159,13 +160,14 @@ class CpuExecutable:
     ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
+        functions = ["run", "enter", *(FUNCTIONS if in_parts else ()), *(["loop"] if program.loops else ())]
+        self.prepared = code.prepare(program.kernels, functions)
         table = _ProgramTable(program, code)
         checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
-        state[words.ROW_COUNT] = len(program.rows) - program.commits
-        state[words.COMMIT_COUNT] = program.commits
+        state[words.ROW_COUNT] = table.row_count
+        state[words.COMMIT_COUNT] = table.commit_count
         state[words.PATCHES] = table.patches.ctypes.data
         state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
@@ -306,6 +308,7 @@ class RowRunner:
     ) -> None:  # fmt: skip
         self._executor = _executor(table.code)
         self._state = state
+        self._table = table
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
         self._arrays = id(inputs), id(outputs)
@@ -319,45 +322,113 @@ class RowRunner:
         """Run `count` rows from `first` on; `together` runs the parts of a row on several threads."""
         state = self._state
         state[words.POOL] = self._pool if together else 0
+        if first == 0 and count == len(self._table.positions):
+            count = self._table.row_count + self._table.commit_count
+        elif count:
+            first = self._table.positions[first]
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
         return self._executor(state.ctypes.data, *self._arrays)
 
 
 class _ProgramTable:
-    """The tables of a program, without what differs between calls, and the code that they point to."""
+    """The tables of a program, without what differs between calls, and the code that they point to.
+
+    The table of rows begins with the rows outside loops, and one row for each outermost loop; the rows of each loop
+    follow. `positions` has the place of each row of the program; rows that are not commits are `row_count`.
+    """
 
     def __init__(self, program: Program, code: Code) -> None:
         self.code = code
-        arguments: list[int] = []
-        rows: list[int] = []
-        patches: list[int] = []
-        arena_slots: list[int] = []
-        for row in program.rows:
-            rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
-            for argument in row.arguments:
-                word = 0
-                if isinstance(argument, Pointer):
-                    place = argument.place
-                    word = place.offset + argument.offset_bytes
-                    if place.kind == "arena":
-                        arena_slots.append(len(arguments))
-                    elif place.kind == "constant":
-                        word += program.constants[place.number].ctypes.data
-                    else:
-                        first = len(program.inputs) if place.kind == "output" else 0
-                        patches += (len(arguments), first + place.number, word)
-                elif isinstance(argument, ScalarArgument):
-                    word = _bits(argument)
-                elif isinstance(argument, Symbol):
-                    word = _symbol_address(argument.name)
-                else:
-                    word = argument
-                arguments.append(word)
-        self.arguments = np.array(arguments, np.intp)
-        self.rows = np.array(rows, np.intp)
-        self.patches = np.array(patches, np.intp)
-        self.arena_slots = np.array(arena_slots, np.intp)
+        self._program = program
+        self._arguments: list[int] = []
+        self._rows: list[int] = []
+        self._patches: list[int] = []
+        self._arena_slots: list[int] = []
+        self._moves: list[list[int]] = [[] for _ in program.loops]  # by loop
+        self._places: dict[int, int] = {}  # of the arguments of each loop
+        self.positions = [0] * len(program.rows)
+        rows, first_commit = len(program.rows), len(program.rows) - program.commits
+        self.row_count = self._add_rows(0, first_commit)
+        self.commit_count = self._add_rows(first_commit, rows)
+        blocks = []
+        for number, loop in enumerate(program.loops):
+            start = len(self._rows)
+            blocks.append((start, self._add_rows(loop.first, loop.end, number + 1)))
+        self.rows = np.array(self._rows, np.intp)
+        self.patches = np.array(self._patches, np.intp)
+        self.moves = [np.array(moves, np.intp) for moves in self._moves]
+        for number, (start, count) in enumerate(blocks):
+            self._finish(number, start, count)
+        self.arguments = np.array(self._arguments, np.intp)
+        self.arena_slots = np.array(self._arena_slots, np.intp)
+        self.state_slots = np.array([at + words.LOOP_STATE for at in self._places.values()], np.intp)
+
+    def _add_rows(self, first: int, end: int, loop: int = 0) -> int:
+        """Append rows, with one row in place of each outermost loop from number `loop` on; return their number."""
+        loops = self._program.loops
+        count, number = 0, first
+        while number < end:
+            while loop < len(loops) and loops[loop].first < number:
+                loop += 1
+            if loop < len(loops) and loops[loop].first == number and loops[loop].end <= end:
+                self._add_loop(loop)
+                number = loops[loop].end
+            else:
+                self._add_row(number)
+                number += 1
+            count += 1
+        return count
+
+    def _add_row(self, number: int) -> None:
+        row = self._program.rows[number]
+        self.positions[number] = len(self._rows) // words.ROW_WORDS
+        self._rows += (self.code.address(row.kernel), len(self._arguments), row.parts, row.length)
+        around = [i for i, loop in enumerate(self._program.loops) if loop.first <= number < loop.end]
+        for argument in row.arguments:
+            slot = len(self._arguments)
+            self._arguments.append(self._word(argument, slot))
+            if isinstance(argument, Pointer):
+                for loop, step in zip(around, argument.steps, strict=False):
+                    if step:
+                        self._moves[loop] += (slot, step)
+
+    def _add_loop(self, number: int) -> None:
+        at = self._places[number] = len(self._arguments)
+        self._rows += (self.code.function("loop"), at, 1, 1)
+        self._arguments += [0] * words.LOOP_WORDS
+        condition = self._program.loops[number].condition
+        if condition is not None:
+            slot = at + words.LOOP_CONDITION
+            self._arguments[slot] = self._word(condition, slot)
+
+    def _word(self, argument: Argument, slot: int) -> int:
+        """Return the word of an argument in a slot, without what differs between calls."""
+        if isinstance(argument, ScalarArgument):
+            return _bits(argument)
+        if isinstance(argument, Symbol):
+            return _symbol_address(argument.name)
+        if not isinstance(argument, Pointer):
+            return argument
+        place = argument.place
+        word = place.offset + argument.offset_bytes
+        if place.kind == "arena":
+            self._arena_slots.append(slot)
+        elif place.kind == "constant":
+            word += self._program.constants[place.number].ctypes.data
+        else:
+            first = len(self._program.inputs) if place.kind == "output" else 0
+            self._patches += (slot, first + place.number, word)
+        return word
+
+    def _finish(self, number: int, start: int, count: int) -> None:
+        """Fill in the arguments of a loop, which point into the tables."""
+        at, arguments, moves = self._places[number], self._arguments, self.moves[number]
+        arguments[at + words.LOOP_COUNT] = self._program.loops[number].count
+        arguments[at + words.LOOP_ROWS] = self.rows.ctypes.data + start * self.rows.itemsize
+        arguments[at + words.LOOP_ROW_COUNT] = count
+        arguments[at + words.LOOP_MOVES] = moves.ctypes.data
+        arguments[at + words.LOOP_MOVE_COUNT] = len(moves) // words.MOVE_WORDS
 
 
 def _checks(

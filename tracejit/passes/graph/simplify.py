@@ -63,7 +63,7 @@ class _Simplifier:
         for node in live_nodes(self.old):
             self.b.location = node.where
             inputs = tuple([mapping[v] for v in node.inputs])
-            if len(node.outputs) == 1:
+            if len(node.outputs) == 1 and node.op.kind is not Kind.LOOP:
                 mapping[node.output] = self.node(node.op, inputs, node.params, node.output.aval)
             else:
                 outputs = self.b.node(node.op, inputs, node.params, tuple([v.aval for v in node.outputs]))

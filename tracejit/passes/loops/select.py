@@ -16,6 +16,7 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
+from tracejit.passes.loops.bodies import BuildBody, launch_scan, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
@@ -46,20 +47,22 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES) -> Selection:
+def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, build: BuildBody = no_bodies) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
+        build: returns the program of the body of a loop.
     """
-    return _Selector(graph, fused, writes).run()
+    return _Selector(graph, fused, writes, build).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes) -> None:
+    def __init__(self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody) -> None:
         self.graph = graph
+        self.build = build
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
@@ -166,6 +169,8 @@ class _Selector:
         elif isinstance(emit, KernelCall):
             if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.LOOP:
+            self.checked += launch_scan(self.builder, node, self.build, self.fault)
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The bodies of loops: graphs that are a parameter of a node."""
+
+from hashlib import blake2b
+from typing import Any
+
+from tracejit.ir import Graph
+
+
+class Body:
+    """One step of a loop as a graph; its inputs are carry, parts, constants, its outputs carry, results.
+
+    Attributes:
+        graph: it is not changed.
+        carries: how many inputs, and outputs, are the carry.
+        slices: how many inputs are parts of arrays.
+        origin: the body that this one is with further results, or itself.
+        adjoints: what differentiation has made of it.
+    """
+
+    __slots__ = ("_text", "adjoints", "carries", "graph", "origin", "slices")
+
+    def __init__(self, graph: Graph, carries: int, slices: int, origin: "Body | None" = None) -> None:
+        self.graph = graph
+        self.carries = carries
+        self.slices = slices
+        self.origin = self if origin is None else origin
+        self._text = ""
+        self.adjoints: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        """Return the number of ops, and a hash of all of them with their constants: equal bodies have equal texts."""
+        if not self._text:
+            digest = blake2b(_text(self).encode(), digest_size=8).hexdigest()
+            self._text = f"<body of {len(self.graph.nodes)} ops, {digest}>"
+        return self._text
+
+
+def _text(body: Body) -> str:
+    """Return a graph with everything that its results depend on, and nothing else."""
+    graph = body.graph
+    names = {value: f"i{i}" for i, value in enumerate(graph.inputs)}
+    names |= {value: f"{value.aval}{value.data.tobytes().hex()}" for value in graph.constants}
+    lines = [f"{body.carries} {body.slices} {[str(value.aval) for value in graph.inputs]}"]
+    for number, node in enumerate(graph.nodes):
+        names |= {value: f"v{number}.{i}" for i, value in enumerate(node.outputs)}
+        lines.append(f"{node.op.name} {[names[value] for value in node.inputs]} {node.params}")
+    lines.append(f"{[names[value] for value in graph.outputs]}")
+    return "\n".join(lines)
