@@ -51,7 +51,8 @@ def agrees(graph: Graph) -> list[str]:
     arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
     stages = pipeline.stages(graph)
     for found, want in zip(PythonExecutable(stages.program)(arrays), evaluate(graph, arrays), strict=True):
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+        largest = float(np.max(np.abs(want), initial=1))  # a small element is the rest of large products
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5 * largest)
     check_races(stages.plan)
     return names(stages.plan)
 
