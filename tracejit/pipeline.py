@@ -14,8 +14,8 @@ from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
-from tracejit.passes.graph.tidy_loops import tidy_loops
 from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.graph.tidy_loops import tidy_loops
 from tracejit.passes.loops.bodies import BuiltBody
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select

@@ -77,14 +77,14 @@ class Row(NamedTuple):
 
 
 class RowLoop(NamedTuple):
-    """A loop in a program: the rows from `first` to before `end` run up to `count` times, one time after the other.
+    """A loop in a program: the rows from `first` to before `end` run up to `most` times, one time after the other.
 
     It ends where the bool at `condition` is false before a step. So a branch is a loop of at most one step.
     """
 
     first: int
     end: int
-    count: int
+    most: int
     condition: Pointer | None = None
 
 

@@ -215,9 +215,8 @@ def loop(args: Word) -> None:
     arguments = state[ARGUMENTS]
     steps = 0
     while steps < args[LOOP_COUNT]:
-        if args[LOOP_CONDITION] != 0:
-            if half_at(args[LOOP_CONDITION]) & 0xFF == 0:
-                break
+        if args[LOOP_CONDITION] != 0 and half_at(args[LOOP_CONDITION]) & 0xFF == 0:
+            break
         launch_rows(state, args[LOOP_ROWS], args[LOOP_ROW_COUNT])
         steps += 1
         move = args[LOOP_MOVES]

@@ -16,7 +16,7 @@ from tracejit.codegen.templates import (
     hand_written,
 )
 from tracejit.ir import Node, Where
-from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, NestLaunch, Section, Single
+from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Argument, Kernel, Pointer, Program, Row, RowLoop, ScalarArgument, Symbol
@@ -82,20 +82,22 @@ class _Emission:
         for name, nodes in launch.origins.items():
             self.origins.setdefault(name, nodes)
         condition = None if launch.condition is None else self.pointer(launch.condition)
-        self.loops.append(RowLoop(first, first + len(body.rows), launch.count, condition))
+        self.loops.append(RowLoop(first, first + len(body.rows), launch.most, condition))
         self.loops += [
             RowLoop(
-                first + loop.first, first + loop.end, loop.count,
+                first + loop.first, first + loop.end, loop.most,
                 None if loop.condition is None else self.moved(launch, loop.condition)._replace(steps=()),
             )
             for loop in body.loops
         ]  # fmt: skip
         self.rows += [
             row._replace(
-                arguments=tuple([
-                    self.moved(launch, argument) if isinstance(argument, Pointer) else argument
-                    for argument in row.arguments
-                ]),
+                arguments=tuple(
+                    [
+                        self.moved(launch, argument) if isinstance(argument, Pointer) else argument
+                        for argument in row.arguments
+                    ]
+                ),
                 where=row.where or launch.where,
             )
             for row in body.rows
@@ -228,7 +230,7 @@ def _launches(function: str, program: Program, first: int, end: int) -> str:
 def _loop_lines(loop: RowLoop, depth: int) -> list[str]:
     """Return the head of a loop inside `depth` others."""
     indent = " " * 4 * (depth + 1)
-    head = f"{indent}for step{depth} in range({loop.count}):\n"
+    head = f"{indent}for step{depth} in range({loop.most}):\n"
     if loop.condition is None:
         return [head]
     return [head, f"{indent}    if not {_argument(loop.condition)}[0]:\n", f"{indent}        break\n"]

@@ -5,11 +5,12 @@ Note [kept loops]
 A step is recorded as everything is, at the end of the graph. If two steps in turn recorded the same, on the same arrays
 from outside, the loop is kept: the nodes of both are taken out of the graph again, and become the body of one node. A
 step that would not be repeated as it was recorded is different in the second step, as a trace is that the next call
-does not confirm; and some steps cannot be repeated by a body at all: those that let Python decide by a value of their
-own, or write into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step: slower, and right.
+does not confirm. And some steps cannot be repeated by a body at all: those that let Python decide by a value of their
+own, or write into arrays that are not theirs. Then the nodes stay, and the loop goes on step by step: it is slower, and
+right.
 
-A draw of random numbers is an op of a generator's state, at an offset. In a body the state is one more carry, which each
-step moves on.
+A draw of random numbers is an op of a generator's state, at an offset. In a body the state is one more carry, which
+each step moves on.
 """
 
 import weakref
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.errors import BoundsError
-from tracejit.functions.rng import Draw, Generator
+from tracejit.functions.rng import Generator
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.scan import SCAN
@@ -106,7 +107,9 @@ class StepWatch:
                 return f"{guard.what} lets a value of the step decide what Python does"
         private = {id(root) for root, _ in self._private}
         for root, before in written:
-            own = before.node in nodes if before is not None else id(root) not in private and _is_private(root)
+            own = (
+                before.node in nodes if before is not None else id(root) not in private and _is_private(root)
+            )
             if not own:
                 return "the step writes into an array that was made outside it"
         if any(not same(root._data, before) for root, before in self._private):
@@ -214,7 +217,7 @@ class _Taker:
         """Return the state of a generator after the step."""
         blocks = self.step.ends[generator] - self.step.bases.get(generator, 0)
         state = self.mapping[value]
-        return self.b.add(state, np.array([0, blocks])) if blocks else state  # type: ignore[no-any-return]
+        return self.b.add(state, np.array([0, blocks])) if blocks else state
 
 
 def why_not_kept(recorder: Recorder, steps: Sequence[Step], carries: int) -> str | None:

@@ -14,8 +14,9 @@ from tracejit import tree
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.functions.joining import stack
 from tracejit.functions.loop_bodies import Step, take_call, take_loop, watched, why_not_kept
-from tracejit.functions.movement import permuted, relabel, reshaped, sliced, stack
+from tracejit.functions.movement import permuted, relabel, reshaped, sliced
 from tracejit.ir import Value, weak_array
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
@@ -76,9 +77,10 @@ def dlscan(
     loop = _Loop(fun, carry, xs, length, reverse)
     recorder = recorders.recorder()
     if recorder is not None and recorder.accelerating and loop.length >= _LEAST:
+        operands = loop.operands(recorder)
         steps = [loop.recorded(recorder), loop.recorded(recorder)]
         if why_not_kept(recorder, steps, len(loop.carry)) is None:
-            return loop.kept(recorder, steps)
+            return loop.kept(recorder, steps, operands)
     while loop.done < loop.length:
         loop.step()
     return loop.result()
@@ -98,7 +100,7 @@ class _Loop:
         self.saves = self.fun is fun
         self.reverse = bool(reverse)
         leaves, self.treedef = tree.flatten(carry, function="dlscan")
-        self.first = self.carry = [_as_array(leaf, "carry") for leaf in leaves]
+        self.carry = [_as_array(leaf, "carry") for leaf in leaves]
         leaves, self.xs_treedef = tree.flatten(xs, function="dlscan")
         self.xs = [_as_array(leaf, "xs") for leaf in leaves]
         self.axes = [self._axis(number) for number in range(len(self.xs))]
@@ -115,22 +117,24 @@ class _Loop:
         x = self.xs[number]
         if not x.ndim:
             raise DimsError(
-                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of time; pass "
-                "what all steps read in a variable of the function around fun."
+                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of time; what "
+                "all steps read need not be passed: fun may use it from around."
             )
         if x.format is None:
             return 0
         if "T" not in x.format:
             raise DimsError(
-                f"dlscan: {self._name(number)} is {recorders.describe(x)}, without a label T; label the axis of the steps "
-                "T, or take the labels off (stripdims) to scan along the first axis."
+                f"dlscan: {self._name(number)} is {recorders.describe(x)}, without a label T; label the axis of the "
+                "steps T, or take the labels off (stripdims) to scan along the first axis."
             )
         return x.format.index("T")
 
     def _length(self, length: Any) -> int:
         lengths = [x.shape[axis] for x, axis in zip(self.xs, self.axes, strict=True)]
         if length is None and not lengths:
-            raise ArgumentError("dlscan: there are neither xs nor a length; pass length= for a number of steps.")
+            raise ArgumentError(
+                "dlscan: there are neither xs nor a length; pass length= for a number of steps."
+            )
         count = lengths[0] if length is None else integer("dlscan", "length", length)
         for number, found in enumerate(lengths):
             if found != count:
@@ -139,7 +143,9 @@ class _Loop:
                     f"dlscan: {self._name(number)} has {found} steps, {other} {count}; all must have the same."
                 )
         if count < 1:
-            raise ArgumentError(f"dlscan: there are {count} steps, expected at least 1; skip the loop in that case.")
+            raise ArgumentError(
+                f"dlscan: there are {count} steps, expected at least 1; skip the loop in that case."
+            )
         return count
 
     def parts(self) -> list[dlarray]:
@@ -167,8 +173,8 @@ class _Loop:
         returned = self.fun(tree.unflatten(self.treedef, carry), tree.unflatten(self.xs_treedef, parts))
         if type(returned) is not tuple or len(returned) != 2:
             raise ArgumentError(
-                f"dlscan: fun returned {brief(returned)}, expected a pair (carry, y); return carry, None where a step has "
-                "no result."
+                f"dlscan: fun returned {brief(returned)}, expected a pair (carry, y); return carry, None where a step "
+                "has no result."
             )
         self._go_on(returned[0])
         self._keep(returned[1])
@@ -213,19 +219,25 @@ class _Loop:
             watch.outputs = [recorder.value(array) for array in (*self.carry, *self.results[-1])]
         return steps[0]
 
-    def kept(self, recorder: Recorder, steps: Sequence[Step]) -> tuple[Any, Any]:
-        """Return the results of a loop that is kept, given its recorded steps."""
+    def operands(self, recorder: Recorder) -> tuple[list[Value], list[Value]]:
+        """Return the Values of the first carry, and of xs with time as their first axis."""
+        carry = [_value(recorder, array) for array in self.carry]
+        parts = [_value(recorder, _time_first(x, axis)) for x, axis in zip(self.xs, self.axes, strict=True)]
+        return carry, parts
+
+    def kept(
+        self, recorder: Recorder, steps: Sequence[Step], operands: tuple[list[Value], list[Value]]
+    ) -> tuple[Any, Any]:
+        """Return the results of a loop that is kept, given its recorded steps and its operands."""
         formats = [array._format for array in (*self.carry, *self.results[0])]
         params = {"length": self.length, "reverse": self.reverse, "save": self.saves}
         name, treedef = "dlscan", self.results_treedef
-        carry = [_value(recorder, array) for array in self.first]
-        self.carry, self.results = [], []
-        parts = [_value(recorder, _time_first(x, axis)) for x, axis in zip(self.xs, self.axes, strict=True)]
-        values = take_loop(recorder, name, steps, (carry, parts), params)
+        count = len(self.carry)
+        self.carry, self.results = [], []  # arrays that are no longer on the tape
+        values = take_loop(recorder, name, steps, operands, params)
         arrays = [
             dlarray._wrap(value.data, format, value) for value, format in zip(values, formats, strict=True)
         ]
-        count = len(carry)
         results = [_along_time(array, array._format) for array in arrays[count:]]
         return tree.unflatten(self.treedef, arrays[:count]), tree.unflatten(treedef, results)
 
@@ -248,7 +260,7 @@ def _as_array(leaf: Any, argument: str, like: dlarray | None = None) -> dlarray:
     """Return a leaf as an array; a Python number in the dtype of the array that it takes the place of."""
     if like is not None and type(leaf) in (int, float):
         return dlarray(weak_array(leaf, [like.dtype]))
-    return as_array(leaf, "dlscan", argument)  # type: ignore[no-any-return]
+    return as_array(leaf, "dlscan", argument)
 
 
 def _on_tape(array: dlarray) -> dlarray:
@@ -308,7 +320,9 @@ class Checkpointed(Generic[P, R]):
         if steps[0].hindrance is not None or not numbers:
             return result
         formats = [leaves[number]._format for number in numbers]
-        for number, value, format in zip(numbers, take_call(recorder, "dlcheckpoint", steps[0]), formats, strict=True):
+        for number, value, format in zip(
+            numbers, take_call(recorder, "dlcheckpoint", steps[0]), formats, strict=True
+        ):
             leaves[number] = dlarray._wrap(value.data, format, value)
         return tree.unflatten(treedef, leaves)  # type: ignore[no-any-return]
 

@@ -424,7 +424,7 @@ class _ProgramTable:
     def _finish(self, number: int, start: int, count: int) -> None:
         """Fill in the arguments of a loop, which point into the tables."""
         at, arguments, moves = self._places[number], self._arguments, self.moves[number]
-        arguments[at + words.LOOP_COUNT] = self._program.loops[number].count
+        arguments[at + words.LOOP_COUNT] = self._program.loops[number].most
         arguments[at + words.LOOP_ROWS] = self.rows.ctypes.data + start * self.rows.itemsize
         arguments[at + words.LOOP_ROW_COUNT] = count
         arguments[at + words.LOOP_MOVES] = moves.ctypes.data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loops that are recorded run as compiled programs if they are long: NumPy takes microseconds for each op of each step."""
+"""Loops that are recorded run as compiled programs if they are long: NumPy takes microseconds for an op of a step."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -43,8 +43,11 @@ class _LoopPrograms:
 
 def _size(graph: Graph) -> int:
     """Return the number of ops of a body, those of loops inside it once for each step."""
-    inner = [node for node in graph.nodes if node.op is SCAN]
-    return len(graph.nodes) + sum(node.params["length"] * _size(node.params["body"].graph) for node in inner)
+    size = len(graph.nodes)
+    for node in graph.nodes:
+        if node.op is SCAN:
+            size += node.params["length"] * _size(node.params["body"].graph)
+    return size
 
 
 def _alone(arrays: Sequence[np.ndarray], params: dict[str, Any]) -> Graph:

@@ -33,7 +33,6 @@ from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.frames import global_names
 
-
 loops.install()
 
 

@@ -195,7 +195,9 @@ class _Fuser:
             self.depth[value] = depth
         if node.op.name == "matmul_add" and node.output.dtype.kind == "f":
             total = node.inputs[2]
-            of_product = total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1
+            of_product = (
+                total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1
+            )
             is_dense = total not in self.fused.views or self.fused.views[total][1] == contiguous(total.shape)
             if of_product or (self.accumulated.get(node.output) is total and is_dense):
                 self.fused.views[node.output] = self.fused.view(total)  # it is added to in place

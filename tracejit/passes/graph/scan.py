@@ -31,7 +31,8 @@ def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, 
     own = [value.aval for value in body.graph.inputs]
     first, last = body.carries, body.carries + body.slices
     expected = [
-        aval._replace(shape=(length, *aval.shape)) if first <= i < last else aval for i, aval in enumerate(own)
+        aval._replace(shape=(length, *aval.shape)) if first <= i < last else aval
+        for i, aval in enumerate(own)
     ]
     if [aval._replace(format=None) for aval in avals] != expected:
         raise ValueError(f"scan: the operands are {[*map(str, avals)]}, expected {[*map(str, expected)]}")

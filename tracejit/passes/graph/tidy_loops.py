@@ -2,8 +2,8 @@
 """tidy_loops: loops that are one with further results become one, and compute only what something reads.
 
 Differentiation appends a loop again, with what its adjoint reads as further results, and an adjoint for all operands,
-also for those whose cotangent nobody needs. And steps compute again what is the same in each, such as a transpose of the
-weights: that is moved in front of the loop, unless it takes more memory than what it is computed from.
+also for those whose cotangent nobody needs. And steps compute again what is the same in each, such as a transpose of
+the weights: that is moved in front of the loop, unless it takes more memory than what it is computed from.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _on_inputs(graph: Graph, inputs: Sequence[Value]) -> Graph:
 
 
 class _Kept(NamedTuple):
-    """The numbers of the inputs and outputs of a body that something needs, the body with these alone, and its carry."""
+    """The numbers of the inputs and outputs of a body that something needs, and the body with these alone."""
 
     inputs: list[int]
     outputs: list[int]

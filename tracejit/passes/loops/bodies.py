@@ -2,9 +2,9 @@
 """bodies: a loop of a graph becomes one launch, whose body is a program of its own on memory of this one.
 
 Note [bodies]
-The body of a loop is built as any program, once: for inputs that lie as one step's parts of the arrays around it do, and
-with its carry as inputs that it writes. So the passes find out what may be written in place, and sums over steps are
-added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
+The body of a loop is built as any program, once: for inputs that lie as one step's parts of the arrays around it do,
+and with its carry as inputs that it writes. So the passes find out what may be written in place, and sums over steps
+are added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
 steps there are: addresses move on between the steps.
 """
 
@@ -44,7 +44,9 @@ def no_bodies(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) ->
     raise CodegenError("a graph with a loop is selected without a function that builds its body.")
 
 
-def launch_scan(builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value]) -> Sequence[Node]:
+def launch_scan(
+    builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value]
+) -> Sequence[Node]:
     """Launch a scan.
 
     Args:
@@ -103,11 +105,8 @@ def _add(
         return
     constants = [_constant(array) for array in program.constants]
     scratch = Value(Aval((program.arena_bytes,), None, np.dtype(np.uint8)), None)
-    builder.add(
-        LoopLaunch(
-            node, program, count, inputs, outputs, constants, scratch, condition, built.origins
-        )  # fmt: skip
-    )
+    memory = inputs, outputs, constants, scratch
+    builder.add(LoopLaunch(node, program, count, *memory, condition, built.origins))
 
 
 def _moving(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Launches: of loop nests, of other kernels, and sections of tasks that may run at the same time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -83,7 +83,7 @@ class KernelLaunch(NamedTuple):
 
 
 class LoopLaunch(NamedTuple):
-    """A loop: the rows of a program of its own, the body, up to `count` times.
+    """A loop: the rows of a program of its own, the body, up to `most` times.
 
     inputs      for each input of the body its memory, and how many bytes this moves on after each step
     outputs     the same for the outputs of the body, and last for the fault if the body checks indices
@@ -95,7 +95,7 @@ class LoopLaunch(NamedTuple):
 
     node: Node
     body: Program
-    count: int
+    most: int
     inputs: Sequence[tuple[Access, int]]
     outputs: Sequence[tuple[Access, int]]
     constants: Sequence[Value]
@@ -112,6 +112,14 @@ class LoopLaunch(NamedTuple):
             return self.outputs[place.number]
         root = self.constants[place.number] if place.kind == "constant" else self.scratch
         return Access(root, 0, (), root.dtype), 0
+
+    def with_memory(self, moved: Callable[[Access], Access]) -> "LoopLaunch":
+        """Return the launch with other memory in place of that of its inputs and outputs."""
+        inputs, outputs = (
+            [(moved(access), step) for access, step in some] for some in (self.inputs, self.outputs)
+        )
+        condition = None if self.condition is None else moved(self.condition)
+        return self._replace(inputs=inputs, outputs=outputs, condition=condition)
 
     @property
     def where(self) -> tuple[Where, ...]:
