@@ -51,7 +51,8 @@ def agrees(graph: Graph) -> list[str]:
     arrays = [rng.uniform(-1, 1, v.shape).astype(F32) for v in graph.inputs]
     stages = pipeline.stages(graph)
     for found, want in zip(PythonExecutable(stages.program)(arrays), evaluate(graph, arrays), strict=True):
-        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+        # Terms of a sum cancel, and NumPy adds them in another order on each CPU: the largest element says how far.
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6 * max(10.0, np.abs(want).max()))
     check_races(stages.plan)
     return names(stages.plan)
 
