@@ -135,6 +135,15 @@ class Program(NamedTuple):
         return places
 
     @property
+    def repeats(self) -> list[int]:
+        """For each row, how many times it runs at most."""
+        times = [1] * len(self.rows)
+        for loop in self.loops:
+            for number in range(loop.first, loop.end):
+                times[number] *= loop.most
+        return times
+
+    @property
     def launch_of_row(self) -> list[int]:
         """For each row, the number of its launch; the parts of a launch count as one."""
         numbers: list[int] = []

@@ -18,6 +18,7 @@ import messages_convolution
 import messages_functions
 import messages_layers
 import messages_linalg
+import messages_loops
 import messages_losses
 import messages_movement
 import messages_numpy
@@ -76,6 +77,7 @@ TABLES = (
     messages_functions,
     messages_layers,
     messages_linalg,
+    messages_loops,
     messages_losses,
     messages_movement,
     messages_numpy,

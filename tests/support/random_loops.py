@@ -134,5 +134,7 @@ def check(seed: int, twice: bool) -> tj.AcceleratedFunction:
         found = accelerated(*case.operands)
         for one, other in zip(*(tj.tree.flatten(each)[0] for each in (found, expected)), strict=True):
             scale = max(1.0, float(np.abs(np.asarray(other)).max(initial=0.0)))
-            np.testing.assert_allclose(np.asarray(one) / scale, np.asarray(other) / scale, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(
+                np.asarray(one) / scale, np.asarray(other) / scale, rtol=1e-9, atol=1e-11
+            )
     return accelerated

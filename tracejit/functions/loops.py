@@ -117,8 +117,8 @@ class _Loop:
         x = self.xs[number]
         if not x.ndim:
             raise DimsError(
-                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of time; what "
-                "all steps read need not be passed: fun may use it from around."
+                f"dlscan: {self._name(number)} is {recorders.describe(x)}, expected an array with an axis of time; "
+                "what all steps read need not be passed: fun may use it from around."
             )
         if x.format is None:
             return 0
@@ -294,11 +294,11 @@ def _check_same(root: str, treedef: tree.TreeDef, number: int, array: dlarray, b
     if found == expected:
         return
     path = tree.paths(treedef, root)[number]
-    keeps = "a carry keeps" if root == "carry" else "results of all steps have the same"
+    keeps = "a carry keeps its" if root == "carry" else "results of all steps have the same"
     text = f"dlscan: after a step {path} is {found}, expected {expected} as before it; {keeps} size, format and dtype."
     if found.shape == expected.shape and found.format == expected.format:
-        raise DTypeError(f"{text} Cast it ({root}.astype(np.{expected.dtype})).")
-    raise DimsError(f"{text} Reshape or relabel it in fun, or begin with a carry of that kind.")
+        raise DTypeError(f"{text} Cast it in fun (x.astype(np.{expected.dtype})).")
+    raise DimsError(f"{text} Reshape or relabel it in fun.")
 
 
 class Checkpointed(Generic[P, R]):

@@ -107,11 +107,15 @@ def test_labels() -> None:
         carry = tj.tanh(carry * 0.5 + x)
         return carry, (carry, carry.sum(axis=0))
 
-    fun = lambda x: tj.dlscan(step, tj.dlarray(np.zeros((3, 2)), "CB"), x)  # noqa: E731
+    def fun(x: Any) -> Any:
+        return tj.dlscan(step, tj.dlarray(np.zeros((3, 2)), "CB"), x)
+
     agree(fun, x)
     agree(fun, array(5, 3, 2, format="TCB"))
     last, (states, sums) = fun(x)
-    assert last.format == "CB" and states.format == "CBT" and states.shape == (3, 2, 5) and sums.format == "BT"
+    assert (
+        last.format == "CB" and states.format == "CBT" and states.shape == (3, 2, 5) and sums.format == "BT"
+    )
     agree(lambda x: tj.dlgradient(fun(x)[1][0].sum(), x), x, loops=2)
 
 
@@ -146,7 +150,9 @@ def test_a_long_loop_is_recorded_as_two_steps() -> None:
         texts.append(fun.source().replace(str(length), "n"))
         kernels = sorted(line for line in texts[-1].splitlines() if line.startswith("def "))
     assert counts == [4, 4]
-    assert [sorted(line for line in text.splitlines() if line.startswith("def ")) for text in texts] == [kernels] * 2
+    assert [sorted(line for line in text.splitlines() if line.startswith("def ")) for text in texts] == [
+        kernels
+    ] * 2
 
 
 def test_gradients_by_what_the_steps_read_around() -> None:
@@ -166,7 +172,9 @@ def test_gradients_by_what_the_steps_read_around() -> None:
 
     fun_of = agree(fun, tj.dlarray(0.25), array(7, 2), loops=2)
     captured[:] = 0.1
-    assert np.allclose(fun_of(tj.dlarray(0.25), array(7, 2))[0], tj.dlfeval(fun, tj.dlarray(0.25), array(7, 2))[0])
+    assert np.allclose(
+        fun_of(tj.dlarray(0.25), array(7, 2))[0], tj.dlfeval(fun, tj.dlarray(0.25), array(7, 2))[0]
+    )
 
 
 def test_a_gradient_inside_a_step() -> None:
@@ -274,7 +282,9 @@ def test_what_leaves_a_step_is_an_error() -> None:
         last, _ = tj.dlscan(step, 0.0, xs)
         return last + kept[0]
 
-    with pytest.raises(TraceError, match="while a step of dlscan was evaluated is used after that evaluation ended"):
+    with pytest.raises(
+        TraceError, match="while a step of dlscan was evaluated is used after that evaluation ended"
+    ):
         tj.dlaccelerate(fun)(array(4))
 
 
@@ -305,7 +315,9 @@ def test_an_index_out_of_range_is_found_in_each_step() -> None:
 
 def test_inside_an_evaluation() -> None:
     """An accelerated function with a loop is an op of the tape around it."""
-    inner = tj.dlaccelerate(lambda w, xs: tj.dlscan(lambda s, x: (tj.tanh(s * w + x), None), w * 0.0, xs)[0].sum())
+    inner = tj.dlaccelerate(
+        lambda w, xs: tj.dlscan(lambda s, x: (tj.tanh(s * w + x), None), w * 0.0, xs)[0].sum()
+    )
     plain = inner.function
 
     def outer(fun: Any, w: Any, xs: Any) -> Any:

@@ -160,6 +160,13 @@ class Section(NamedTuple):
 Launch = Single | Section
 
 
+def row_count(launch: Launch) -> int:
+    """Return how many rows of a program a launch is."""
+    if isinstance(launch, Section):
+        return sum(map(len, launch.tasks))
+    return len(launch.body.rows) if isinstance(launch, LoopLaunch) else 1
+
+
 def product_launch(product: Product, kernel: str, node: Node | None) -> KernelLaunch:
     """Return the launch of a product by one of our kernels, such as "panels"."""
     count, m, n, k, x, y, out, add = product
