@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import messages_convolution
+import messages_derivatives
 import messages_layers
 import messages_linalg
 import messages_numpy
@@ -1114,7 +1115,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: traced(lambda x: tj.dlgradient(x, x)),
         GradientError,
-        "dlgradient: y is 2x3 dlarray float64, expected a traced scalar; reduce it first, e.g. sum(y).",
+        "dlgradient: y is 2x3 dlarray float64, expected a traced scalar; reduce it first, e.g. sum(y), or "
+        "pass the cotangent of its elements as seed of dlgradient.",
     ),
     Row(
         lambda: traced(lambda x: tj.dlgradient((x > 0).sum(), x)),
@@ -2254,6 +2256,7 @@ ROWS: tuple[Row, ...] = (
         "random functions of tracejit with like=, which are recorded.",
     ),
     *(Row(*row) for row in messages_convolution.ROWS),
+    *(Row(*row) for row in messages_derivatives.ROWS),
     *(Row(*row) for row in messages_layers.ROWS),
     *(Row(*row) for row in messages_linalg.ROWS),
     *(Row(*row) for row in messages_numpy.ROWS),
