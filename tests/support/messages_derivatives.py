@@ -6,10 +6,11 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError
 
 X = tj.dlarray(np.ones((2, 3)))
 SEQUENCE = tj.dlarray(np.ones((2, 3, 4)), "CBT")
+LONG = tj.dlarray(np.ones((2, 3, 12)), "CBT")
 STATES = [tj.dlarray(np.ones((2, 3)), "CB") for _ in range(2)]
 WEIGHTS = [np.ones(shape) for shape in ((8, 2), (8, 2), (8,))]
 
@@ -35,6 +36,17 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         GradientError,
         "lstm: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient once, or write the steps "
         "as a loop of matrix products and activations, which can be differentiated in any way.",
+    ),
+    (
+        lambda: tj.jacobian(lambda x: tj.lstm(x, *STATES, *WEIGHTS)[0], LONG, mode="reverse"),
+        TraceError,
+        "jacobian: lstm_backward works on one observation at a time, and is repeated for up to 64, but there are 72. "
+        "Call the function in a loop, or write this step for all observations outside of it.",
+    ),
+    (
+        lambda: tj.hessian(lambda x: (x**2).sum(), np.ones((1,) * 40)),
+        DimsError,
+        "dlhessian: the result would have 80 axes; flatten x first (x.reshape(-1)).",
     ),
     (
         lambda: tj.jacobian(np.sin, X, mode="both"),

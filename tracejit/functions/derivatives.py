@@ -15,6 +15,7 @@ from tracejit.functions.variables import Variables, along, recording, target
 from tracejit.ir import Builder, Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
+from tracejit.util.arguments import MOST_AXES
 
 
 def dljvp(y: Any, x: Any, v: Any) -> Any:
@@ -216,6 +217,7 @@ def dlhessian(y: Any, x: Any) -> dlarray:
         [[4.0, 2.0], [2.0, 0.0]]
     """
     of = _Pair("dlhessian", y, x, is_scalar=True)
+    check_rank("dlhessian", 2 * x.ndim)
     b = of.builder
     (gradient,) = of.variables.gradients([of.value], [of.constant(np.ones(of.value.shape, y.dtype))])
     slope = gradient._value
@@ -262,6 +264,12 @@ class _Pair:
         """Return a result; zeros if there is none."""
         value = self.constant(np.zeros(shape, self.x.dtype)) if found is None else found
         return dlarray._wrap(value.data, format or None, value)
+
+
+def check_rank(function: str, ndim: int) -> None:
+    """Raise a DimsError if a result would have more axes than an ndarray."""
+    if ndim > MOST_AXES:
+        raise DimsError(f"{function}: the result would have {ndim} axes; flatten x first (x.reshape(-1)).")
 
 
 def _single(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

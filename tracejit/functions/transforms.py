@@ -10,11 +10,11 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.autodiff.many import many_gradients, many_tangents
 from tracejit.errors import ArgumentError
-from tracejit.functions.derivatives import dlhessian, dljvp
+from tracejit.functions.derivatives import check_rank, dlhessian, dljvp
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.variables import Variables, along, recording, target
 from tracejit.record import monitor
-from tracejit.util.arguments import callable_, is_real
+from tracejit.util.arguments import callable_, is_option, is_real
 from tracejit.util.text import brief
 
 
@@ -150,7 +150,7 @@ def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") ->
         [[2.0, 0.0], [2.0, 1.0]]
     """
     callable_("jacobian", "fun", fun)
-    if mode not in ("auto", "forward", "reverse"):
+    if not is_option(mode, ("auto", "forward", "reverse")):
         raise ArgumentError(f'jacobian: mode must be "auto", "forward" or "reverse", not {brief(mode)}.')
 
     def evaluated(x: dlarray, *args: Any) -> dlarray:
@@ -163,6 +163,7 @@ def _jacobian(y: Any, x: dlarray, mode: str) -> dlarray:
     recorder = recording("jacobian")
     value = target("jacobian", y, recorder, "fun(x)", is_scalar=False)
     variables = Variables("jacobian", x, recorder)
+    check_rank("jacobian", value.ndim + x.ndim)
     wrt, shape, b = variables.values[0], (*value.shape, *x.shape), recorder.builder
     m, n = value.aval.size, x.size
     is_forward = mode == "forward" or (mode == "auto" and n <= m)
@@ -218,10 +219,11 @@ def _arguments(function: str, name: str, given: Any) -> tuple[Any, ...]:
 
 def _arrays(function: str, given: Any) -> Any:
     """Return numbers, and lists of numbers, as arrays, also in containers."""
-    if is_real(given) or (isinstance(given, list) and given and all(map(is_real, given))):
-        return as_array(given, function)
-    if type(given) in (list, tuple, dict):
-        if type(given) is dict:
-            return {key: _arrays(function, value) for key, value in given.items()}
-        return type(given)([_arrays(function, value) for value in given])
-    return given
+    leaves, treedef = tree.flatten(given, _is_vector, function)
+    arrays = [as_array(leaf, function) if is_real(leaf) or _is_vector(leaf) else leaf for leaf in leaves]
+    return tree.unflatten(treedef, arrays)
+
+
+def _is_vector(given: Any) -> bool:
+    """Return whether an argument is a list of numbers."""
+    return type(given) is list and bool(given) and all(map(is_real, given))
