@@ -108,6 +108,7 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.indexing import (
     nonzero,
@@ -216,6 +217,7 @@ __all__ = [
     "ChangedTraceWarning",
     "CodegenError",
     "DTypeError",
+    "DifferentiableFunction",
     "DimsError",
     "ExportError",
     "Exported",
