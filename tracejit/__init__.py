@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -109,7 +110,6 @@ from tracejit.functions.elementwise import (
     trunc,
     where,
 )
-from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.functions.joining import array_split, concatenate, hstack, split, stack, vstack
 from tracejit.functions.labels import (

@@ -128,8 +128,8 @@ def enter(_: Word, given: Word, count: Word) -> Word:
 
     Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
     arrays. If nothing has run the result is the frame, and the status in its state says why: the number of the first
-    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use. It is also
-    the frame if a row has ended the run (HALTED).
+    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use. It is the
+    frame too if a row has ended the run (HALTED).
 
     Returns an object, or 0 if Python has no memory for it, or a function that a row calls has failed; then an error is
     set.

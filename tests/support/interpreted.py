@@ -4,6 +4,7 @@
 from itertools import zip_longest
 
 from tracejit.kernels.executor.state import HALTED
+
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime import python
 

@@ -16,6 +16,7 @@ import messages_accelerate
 import messages_arrays
 import messages_convolution
 import messages_functions
+import messages_host
 import messages_layers
 import messages_linalg
 import messages_losses
@@ -74,6 +75,7 @@ TABLES = (
     messages_arrays,
     messages_convolution,
     messages_functions,
+    messages_host,
     messages_layers,
     messages_linalg,
     messages_losses,

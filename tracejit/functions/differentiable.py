@@ -39,9 +39,9 @@ class DifferentiableFunction:
     A subclass defines ``forward(self, *inputs)``, which gets read-only ndarrays and returns the outputs and then the
     memory values, one array or a tuple; and ``backward(self, *cotangents, compute_gradients, *inputs, *outputs,
     *memory)``, all by position, which returns the gradient by each input, None where `compute_gradients` is False. The
-    inputs and the outputs are passed only if they are saved. Formats are stripped: outputs are unformatted. In an accelerated
-    function forward and backward are called between the kernels of the program. Both must depend on their arguments,
-    and on attributes that stay as they are, only.
+    inputs and the outputs are passed only if they are saved. Formats are stripped: outputs are unformatted. In an
+    accelerated function forward and backward are called between the kernels of the program. What backward needs of
+    forward is a saved input, a saved output or a memory value, not an attribute.
 
     Args:
         num_outputs: number of outputs of forward.
@@ -152,7 +152,9 @@ def _checked(function: DifferentiableFunction, returned: Any, wanted: int) -> An
     is_one = wanted == 1 and not (isinstance(returned, (tuple, list)) and len(returned) == 1)
     parts = [returned] if is_one or not isinstance(returned, (tuple, list)) else [*returned]
     if len(parts) != wanted:
-        memory = f" and {count(function.num_memory_values, 'memory value')}" if function.num_memory_values else ""
+        memory = (
+            f" and {count(function.num_memory_values, 'memory value')}" if function.num_memory_values else ""
+        )
         raise ArgumentError(
             f"{name}: it returned {count(len(parts), 'value')}, expected {wanted}: "
             f"{count(function.num_outputs, 'output')}{memory}. Return that many, or change num_outputs and "
@@ -167,7 +169,7 @@ def _forward_op(function: DifferentiableFunction, inputs: tuple[Aval, ...], outp
 
     def make() -> Op:
         name = type(function).__name__
-        vjp = _Backward(function, outputs).vjp
+        vjp = _Backward(function, inputs, outputs).vjp
         return _op(name, f"{name}.forward, in Python", outputs, _forward_of(function), vjp)
 
     return _cached(function, ("forward", inputs, outputs), make)
@@ -196,8 +198,11 @@ def _op(name: str, doc: str, outputs: Sequence[Aval], function: Callable[..., An
 class _Backward:
     """The adjoint of a forward op: one op that calls backward."""
 
-    def __init__(self, function: DifferentiableFunction, outputs: tuple[Aval, ...]) -> None:
+    def __init__(
+        self, function: DifferentiableFunction, inputs: tuple[Aval, ...], outputs: tuple[Aval, ...]
+    ) -> None:
         self.function = function
+        self.inputs = inputs
         self.outputs = outputs
 
     def vjp(self, b: Any, node: Any, ct: Any) -> list[Any]:
@@ -217,14 +222,14 @@ class _Backward:
             *(results if function.save_outputs_for_backward else ()),
             *memory,
         ]
-        op = self.op(tuple([value.aval for value in node.inputs]), needed)
+        op = self.op(needed)
         found = b.apply(op, [*given, *saved], host.params_here())
         gradients = iter(found if isinstance(found, tuple) else (found,))
         return [next(gradients) if is_needed else None for is_needed in needed]
 
-    def op(self, inputs: tuple[Aval, ...], needed: tuple[bool, ...]) -> Op:
+    def op(self, needed: tuple[bool, ...]) -> Op:
         """Return the op that calls backward for some of the gradients."""
-        function = self.function
+        function, inputs = self.function, self.inputs
         name = type(function).__name__
 
         def no_second(b: Any, node: Any, ct: Any) -> Any:
@@ -276,7 +281,9 @@ def _gradients(
             "forward, in their order, None where compute_gradients is False."
         )
     found = zip(parts, inputs, needed, strict=True)
-    gradients = [_gradient(name, i, part, aval) for i, (part, aval, is_needed) in enumerate(found) if is_needed]
+    gradients = [
+        _gradient(name, i, part, aval) for i, (part, aval, is_needed) in enumerate(found) if is_needed
+    ]
     return gradients[0] if len(gradients) == 1 else tuple(gradients)
 
 

@@ -165,15 +165,15 @@ class KernelCall(NamedTuple):
 
 
 HANDLED = "handled"
-"""The parameter of a HOST op at whose errors the program does not apply (Note [errors that are handled], record/host.py)."""
+"""The parameter of a HOST op at whose errors a program does not apply (Note [errors that are handled])."""
 
 
 class PythonCall(NamedTuple):
     """Emission of a HOST op: a function that the program calls with read-only ndarrays of the inputs.
 
-    It returns one ndarray, or a tuple of them for several outputs. They may share memory with the inputs, as those of the
-    reference may not. Where they have other sizes or dtypes than the op's results, the program does not apply. Without
-    this emission the program calls the reference.
+    It returns one ndarray, or a tuple of them for several outputs. They may share memory with the inputs; those of the
+    reference may not. Where they have other sizes or dtypes than the op's results, the program does not apply.
+    Without this emission the program calls the reference.
     """
 
     function: Callable[..., Any]

@@ -23,6 +23,7 @@ from tracejit.record.places import user_location
 from tracejit.util.frames import user_frame
 from tracejit.util.quiet import call_quietly
 
+
 def run(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
     """Return the result of the user's function on ndarrays; it is not recorded, and NumPy gives no warnings."""
     if recorder.thread.recorder is None and monitor.current.started is None:

@@ -2,9 +2,9 @@
 """Functions of Python that rows of a program call.
 
 Note [arrays of a row]
-A function gets arrays of its own, which hold copies of the row's inputs, and its results are copied to where the program
-wants them. So it may keep what it gets and what it returns, as in an uncompiled call. An array that nobody has kept is
-filled again in the next call: only the row and the array's owner refer to it then. The arrays are read-only.
+A function gets arrays of its own, which hold copies of the row's inputs, and its results are copied to where the
+program wants them. So it may keep what it gets and what it returns, as in an uncompiled call. An array that nobody has
+kept is filled again in the next call: only the row refers to it then. The arrays are read-only.
 """
 
 import ctypes
@@ -109,7 +109,7 @@ def _view(address: int, aval: Aval) -> np.ndarray:
     if not aval.size:
         return np.empty(aval.shape, aval.dtype)
     memory = (ctypes.c_char * (aval.size * aval.dtype.itemsize)).from_address(address)
-    return np.ndarray(aval.shape, aval.dtype, memory)
+    return np.ndarray(aval.shape, aval.dtype, memory)  # type: ignore[arg-type]
 
 
 def _references(pair: Pair) -> tuple[int, int, int]:
@@ -118,4 +118,4 @@ def _references(pair: Pair) -> tuple[int, int, int]:
     return sys.getrefcount(own), sys.getrefcount(view), weakref.getweakrefcount(view)
 
 
-_UNUSED = [_references(pair) for pair in [_owned(Aval((1,), None, np.dtype(np.float32)))]][0]
+_UNUSED = next(_references(pair) for pair in [_owned(Aval((1,), None, np.dtype(np.float32)))])

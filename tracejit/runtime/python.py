@@ -111,7 +111,9 @@ def _call_python(call: HostCall, pointers: Sequence[CheckedPointer]) -> None:
     results = call(copies)
     if not fits(results, call.outputs):
         raise GuardFailed
-    for view, result in zip(views[len(copies) :], results if type(results) is tuple else (results,), strict=True):
+    for view, result in zip(
+        views[len(copies) :], results if type(results) is tuple else (results,), strict=True
+    ):
         view[...] = result
 
 

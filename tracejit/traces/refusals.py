@@ -126,5 +126,5 @@ def too_many(guards: Sequence[ValueGuard], most: int) -> Refusal:
 
 
 def no_op(error: Exception) -> Refusal:
-    """Return the reason why a function is no operation of an evaluation around it: it takes a gradient that has none."""
+    """Return the reason why a function is no operation of an evaluation: its gradient has no derivative."""
     return Refusal(str(error), None, "call it outside of dlfeval, or differentiate once")

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER
 
 import tracejit as tj
-from tracejit.kernels.executor.state import HAS_CONTROL_REGISTER
 from tracejit.traces import trace
 
 
@@ -143,7 +143,7 @@ def test_a_function_that_calls_itself():
 def test_threads():
     together = threading.Barrier(4)
     scale = Scale()
-    step, x, expected = stepped(scale, 6000)
+    step, _, _ = stepped(scale, 6000)
     scale.then = lambda x: together.wait(60)
     wrong = []
 
@@ -246,7 +246,7 @@ def test_guards_are_looked_at_after_the_call():
 
 def test_inside_an_evaluation():
     scale = Scale()
-    step, x, expected = stepped(scale)
+    step, x, _ = stepped(scale)
 
     def outer(x):
         loss, slope = step(x)

@@ -63,7 +63,9 @@ def test_gradients_are_those_of_the_composition(saved, wanted):
         function.got.clear()
         loss, gradients = call()
         assert np.allclose(loss, expected[0])
-        for found, right in zip(*[g if len(wanted) > 1 else (g,) for g in (gradients, expected[1])], strict=True):
+        for found, right in zip(
+            *[g if len(wanted) > 1 else (g,) for g in (gradients, expected[1])], strict=True
+        ):
             assert np.allclose(np.asarray(found), np.asarray(right))
         parts = 2 * saved[0] + 2 * saved[1] + saved[2]
         assert function.got == [((0 in wanted, 1 in wanted), parts)]
@@ -102,9 +104,7 @@ def test_what_is_kept_and_what_is_returned_share_no_memory():
     def fun(x):
         return keeps(x * 2), x
 
-    results = []
-    for i in range(6):
-        results.append(fun(np.full(3, float(i)))[0])
+    results = [fun(np.full(3, float(i)))[0] for i in range(6)]
     for i in range(6):
         assert results[i].tolist() == [2.0 * i] * 3
         assert keeps.kept[2 * i].tolist() == [2.0 * i] * 3 and keeps.kept[2 * i + 1].tolist() == [2.0 * i] * 2
@@ -204,7 +204,7 @@ def test_results_of_another_size_are_recorded_again():
 
     positive = Positive()
     fun = tj.dlaccelerate(lambda x: positive(x) * 2)
-    with pytest.warns((tj.ChangedTraceWarning, tj.NotAcceleratedWarning), match="was Positive, is Positive"):
+    with pytest.warns(tj.TraceJitWarning, match="was Positive, is Positive"):
         for k in (2, 2, 2, 3, 1):
             x = np.full(4, -1.0)
             x[:k] = 1.0
