@@ -266,7 +266,7 @@ class _Writer:
                 raise self._refusal(
                     trace,
                     f"it calls {node.op.name}{at_location(node.where)}, Python code that runs between the kernels and "
-                    "that a loaded function does not have. Write it with functions of tracejit, or as a tj.kernel.",
+                    "that a loaded function does not have. Write it with functions of tracejit.",
                 )
         reads, blocks = rng.without_draws(trace.state)
         self._check_generators(trace, blocks)
