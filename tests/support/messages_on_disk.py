@@ -401,8 +401,8 @@ ROWS: tuple[FolderRow, ...] = (
     FolderRow(
         lambda folder: tj.export(tj.dlaccelerate(Square()), folder / "f", args=(V,)),
         ExportError,
-        "export: Square, for argument 1: 3 float64: it calls Square at <place>, Python code that runs between the kernels "
-        "and that a loaded function does not have. Write it with functions of tracejit.",
+        "export: Square, for argument 1: 3 float64: it calls Square at <place>, Python code that runs between the "
+        "kernels and that a loaded function does not have. Write it with functions of tracejit.",
     ),
     FolderRow(
         lambda folder: tj.export(draws(tj.Generator(1)), folder / "f", args=(V,)),
