@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -194,6 +195,7 @@ __all__ = [
     "ChangedTraceWarning",
     "CodegenError",
     "DTypeError",
+    "DifferentiableFunction",
     "DimsError",
     "ExportError",
     "Exported",
@@ -266,8 +268,13 @@ __all__ = [
     "dlarray",
     "dlcheckpoint",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlresize",
     "dlscan",
     "dltranspconv",
@@ -305,8 +312,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -316,6 +325,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -422,6 +433,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -432,6 +444,7 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -464,12 +477,15 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.loops import dlcheckpoint, dlscan
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",

@@ -3,6 +3,7 @@
 
 from .machine import Word, call, call_kernel, half_at, read_control, set_control
 from .state import (
+    API,
     ARGUMENTS,
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -11,6 +12,7 @@ from .state import (
     ARRAY_SHAPE,
     ARRAY_STRIDES,
     ARRAY_TYPE,
+    CALL_OBJECT,
     CHECK_AXES,
     CHECK_DTYPE,
     CHECK_FLAGS,
@@ -18,11 +20,15 @@ from .state import (
     CHECKS,
     COMMIT_COUNT,
     CONTIGUOUS,
+    CONTROL,
     DATA,
+    DROP_REFERENCE,
+    FAILED,
     FAULT,
     FLUSH,
     FLUSH_TO_ZERO,
     GUARD,
+    HALTED,
     INPUT_COUNT,
     LOOP_CONDITION,
     LOOP_COUNT,
@@ -35,7 +41,11 @@ from .state import (
     MOVE_ARGUMENT,
     MOVE_BYTES,
     MOVE_WORDS,
+    NEW_INT,
+    NONE,
     OBJECT_TYPE,
+    OF_PYTHON,
+    OF_WORDS,
     OUTPUT_COUNT,
     PATCH_ARGUMENT,
     PATCH_BYTES,
@@ -44,6 +54,7 @@ from .state import (
     PATCH_WORDS,
     PATCHES,
     POOL,
+    RESTORE_THREAD,
     ROW_ARGUMENTS,
     ROW_COUNT,
     ROW_KERNEL,
@@ -52,11 +63,13 @@ from .state import (
     ROW_WORDS,
     ROWS,
     RUN_PARTS,
+    SAVE_THREAD,
     SEEN,
     SPAN_HIGH,
     SPAN_LOW,
     SPAN_WORDS,
     SPANS,
+    THREAD,
     TUPLE_HEAD,
     WORD_BYTES,
     WRITTEN,
@@ -72,7 +85,7 @@ def run(state: Word, inputs: Word, outputs: Word) -> Word:
     numbers count as 0 while the program runs, and the addresses of a pool of threads, or 0, and of threads.run_parts.
 
     Returns 0, or the number of the first input, counted from 1, that fails its check, or MISSED if inputs share memory
-    that the program writes; then nothing has run.
+    that the program writes; then nothing has run. Or HALTED or FAILED, if a row has ended the run (call_python).
     """
     status = check_inputs(state, inputs + state[TUPLE_HEAD])
     if status == 0:
@@ -80,7 +93,16 @@ def run(state: Word, inputs: Word, outputs: Word) -> Word:
         items = outputs + state[TUPLE_HEAD]
         for i in range(state[OUTPUT_COUNT]):
             data[i] = items[i][ARRAY_DATA]
-        launch(state)
+        status = launch(state)
+    return status
+
+
+def run_with_python(state: Word, inputs: Word, outputs: Word) -> Word:
+    """Do the same as run() for a program with rows that call Python; the caller holds Python's lock."""
+    api = state[API]
+    state[THREAD] = call(api[SAVE_THREAD])
+    status = run(state, inputs, outputs)
+    call(api[RESTORE_THREAD], state[THREAD])
     return status
 
 
@@ -166,8 +188,11 @@ def fits(state: Word, array: Word, check: Word) -> Word:
     return 1
 
 
-def launch(state: Word) -> None:
-    """Fill in the addresses of inputs and outputs, and launch every row, the commits only if the results count."""
+def launch(state: Word) -> Word:
+    """Fill in the addresses of inputs and outputs, and launch every row, the commits only if the results count.
+
+    Returns 0, or the status with which a row has ended the run.
+    """
     arguments = state[ARGUMENTS]
     patch = state[PATCHES]
     data = state[DATA]
@@ -175,10 +200,11 @@ def launch(state: Word) -> None:
         arguments[patch[PATCH_ARGUMENT]] = data[patch[PATCH_DATA]] + patch[PATCH_BYTES]
         patch += WORD_BYTES * PATCH_WORDS
     control = read_control()
+    state[CONTROL] = control
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
-    launch_rows(state, state[ROWS], state[ROW_COUNT])
-    if state[COMMIT_COUNT] != 0:
+    status = launch_rows(state, state[ROWS], state[ROW_COUNT])
+    if status == 0 and state[COMMIT_COUNT] != 0:
         holds = 1
         if state[GUARD] != 0:
             holds = half_at(data[state[GUARD]]) & 0xFF
@@ -186,38 +212,52 @@ def launch(state: Word) -> None:
             holds = holds and data[state[FAULT]][0] == 0
         if holds != 0:
             commits = state[ROWS] + WORD_BYTES * ROW_WORDS * state[ROW_COUNT]
-            launch_rows(state, commits, state[COMMIT_COUNT])
+            status = launch_rows(state, commits, state[COMMIT_COUNT])
     if state[FLUSH] != 0:
         set_control(control)
+    return status
 
 
-def launch_rows(state: Word, rows: Word, count: Word) -> None:
-    """Launch `count` rows, the first of which lies at `rows`."""
+def launch_rows(state: Word, rows: Word, count: Word) -> Word:
+    """Launch `count` rows, the first of which lies at `rows`; return 0, or the status with which one ends the run."""
     arguments = state[ARGUMENTS]
     row = rows
     end = rows + WORD_BYTES * ROW_WORDS * count
     while row < end:
-        if row[ROW_PARTS] == 1 or state[POOL] == 0:
+        parts = row[ROW_PARTS]
+        if parts == 1 or (parts > 0 and state[POOL] == 0):
             call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
             row += WORD_BYTES * ROW_WORDS
-        else:
+        elif parts > 0:
             call(state[RUN_PARTS], state[POOL], row, arguments)
-            row += WORD_BYTES * ROW_WORDS * (row[ROW_PARTS] * row[ROW_LENGTH])
+            row += WORD_BYTES * ROW_WORDS * (parts * row[ROW_LENGTH])
+        else:
+            at = arguments + WORD_BYTES * row[ROW_ARGUMENTS]
+            status = 0
+            if parts == OF_PYTHON:
+                status = call_python(state, row[ROW_KERNEL], at)
+            if parts == OF_WORDS:
+                status = call(row[ROW_KERNEL], at)
+            if status != 0:
+                return status
+            row += WORD_BYTES * ROW_WORDS
+    return 0
 
 
-def loop(args: Word) -> None:
-    """Run the rows of a loop: the kernel of a row that stands for them (state.py has its arguments).
+def loop(args: Word) -> Word:
+    """Run the rows of a loop, which stands for them in the table of rows (state.py has its arguments).
 
     Rows take their addresses from the arguments of the program, which move on after each step, and back at the end: so
-    they are right for the next call, and for loops inside loops.
+    they are right for the next call, and for loops inside loops. Returns 0, or the status with which a row ends all.
     """
     state = args[LOOP_STATE]
     arguments = state[ARGUMENTS]
     steps = 0
-    while steps < args[LOOP_COUNT]:
+    status = 0
+    while status == 0 and steps < args[LOOP_COUNT]:
         if args[LOOP_CONDITION] != 0 and half_at(args[LOOP_CONDITION]) & 0xFF == 0:
             break
-        launch_rows(state, args[LOOP_ROWS], args[LOOP_ROW_COUNT])
+        status = launch_rows(state, args[LOOP_ROWS], args[LOOP_ROW_COUNT])
         steps += 1
         move = args[LOOP_MOVES]
         for _ in range(args[LOOP_MOVE_COUNT]):
@@ -227,3 +267,29 @@ def loop(args: Word) -> None:
     for _ in range(args[LOOP_MOVE_COUNT]):
         arguments[move[MOVE_ARGUMENT]] -= steps * move[MOVE_BYTES]
         move += WORD_BYTES * MOVE_WORDS
+    return status
+
+
+def call_python(state: Word, function: Word, arguments: Word) -> Word:
+    """Call an object of Python with the address of arguments, in the thread that runs the program.
+
+    Meanwhile arithmetic is as it was before the run. An error stays set, and whoever has started the run raises it.
+    Returns 0, HALTED or FAILED.
+    """
+    api = state[API]
+    control = read_control()
+    set_control(state[CONTROL])
+    call(api[RESTORE_THREAD], state[THREAD])
+    status = FAILED
+    number = call(api[NEW_INT], arguments)
+    if number != 0:
+        result = call(api[CALL_OBJECT], function, number)
+        if result != 0:
+            status = HALTED
+            if result == api[NONE]:
+                status = 0
+            call(api[DROP_REFERENCE], result)
+        call(api[DROP_REFERENCE], number)
+    state[THREAD] = call(api[SAVE_THREAD])
+    set_control(control)
+    return status

@@ -98,8 +98,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         returning(({"h": X[0]}, STEPS)),
         DimsError,
-        "dlscan: y is 3(T) x 2(C) float64; results get a new axis T, so that a step must not give one. Label its axis S "
-        "or U.",
+        "dlscan: y is 3(T) x 2(C) float64; results get a new axis T, so that a step must not give one. Label its axis "
+        "S or U.",
     ),
     (
         returning(({"h": X[0]}, X), ({"h": X[0]}, [X])),

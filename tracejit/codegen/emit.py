@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """emit: a Plan becomes a Program, and a Program becomes one readable Python module."""
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +19,28 @@ from tracejit.codegen.templates import (
     hand_written,
 )
 from tracejit.ir import Node, Where
+from tracejit.ops import Kind
+from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
-from tracejit.program import Argument, Kernel, Pointer, Program, Row, RowLoop, ScalarArgument, Symbol
+from tracejit.program import (
+    Argument,
+    HostCall,
+    Kernel,
+    Pointer,
+    Program,
+    Row,
+    RowLoop,
+    ScalarArgument,
+    Symbol,
+)
 from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
 
 COMMIT = "commit"
+_NO_NAME = re.compile(r"\W+")
 
 
 def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> Program:
@@ -57,6 +73,7 @@ class _Emission:
         self.plan = plan
         self.origins = origins
         self.nests = Emissions()
+        self.hosts: dict[Any, Kernel] = {}
         self.notes: dict[tuple[Node, ...], tuple[str, tuple[Where, ...]]] = {}
         self.rows: list[Row] = []
         self.loops: list[RowLoop] = []
@@ -92,6 +109,7 @@ class _Emission:
         ]  # fmt: skip
         self.rows += [
             row._replace(
+                kernel=row.kernel if row.kernel.host is None else self.host_of_body(launch, row.kernel),
                 arguments=tuple(
                     [
                         self.moved(launch, argument) if isinstance(argument, Pointer) else argument
@@ -102,6 +120,18 @@ class _Emission:
             )
             for row in body.rows
         ]
+
+    def host_of_body(self, launch: LoopLaunch, kernel: Kernel) -> Kernel:
+        """Return the call of a function of Python in a body under a name that nothing else has here."""
+        key = id(launch.body), kernel.name
+        found = self.hosts.get(key)
+        if found is None:
+            assert kernel.host is not None
+            handled = kernel.host.handled or bool(self.plan.checked)
+            name = f"{kernel.name.rpartition('_host_')[0]}_host_{len(self.hosts)}"
+            text = kernel.text.replace(kernel.name, name)
+            found = self.hosts[key] = Kernel(name, text, kernel.host._replace(handled=handled))
+        return found
 
     def moved(self, launch: LoopLaunch, pointer: Pointer) -> Pointer:
         """Return a pointer of a body as one of this program, which moves on with the loop."""
@@ -117,7 +147,9 @@ class _Emission:
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         assert not isinstance(launch, LoopLaunch)
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
-            kernel = _kernel(launch)
+            node = launch.node
+            is_host = node is not None and node.op.kind is Kind.HOST
+            kernel = self.host(node) if is_host and node is not None else _kernel(launch)
             arguments: list[Argument] = [] if launch.symbol is None else [Symbol(launch.symbol)]
             arguments += launch.numbers
             arguments += map(self.pointer, launch.pointers)
@@ -130,6 +162,23 @@ class _Emission:
         return Row(
             kernel, tuple(arguments), note or kernel.name.partition("_")[0], where, part, parts, length
         )
+
+    def host(self, node: Node) -> Kernel:
+        """Return what a row that calls a function of Python has for a kernel; equal calls have the same."""
+        inputs, outputs = [tuple(v.aval for v in values) for values in (node.inputs, node.outputs)]
+        key = node.op, str(node.params), inputs
+        kernel = self.hosts.get(key)
+        if kernel is None:
+            name = f"{_NO_NAME.sub('_', node.op.name)}_host_{len(self.hosts)}"
+            text = f"def {name}(args):\n    call_python({name!r}, args)\n"
+            emission = node.op.emit
+            function = emission.function if isinstance(emission, PythonCall) else node.op.numpy
+            params = {name: value for name, value in node.params.items() if name != HANDLED}
+            # After an index out of range the function may get anything.
+            handled = HANDLED in node.params or bool(self.plan.checked)
+            function = partial(function, **params) if params else function
+            kernel = self.hosts[key] = Kernel(name, text, HostCall(function, inputs, outputs, handled))
+        return kernel
 
     def note(self, nodes: tuple[Node, ...]) -> tuple[str, tuple[Where, ...]]:
         """Return the names of operations, and the user's lines that they come from."""

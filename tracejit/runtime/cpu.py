@@ -2,12 +2,7 @@
 """The CPU back end: the compiled executor runs a program's kernels."""
 
 import ctypes
-import importlib.util
-import os
-import sys
 from collections.abc import Callable, Container, Sequence
-from functools import cache
-from importlib.machinery import PathFinder
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -23,45 +18,24 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
 from tracejit.ops.op import contiguous
-from tracejit.program import ALIGNMENT, Argument, Pointer, Program, ScalarArgument, Symbol
+from tracejit.program import ALIGNMENT, Program
+from tracejit.record.guards import GuardFailed
 from tracejit.runtime import object_layout
+from tracejit.runtime.table import ProgramTable
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
-from tracejit.util.uninterrupted import uninterrupted
 
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
+_EXECUTOR_WITH_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)  # keeps Python's lock
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
 
 
-def _executor(code: Code) -> Callable[..., int]:
+def _executor(code: Code, calls_python: bool) -> Callable[..., int]:
     """Return the compiled executor as a C function."""
     object_layout.check_layout()
+    if calls_python:
+        return _EXECUTOR_WITH_PYTHON(code.function("run_with_python"))
     return _EXECUTOR_TYPE(code.function("run"))
-
-
-@cache
-def _symbol_address(name: str) -> int:
-    """Return the address of a BLAS routine, from SciPy's table of C functions."""
-    capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
-
-
-def _cython_blas() -> Any:
-    """Return the module scipy.linalg.cython_blas, without the rest of scipy.linalg, which takes 0.15 s to import."""
-    import scipy
-
-    name = "scipy.linalg.cython_blas"
-    spec = PathFinder.find_spec(name, [os.path.join(folder, "linalg") for folder in scipy.__path__])
-    if name in sys.modules or spec is None or spec.loader is None:
-        return importlib.import_module(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class _StateFactory:
@@ -75,7 +49,7 @@ class _StateFactory:
     """
 
     def __init__(
-        self, template: np.ndarray, table: "_ProgramTable", arena_bytes: int, objects: int = 0
+        self, template: np.ndarray, table: "ProgramTable", arena_bytes: int, objects: int = 0
     ) -> None:
         self._template = template
         self._table = table
@@ -104,9 +78,9 @@ class _StateFactory:
         return block
 
 
-def _launch(states: _StateFactory, code: Code) -> Launch:
+def _launch(states: _StateFactory, code: Code, calls_python: bool) -> Launch:
     """Return a function that runs a program on inputs and outputs."""
-    run = _executor(code)
+    run = _executor(code, calls_python)
     free: list[tuple[int, np.ndarray]] = []
 
     def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
@@ -160,9 +134,11 @@ class CpuExecutable:
     ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        functions = ["run", "enter", *(FUNCTIONS if in_parts else ()), *(["loop"] if program.loops else ())]
-        self.prepared = code.prepare(program.kernels, functions)
-        table = _ProgramTable(program, code)
+        executors = ["run", "enter", *(["run_with_python"] if program.calls_python else ())]
+        executors += ["loop"] if program.loops else ()
+        compiled = [kernel for kernel in program.kernels if kernel.host is None]
+        self.prepared = code.prepare(compiled, [*executors, *(FUNCTIONS if in_parts else ())])
+        table = ProgramTable(program, code)
         checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
@@ -171,6 +147,8 @@ class CpuExecutable:
         state[words.PATCHES] = table.patches.ctypes.data
         state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
+        api = object_layout.api()
+        state[words.API] = api.ctypes.data
         state[words.INPUT_COUNT] = len(program.inputs)
         state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
         state[words.ARRAY_TYPE] = id(np.ndarray)
@@ -189,10 +167,10 @@ class CpuExecutable:
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
         self._layouts = layouts
-        self._kept = [table, checks, written, spans]  # states point into them
+        self._kept = [table, checks, written, spans, api]  # states point into them
         self._state = state
         self._states = _StateFactory(state, table, program.arena_bytes)
-        launch = _launch(self._states, code)
+        launch = _launch(self._states, code, program.calls_python)
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
@@ -229,8 +207,7 @@ class CpuExecutable:
         checks = np.concatenate([checks, results])
         spans = _spans(program.inputs, self._layouts, numbers)
         addresses = np.array([id(format) for format in formats], np.intp)
-        api = object_layout.api()
-        kept: list[Any] = [self._kept, checks, spans, addresses, list(formats), pattern, recipe, api]
+        kept: list[Any] = [self._kept, checks, spans, addresses, list(formats), pattern, recipe]
         state[words.CHECKS] = checks.ctypes.data
         state[words.SPANS] = spans.ctypes.data
         state[words.RESULT_COUNT] = len(formats)
@@ -241,7 +218,6 @@ class CpuExecutable:
             slots
         )
         state[words.GUARDED] = guarded
-        state[words.API] = api.ctypes.data
         objects = 0
         if pattern is not None:
             table = np.array(pattern.words, np.intp)
@@ -278,13 +254,16 @@ class CpuExecutable:
 
         Raises:
             CodegenError: if an array has a different shape, dtype or layout, or shares memory that is written.
+            GuardFailed: if a function of Python that the program calls says that the program does not apply.
         """
         outputs = self.program.new_outputs()
         status = self.launch(tuple(inputs), outputs)
-        if status:
+        if status and status != words.HALTED:
             # Equal dtypes may be different objects; the executor compares with the object that NumPy gives by name.
             inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
+        if status == words.HALTED:
+            raise GuardFailed
         if status == words.MISSED:
             raise CodegenError("an input that a program writes shares memory with another input")
         if status:
@@ -303,10 +282,10 @@ class RowRunner:
     """
 
     def __init__(
-        self, state: np.ndarray, table: "_ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
+        self, state: np.ndarray, table: "ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
         outputs: tuple[np.ndarray, ...],
     ) -> None:  # fmt: skip
-        self._executor = _executor(table.code)
+        self._executor = _executor(table.code, table.calls_python)
         self._state = state
         self._table = table
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
@@ -329,106 +308,6 @@ class RowRunner:
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
         return self._executor(state.ctypes.data, *self._arrays)
-
-
-class _ProgramTable:
-    """The tables of a program, without what differs between calls, and the code that they point to.
-
-    The table of rows begins with the rows outside loops, and one row for each outermost loop; the rows of each loop
-    follow. `positions` has the place of each row of the program; rows that are not commits are `row_count`.
-    """
-
-    def __init__(self, program: Program, code: Code) -> None:
-        self.code = code
-        self._program = program
-        self._arguments: list[int] = []
-        self._rows: list[int] = []
-        self._patches: list[int] = []
-        self._arena_slots: list[int] = []
-        self._moves: list[list[int]] = [[] for _ in program.loops]  # by loop
-        self._places: dict[int, int] = {}  # of the arguments of each loop
-        self.positions = [0] * len(program.rows)
-        rows, first_commit = len(program.rows), len(program.rows) - program.commits
-        self.row_count = self._add_rows(0, first_commit)
-        self.commit_count = self._add_rows(first_commit, rows)
-        blocks = []
-        for number, loop in enumerate(program.loops):
-            start = len(self._rows)
-            blocks.append((start, self._add_rows(loop.first, loop.end, number + 1)))
-        self.rows = np.array(self._rows, np.intp)
-        self.patches = np.array(self._patches, np.intp)
-        self.moves = [np.array(moves, np.intp) for moves in self._moves]
-        for number, (start, count) in enumerate(blocks):
-            self._finish(number, start, count)
-        self.arguments = np.array(self._arguments, np.intp)
-        self.arena_slots = np.array(self._arena_slots, np.intp)
-        self.state_slots = np.array([at + words.LOOP_STATE for at in self._places.values()], np.intp)
-
-    def _add_rows(self, first: int, end: int, loop: int = 0) -> int:
-        """Append rows, with one row in place of each outermost loop from number `loop` on; return their number."""
-        loops = self._program.loops
-        count, number = 0, first
-        while number < end:
-            while loop < len(loops) and loops[loop].first < number:
-                loop += 1
-            if loop < len(loops) and loops[loop].first == number and loops[loop].end <= end:
-                self._add_loop(loop)
-                number = loops[loop].end
-            else:
-                self._add_row(number)
-                number += 1
-            count += 1
-        return count
-
-    def _add_row(self, number: int) -> None:
-        row = self._program.rows[number]
-        self.positions[number] = len(self._rows) // words.ROW_WORDS
-        self._rows += (self.code.address(row.kernel), len(self._arguments), row.parts, row.length)
-        around = [i for i, loop in enumerate(self._program.loops) if loop.first <= number < loop.end]
-        for argument in row.arguments:
-            slot = len(self._arguments)
-            self._arguments.append(self._word(argument, slot))
-            if isinstance(argument, Pointer):
-                for loop, step in zip(around, argument.steps, strict=False):
-                    if step:
-                        self._moves[loop] += (slot, step)
-
-    def _add_loop(self, number: int) -> None:
-        at = self._places[number] = len(self._arguments)
-        self._rows += (self.code.function("loop"), at, 1, 1)
-        self._arguments += [0] * words.LOOP_WORDS
-        condition = self._program.loops[number].condition
-        if condition is not None:
-            slot = at + words.LOOP_CONDITION
-            self._arguments[slot] = self._word(condition, slot)
-
-    def _word(self, argument: Argument, slot: int) -> int:
-        """Return the word of an argument in a slot, without what differs between calls."""
-        if isinstance(argument, ScalarArgument):
-            return _bits(argument)
-        if isinstance(argument, Symbol):
-            return _symbol_address(argument.name)
-        if not isinstance(argument, Pointer):
-            return argument
-        place = argument.place
-        word = place.offset + argument.offset_bytes
-        if place.kind == "arena":
-            self._arena_slots.append(slot)
-        elif place.kind == "constant":
-            word += self._program.constants[place.number].ctypes.data
-        else:
-            first = len(self._program.inputs) if place.kind == "output" else 0
-            self._patches += (slot, first + place.number, word)
-        return word
-
-    def _finish(self, number: int, start: int, count: int) -> None:
-        """Fill in the arguments of a loop, which point into the tables."""
-        at, arguments, moves = self._places[number], self._arguments, self.moves[number]
-        arguments[at + words.LOOP_COUNT] = self._program.loops[number].most
-        arguments[at + words.LOOP_ROWS] = self.rows.ctypes.data + start * self.rows.itemsize
-        arguments[at + words.LOOP_ROW_COUNT] = count
-        arguments[at + words.LOOP_MOVES] = moves.ctypes.data
-        arguments[at + words.LOOP_MOVE_COUNT] = len(moves) // words.MOVE_WORDS
 
 
 def _checks(
@@ -476,11 +355,3 @@ def _spans(
         low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
         table += (low * aval.dtype.itemsize, (high + 1) * aval.dtype.itemsize)
     return np.array(table, np.intp)
-
-
-def _bits(number: ScalarArgument) -> int:
-    """Return an integer whose low bytes are those of a number."""
-    data = np.zeros(8, np.uint8)
-    raw = np.frombuffer(np.asarray(number.value, number.dtype).tobytes(), np.uint8)
-    data[: raw.size] = raw
-    return int(data.view(np.int64)[0])

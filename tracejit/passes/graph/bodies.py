@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The bodies of loops: graphs that are a parameter of a node."""
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-from tracejit.ir import Graph
+from tracejit.ir import Graph, Node
+from tracejit.ops import OPS, Kind
 
 
 class Body:
@@ -44,6 +46,15 @@ def _text(body: Body) -> str:
     lines = [f"{body.carries} {body.slices} {[str(value.aval) for value in graph.inputs]}"]
     for number, node in enumerate(graph.nodes):
         names |= {value: f"v{number}.{i}" for i, value in enumerate(node.outputs)}
-        lines.append(f"{node.op.name} {[names[value] for value in node.inputs]} {node.params}")
+        op = node.op.name if OPS.get(node.op.name) is node.op else f"{node.op.name} {id(node.op)}"
+        lines.append(f"{op} {[names[value] for value in node.inputs]} {node.params}")
     lines.append(f"{[names[value] for value in graph.outputs]}")
     return "\n".join(lines)
+
+
+def with_bodies(graph: Graph) -> Iterator[Node]:
+    """Yield the nodes of a graph, and those of the bodies of its loops."""
+    for node in graph.nodes:
+        yield node
+        if node.op.kind is Kind.LOOP:
+            yield from with_bodies(node.params["body"].graph)
