@@ -172,7 +172,7 @@ def _inner_input(leaf: Any) -> Any:
     if not _is_array(leaf):
         return leaf
     array = _as_input(leaf)
-    if array.dtype.kind == "f":
+    if array.dtype.kind in "fc":
         if is_private(array):
             array = dlarray._wrap(array._data, array._format, _value_of(array))
         return apply("cast", array, dtype=array.dtype)
@@ -296,6 +296,8 @@ def dlgradient(
         if gradient is None:
             _check_written(target, x, place(len(grads)), recorder)
         value = builder.constant(np.zeros(x.shape, x.dtype)) if gradient is None else gradient
+        if value.dtype.kind == "c" and gradient is not None:
+            value = builder.conj(value)  # Note [complex cotangents] in autodiff.py
         grads.append(dlarray._wrap(value.data, x.format, value))
     result = tree.unflatten(treedef, grads)
     return result[0] if len(xs) == 1 else result
@@ -316,6 +318,11 @@ def _check_target(y: Any, recorder: recorders.Recorder) -> Value:
     if y.size != 1:
         raise GradientError(
             f"dlgradient: y is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum(y)."
+        )
+    if y.dtype.kind == "c":
+        raise GradientError(
+            f"dlgradient: y is {_describe(y)}, expected a real scalar, because no direction lowers a complex number; "
+            "take a real function of it, such as abs(y) or y.real."
         )
     if y.dtype.kind != "f":
         raise GradientError(
@@ -341,7 +348,7 @@ def _check_variable(x: Any, number: int, place: Callable[[int], str], recorder: 
     if type(x) is not dlarray:
         raise ArgumentError(f"dlgradient: {place(number)} is {_without_gradient(x)}")
     recorders.check_open(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         raise GradientError(
             f"dlgradient: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
             "have no gradient. Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out."

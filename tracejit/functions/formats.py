@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import check_format, describe_shape
-from tracejit.errors import DimsError
+from tracejit.errors import DimsError, DTypeError
 from tracejit.functions.movement import relabel
 from tracejit.util.text import brief
 
@@ -55,6 +55,10 @@ def describe(array: Any) -> str:
 def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
     array = as_array(x, function)
+    if array._data.dtype.kind == "c":
+        raise DTypeError(
+            f"{function}: not defined for {array._data.dtype}; pass a real array, such as abs(x), x.real or x.imag."
+        )
     return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
 
 

@@ -31,7 +31,7 @@ def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
 
 def _as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
-    return array if array._data.dtype.kind == "f" else _cast(array, FLOAT64)
+    return array if array._data.dtype.kind in "fc" else _cast(array, FLOAT64)
 
 
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:

@@ -40,7 +40,7 @@ def _reduced(x: Aval, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype) ->
 
 def _wide(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which NumPy sums: 64 bits for integers and bools."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
@@ -164,6 +164,7 @@ def _extremum(name: str, ufunc: np.ufunc, symbol: str, what: str, init: Any) -> 
         emit=Fold(init, f"where(({{0}} {symbol} {{1}}) | ({{0}} != {{0}}), {{0}}, {{1}})"),
         samples=_SAMPLES,
         analytic=False,
+        takes_complex=True,
     )
 
 
@@ -205,6 +206,7 @@ def _search(name: str, function: Any, what: str) -> Op:
             Sample(((3, 4),), {"axis": 0, "keepdims": False}, dtypes=("int64",), integer_high=2),
         ),
         analytic=False,
+        takes_complex=True,
     )
 
 
@@ -223,29 +225,29 @@ def _numbers_cumsum(out: Aval, x: Aval, *, axis: int, reverse: bool) -> tuple[in
 
 
 OPS = (
-    Op(name="sum", doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
+    Op(name="sum", takes_complex=True, doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
        infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=_SAMPLES),
-    Op(name="sum_add", doc="sum over axes of x, plus z, which is as large as that: a sum of sums; ct broadcast, ct",
+    Op(name="sum_add", takes_complex=True, doc="sum over axes of x, plus z, which is as large as that: a sum of sums; ct broadcast, ct",
        kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add,
        emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=(Sample(((2, 3), (2,)), {"axes": (1,), "keepdims": False}),
                 Sample(((2, 3), (1, 3)), {"axes": (0,), "keepdims": True}),
                 Sample(((2, 1, 3), ()), {"axes": (0, 1, 2), "keepdims": False}))),
-    Op(name="prod", doc="product over axes, of integers and bools in 64 bits; ct times the product of the "
+    Op(name="prod", takes_complex=True, doc="product over axes, of integers and bools in 64 bits; ct times the product of the "
        "others, which is right at zeros too", kind=Kind.REDUCE, infer=_infer_wide, numpy=_numpy(np.multiply),
        vjp=_vjp_prod, emit=Fold(lambda dtype: 1, "{0} * {1}"), samples=_SAMPLES),
     _extremum("max", np.maximum, ">", "maximum", _lowest),
     _extremum("min", np.minimum, "<", "minimum", _highest),
-    Op(name="any", doc="whether any element is not 0 (NaN is not 0); no derivative", kind=Kind.REDUCE,
+    Op(name="any", takes_complex=True, doc="whether any element is not 0 (NaN is not 0); no derivative", kind=Kind.REDUCE,
        infer=_infer_bool, numpy=_numpy(np.logical_or), vjp=None, emit=Fold(lambda dtype: False, "{0} | {1}"),
        samples=_SAMPLES, analytic=False),
-    Op(name="all", doc="whether no element is 0; no derivative", kind=Kind.REDUCE, infer=_infer_bool,
+    Op(name="all", takes_complex=True, doc="whether no element is 0; no derivative", kind=Kind.REDUCE, infer=_infer_bool,
        numpy=_numpy(np.logical_and), vjp=None, emit=Fold(lambda dtype: True, "{0} & {1}"), samples=_SAMPLES,
        analytic=False),
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
-    Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
+    Op(name="cumsum", takes_complex=True, doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
        kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
        emit=KernelCall("cumsum", _numbers_cumsum),

@@ -111,7 +111,7 @@ class _Selector:
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
-                    self.builder.copy((root, layout), (own, contiguous(value.shape)))
+                    self.builder.copy_whole((root, layout), (own, contiguous(value.shape)))
                 root = own
             taken.add(root)
             contents.append(Contents(root, *before))
@@ -123,6 +123,7 @@ class _Selector:
             root in self.fused.home
             and layout.offset == 0
             and value.aval.size == root.aval.size
+            and value.dtype == root.dtype
             and layout == contiguous(value.shape)
         )
 
