@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import messages_complex
 import messages_convolution
 import messages_layers
 import messages_linalg
@@ -418,8 +419,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: tj.dlarray("text"),
         DTypeError,
-        "dlarray: data of type <U4 is not supported; use float64, float32, bool or an integer type (for "
-        "example data.astype(np.float32)).",
+        "dlarray: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an integer "
+        "type (for example data.astype(np.float32)).",
     ),
     Row(
         lambda: tj.add(X, np.ones(4)),
@@ -1599,12 +1600,6 @@ ROWS: tuple[Row, ...] = (
         "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     Row(
-        lambda: np.sort_complex(X),
-        ArgumentError,
-        "np.sort_complex: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
-        "them). If no gradient is needed, take the value with extractdata(x) first.",
-    ),
-    Row(
         lambda: np.linalg.eig(X),
         ArgumentError,
         "np.linalg.eig: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
@@ -2065,8 +2060,8 @@ ROWS: tuple[Row, ...] = (
     Row(
         lambda: square(X, [np.array(["text"])]),
         DTypeError,
-        "square: y[0]: data of type <U4 is not supported; use float64, float32, bool or an integer type "
-        "(for example data.astype(np.float32)).",
+        "square: y[0]: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an "
+        "integer type (for example data.astype(np.float32)).",
     ),
     # traces/record
     Row(
@@ -2253,6 +2248,7 @@ ROWS: tuple[Row, ...] = (
         "object that is created in each call. Compute it outside and pass it as an argument, or use the "
         "random functions of tracejit with like=, which are recorded.",
     ),
+    *(Row(*row) for row in messages_complex.ROWS),
     *(Row(*row) for row in messages_convolution.ROWS),
     *(Row(*row) for row in messages_layers.ROWS),
     *(Row(*row) for row in messages_linalg.ROWS),

@@ -71,5 +71,17 @@ def operand(function: str, argument: str, x: Any) -> Any:
 
 
 def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
-    """Return `array` in another dtype; no op is recorded where it has that dtype."""
-    return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
+    """Return `array` in another dtype; no op is recorded where it has that dtype.
+
+    Raises:
+        DTypeError: if imaginary parts would be lost.
+    """
+    own = array._data.dtype
+    if own == dtype:
+        return array
+    if own.kind == "c" and dtype.kind != "c":
+        raise DTypeError(
+            f"cast: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
+            "x.real, x.imag or abs(x)."
+        )
+    return apply("cast", array, dtype=dtype)

@@ -352,7 +352,7 @@ def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> 
     axes = normalize_axes(function, array, axis)
     count = _count(array, axes)
     middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
-    squares = apply("square", apply("sub", array, middle))
+    squares = square_magnitude(apply("sub", array, middle))
     total = apply("sum", squares, axes=axes, keepdims=flag(function, "keepdims", keepdims))
     return apply("div", total, builtins.max(count - real(function, "ddof", ddof), 0))
 
@@ -486,7 +486,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
     keepdims = flag("norm", "keepdims", keepdims)
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
-        squares = apply("square", array)
+        squares = square_magnitude(array)
         return _root(apply("sum", squares, axes=axes, keepdims=keepdims))
     magnitudes = apply("abs", array)
     if kind == "sum":
@@ -501,6 +501,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
     sums = apply("sum", magnitudes, axes=(inner,), keepdims=True)
     result = _largest(sums, (outer,), True)
     return result if keepdims else drop_axes(result, axes)
+
+
+def square_magnitude(array: dlarray) -> dlarray:
+    """Return |x| ** 2, without a root where x is complex."""
+    if array._data.dtype.kind != "c":
+        return apply("square", array)
+    return apply("add", *[apply("square", apply(part, array)) for part in ("real", "imag")])
 
 
 def _largest(magnitudes: dlarray, axes: tuple[int, ...], keepdims: bool) -> dlarray:

@@ -154,13 +154,14 @@ def _numbers_add(out: Aval, x: Aval, y: Aval, z: Aval) -> Sequence[int]:
 
 
 OPS = (
-    Op(name="matmul", takes_complex=True, doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Bools: or of and.",
+    Op(name="matmul", doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Bools: or of and.",
+       takes_complex=True,
        kind=Kind.CONTRACT, infer=_infer, numpy=_reference, promote=lambda x, y: _loop(x, y)[:-1], vjp=_vjp,
        emit=KernelCall("matmul", _numbers),
        samples=(Sample(((2, 3), (3, 4))), Sample(((2, 2, 3), (2, 3, 1))), Sample(((1, 3), (2, 3, 2))),
                 Sample(((2, 0), (0, 3))))),
-    Op(name="matmul_add", takes_complex=True, doc="x y + z, where z is as large as x y: a sum of products; ct y', x' ct, ct.",
-       kind=Kind.CONTRACT, infer=_infer_add, numpy=_reference_add,
+    Op(name="matmul_add", doc="x y + z, where z is as large as x y: a sum of products; ct y', x' ct, ct.",
+       takes_complex=True, kind=Kind.CONTRACT, infer=_infer_add, numpy=_reference_add,
        promote=lambda x, y, z: (*_loop(x, y)[:-1], z), vjp=_vjp_add,
        emit=KernelCall("matmul_add", _numbers_add),
        samples=(Sample(((2, 3), (3, 4), (2, 4))), Sample(((2, 2, 3), (2, 3, 1), (2, 2, 1))))),

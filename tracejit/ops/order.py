@@ -148,14 +148,16 @@ def _wide(dtype: np.dtype) -> np.dtype:
 
 
 OPS = (
-    Op(name="order", takes_complex=True, doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
+    Op(name="order", doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
        "and the rank of each element; no derivative", kind=Kind.KERNEL,
+       takes_complex=True,
        infer=lambda x, *, axis: Aval((2, *x.shape), None, INT64), numpy=_numpy_order, vjp=None, analytic=False,
        emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
-    Op(name="sort", takes_complex=True, doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
+    Op(name="sort", doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
        "at the ranks", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval((2, *x.shape), None, x.dtype), numpy=_numpy_sort,
+       takes_complex=True,
        vjp=_vjp_sort, analytic=False, emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}), Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
@@ -171,14 +173,15 @@ OPS = (
        infer=lambda x, y: Aval(x.shape, x.format, x.dtype), numpy=np.gcd, vjp=None, analytic=False,
        emit=KernelCall("gcd", lambda out, x, y: (x.size,)),
        samples=(Sample(((2, 3), (2, 3)), dtypes=("uint64", "uint64"), integer_high=50),)),
-    Op(name="cumprod", takes_complex=True, doc="running products along an axis; ct times the products of the other factors, which is right "
+    Op(name="cumprod", doc="running products along an axis; ct times the products of the other factors, which is right "
        "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, _wide(x.dtype)),
+       takes_complex=True,
        numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (_wide(x),), vjp=_vjp_cumprod,
        emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 3),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),), {"axis": 0}))),
-    Op(name="recurrence", takes_complex=True, doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "
+    Op(name="recurrence", doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "
        "other way, with the a that is next", kind=Kind.KERNEL, infer=_infer_recurrence, numpy=_numpy_recurrence,
-       promote=_promote_pair, vjp=_vjp_recurrence,
+       takes_complex=True, promote=_promote_pair, vjp=_vjp_recurrence,
        emit=KernelCall("recurrence", lambda out, a, x, *, axis, reverse: (*_numbers(x, axis), int(reverse))),
        samples=(Sample(((2, 3), (2, 3)), {"axis": 1, "reverse": False}),
                 Sample(((2, 3, 2), (2, 3, 2)), {"axis": 1, "reverse": True}),

@@ -117,7 +117,7 @@ def poly(seq_of_zeros: Any) -> dlarray:
     zeros = movement.relabel(movement.atleast_1d(as_array(seq_of_zeros, "np.poly")), None)
     if zeros.ndim != 1:
         refuse("np.poly", "a matrix has complex eigenvalues in general; pass a vector of zeros")
-    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind == "f" else FLOAT64)
+    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind in "fc" else FLOAT64)
     product = as_array(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
         tail = apply("pad", zeros[i] * product, widths=((1, 0),), value=0.0)

@@ -9,10 +9,10 @@ import numpy as np
 
 from tracejit.ir import Node, Value
 from tracejit.passes.graph import pairs
-from tracejit.passes.graph.pairs import Operand, Pair, has_nan, is_zero, number, pair_of
+from tracejit.passes.graph.pairs import Operand, Parts, has_nan, is_zero, number, pair_of
 
 
-def _each(b: Any, node: Node, *operands: Operand) -> Pair:
+def _each(b: Any, node: Node, *operands: Operand) -> Parts:
     """Return an op that treats parts alike: moves, sums, and what is gathered or scattered by integers."""
     complex_ones = {i for i, value in enumerate(node.inputs) if value.dtype.kind == "c"}
     halves = [
@@ -22,24 +22,24 @@ def _each(b: Any, node: Node, *operands: Operand) -> Pair:
     if node.op.name == "pad":
         value = complex(node.params["value"])
         params = [{**node.params, "value": part} for part in (value.real, value.imag)]
-    return Pair(*[b.apply(node.op, values, own) for values, own in zip(halves, params, strict=True)])
+    return Parts(*[b.apply(node.op, values, own) for values, own in zip(halves, params, strict=True)])
 
 
-def _real(b: Any, node: Node, x: Pair) -> Value:
+def _real(b: Any, node: Node, x: Parts) -> Value:
     return x.re
 
 
-def _imag(b: Any, node: Node, x: Pair) -> Value:
+def _imag(b: Any, node: Node, x: Parts) -> Value:
     return x.im
 
 
-def _complex_of(b: Any, node: Node, x: Value, y: Value) -> Pair:
+def _complex_of(b: Any, node: Node, x: Value, y: Value) -> Parts:
     shape = node.output.shape
-    return Pair(*[part if part.shape == shape else b.broadcast_to(part, shape=shape) for part in (x, y)])
+    return Parts(*[part if part.shape == shape else b.broadcast_to(part, shape=shape) for part in (x, y)])
 
 
 def _logical(name: str) -> Callable[..., Value]:
-    def rule(b: Any, node: Node, x: Pair) -> Value:
+    def rule(b: Any, node: Node, x: Parts) -> Value:
         found: Value = getattr(b, name)(b.logical_not(is_zero(b, x)), **node.params)
         return found
 
@@ -54,42 +54,44 @@ def _rows(b: Any, x: Value, axes: tuple[int, ...]) -> Value:
     return rows
 
 
-def _slice(b: Any, x: Pair, axis: int, start: int, stop: int) -> Pair:
+def _slice(b: Any, x: Parts, axis: int, start: int, stop: int) -> Parts:
     starts, stops = [0] * x.re.ndim, list(x.re.shape)
     starts[axis], stops[axis] = start, stop
     where = {"starts": tuple(starts), "stops": tuple(stops), "steps": (1,) * x.re.ndim}
-    return Pair(b.slice(x.re, **where), b.slice(x.im, **where))
+    return Parts(b.slice(x.re, **where), b.slice(x.im, **where))
 
 
-def _joined(b: Any, x: Pair, y: Pair, axis: int) -> Pair:
-    return Pair(b.concatenate(x.re, y.re, axis=axis), b.concatenate(x.im, y.im, axis=axis))
+def _joined(b: Any, x: Parts, y: Parts, axis: int) -> Parts:
+    return Parts(b.concatenate(x.re, y.re, axis=axis), b.concatenate(x.im, y.im, axis=axis))
 
 
-def _prod(b: Any, node: Node, x: Pair) -> Pair:
-    rows = Pair(_rows(b, x.re, node.params["axes"]), _rows(b, x.im, node.params["axes"]))
+def _prod(b: Any, node: Node, x: Parts) -> Parts:
+    rows = Parts(_rows(b, x.re, node.params["axes"]), _rows(b, x.im, node.params["axes"]))
     axis = rows.re.ndim - 1
     while (count := rows.re.shape[axis]) > 1:
         half = count // 2
         product = pairs.mul(b, _slice(b, rows, axis, 0, half), _slice(b, rows, axis, half, 2 * half))
-        rows = product if count % 2 == 0 else _joined(b, product, _slice(b, rows, axis, count - 1, count), axis)
+        rows = (
+            product if count % 2 == 0 else _joined(b, product, _slice(b, rows, axis, count - 1, count), axis)
+        )
     shape = node.output.shape
     if not rows.re.shape[axis]:
         empty = b.broadcast_to(number(b, 1.0, rows.re), shape=shape)
-        return Pair(empty, pairs.zeros(b, empty))
-    return Pair(b.reshape(rows.re, shape=shape), b.reshape(rows.im, shape=shape))
+        return Parts(empty, pairs.zeros(b, empty))
+    return Parts(b.reshape(rows.re, shape=shape), b.reshape(rows.im, shape=shape))
 
 
-def _cumprod(b: Any, node: Node, x: Pair) -> Pair:
-    nothing = Pair(pairs.zeros(b, x.re), pairs.zeros(b, x.im))
+def _cumprod(b: Any, node: Node, x: Parts) -> Parts:
+    nothing = Parts(pairs.zeros(b, x.re), pairs.zeros(b, x.im))
     return _scan(b, x, nothing, node.params["axis"], False)[0]
 
 
-def _recurrence(b: Any, node: Node, a: Operand, x: Operand) -> Pair:
+def _recurrence(b: Any, node: Node, a: Operand, x: Operand) -> Parts:
     axis, reverse = node.params["axis"], node.params["reverse"]
     return _scan(b, pair_of(b, a), pair_of(b, x), axis, reverse)[1]
 
 
-def _scan(b: Any, a: Pair, x: Pair, axis: int, reverse: bool) -> tuple[Pair, Pair]:
+def _scan(b: Any, a: Parts, x: Parts, axis: int, reverse: bool) -> tuple[Parts, Parts]:
     """Return running products of a, and y_i = x_i + a_i y_(i-1), in log2(n) steps that double the distance."""
     n = a.re.shape[axis]
     distance = 1
@@ -108,7 +110,7 @@ def _scan(b: Any, a: Pair, x: Pair, axis: int, reverse: bool) -> tuple[Pair, Pai
     return a, x
 
 
-def _first_hit(b: Any, x: Pair, name: str) -> tuple[Value, Value]:
+def _first_hit(b: Any, x: Parts, name: str) -> tuple[Value, Value]:
     """Return where the extremum of each row is, NaN counting as one, and the place of the first."""
     lowest = number(b, -np.inf if name == "max" else np.inf, x.re)
     axes: dict[str, Any] = {"axes": (x.re.ndim - 1,), "keepdims": True}
@@ -118,28 +120,30 @@ def _first_hit(b: Any, x: Pair, name: str) -> tuple[Value, Value]:
     among = b.logical_and(b.equal(x.re, best), b.logical_not(nan))
     height = fold(b.where(among, x.im, lowest), **axes)
     hit = b.logical_and(among, b.equal(x.im, height))
-    hit = b.where(b.any(nan, **axes), b.cast(nan, dtype=np.dtype(np.int64)), b.cast(hit, dtype=np.dtype(np.int64)))
+    hit = b.where(
+        b.any(nan, **axes), b.cast(nan, dtype=np.dtype(np.int64)), b.cast(hit, dtype=np.dtype(np.int64))
+    )
     return hit, b.argmax(hit, axis=x.re.ndim - 1, keepdims=True)
 
 
-def _extremum(b: Any, node: Node, x: Pair) -> Pair:
-    rows = Pair(_rows(b, x.re, node.params["axes"]), _rows(b, x.im, node.params["axes"]))
+def _extremum(b: Any, node: Node, x: Parts) -> Parts:
+    rows = Parts(_rows(b, x.re, node.params["axes"]), _rows(b, x.im, node.params["axes"]))
     _, places = _first_hit(b, rows, node.op.name)
     axis = rows.re.ndim - 1
-    return Pair(*[
+    return Parts(*[
         b.reshape(b.take_along_axis(part, places, axis=axis), shape=node.output.shape) for part in rows
     ])  # fmt: skip
 
 
-def _search(b: Any, node: Node, x: Pair) -> Value:
+def _search(b: Any, node: Node, x: Parts) -> Value:
     axis = node.params["axis"]
-    rows = Pair(_rows(b, x.re, (axis,)), _rows(b, x.im, (axis,)))
+    rows = Parts(_rows(b, x.re, (axis,)), _rows(b, x.im, (axis,)))
     _, places = _first_hit(b, rows, node.op.name.removeprefix("arg"))
     found: Value = b.reshape(places, shape=node.output.shape)
     return found
 
 
-def _places_in_order(b: Any, x: Pair, axis: int) -> Value:
+def _places_in_order(b: Any, x: Parts, axis: int) -> Value:
     """Return the places that sort by real parts, then by imaginary ones, with NaN as NumPy has it."""
     one, two = (b.constant(np.int64(value)) for value in (1, 2))
     nan = b.add(b.where(b.isnan(x.re), two, b.constant(np.int64(0))),
@@ -162,7 +166,7 @@ def _first(b: Any, stacked: Value) -> Value:
     return first
 
 
-def _order(b: Any, node: Node, x: Pair) -> Value:
+def _order(b: Any, node: Node, x: Parts) -> Value:
     axis = node.params["axis"]
     places = _places_in_order(b, x, axis)
     ranks = _first(b, b.order(places, axis=axis))
@@ -174,7 +178,7 @@ def _stacked(b: Any, x: Value, y: Value) -> Value:
     return b.concatenate(b.reshape(x, shape=(1, *x.shape)), b.reshape(y, shape=(1, *y.shape)), axis=0)  # type: ignore[no-any-return]
 
 
-def _sort(b: Any, node: Node, x: Pair) -> Pair:
+def _sort(b: Any, node: Node, x: Parts) -> Parts:
     axis = node.params["axis"]
     places = _places_in_order(b, x, axis)
     steps = tuple([-1 if i == axis else 1 for i in range(x.re.ndim)])
@@ -185,10 +189,10 @@ def _sort(b: Any, node: Node, x: Pair) -> Pair:
         ordered = b.take_along_axis(part, places, axis=axis)
         back = b.slice(ordered, starts=starts, stops=stops, steps=steps) if x.re.shape[axis] else ordered
         halves.append(_stacked(b, ordered, back))
-    return Pair(*halves)
+    return Parts(*halves)
 
 
-def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None) -> Pair:
+def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None) -> Parts:
     # [X.re X.im] times [[Y.re Y.im], [-Y.im Y.re]]: one product of real matrices, with as many multiplications.
     left, right = pair_of(b, x), pair_of(b, y)
     rows, columns = left.re.ndim - 1, right.re.ndim - 1
@@ -197,7 +201,7 @@ def _matmul(b: Any, node: Node, x: Operand, y: Operand, z: Operand | None = None
     below = b.concatenate(b.neg(right.im), right.re, axis=columns)
     product = b.matmul(both, b.concatenate(above, below, axis=columns - 1))
     n, last = right.re.shape[-1], product.ndim - 1
-    result = Pair(*[_slice(b, Pair(product, product), last, at, at + n)[0] for at in (0, n)])
+    result = Parts(*[_slice(b, Parts(product, product), last, at, at + n)[0] for at in (0, n)])
     return result if z is None else pairs.add(b, result, pair_of(b, z))
 
 
@@ -225,4 +229,3 @@ ARRAYS: dict[str, Callable[..., Any]] = {
     "matmul": _matmul,
     "matmul_add": _matmul,
 }
-

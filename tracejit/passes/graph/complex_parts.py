@@ -10,20 +10,26 @@ the outside: inputs are seen as parts at every second place (op `real` and `imag
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.passes.graph.complex_arrays import ARRAYS
-from tracejit.passes.graph.complex_functions import FUNCTIONS
-from tracejit.passes.graph.pairs import Operand, Pair
+from tracejit.passes.graph.pairs import Operand, Parts
 
-_RULES: dict[str, Callable[..., Any]] = {**FUNCTIONS, **ARRAYS}
+
+@cache
+def _rules() -> dict[str, Callable[..., Any]]:
+    """Return the formulas by the name of the op; most programs do without them."""
+    from tracejit.passes.graph.complex_arrays import ARRAYS
+    from tracejit.passes.graph.complex_functions import FUNCTIONS
+
+    return {**FUNCTIONS, **ARRAYS}
 
 
 def is_known(name: str) -> bool:
     """Return whether an op of complex numbers has a formula for their parts."""
-    return name in _RULES
+    return name in _rules()
 
 
 def complex_parts(graph: Graph) -> Graph:
@@ -51,11 +57,11 @@ class _Splitter:
         b = self.b
         for value in self.old.inputs:
             own = b.input(value.aval)
-            self.map[value] = Pair(b.real(own), b.imag(own)) if value.dtype.kind == "c" else own
+            self.map[value] = Parts(b.real(own), b.imag(own)) if value.dtype.kind == "c" else own
         for value in self.old.constants:
             data = value.data
             if value.dtype.kind == "c":
-                self.map[value] = Pair(b.constant(data.real.copy()), b.constant(data.imag.copy()))
+                self.map[value] = Parts(b.constant(data.real.copy()), b.constant(data.imag.copy()))
             else:
                 self.map[value] = b.constant(data)
         for node in self.old.nodes:
@@ -71,7 +77,7 @@ class _Splitter:
         if not any(value.dtype.kind == "c" for value in (*node.inputs, *node.outputs)):
             found = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
             return [found] if len(node.outputs) == 1 else list(found)
-        rule = _RULES.get(node.op.name)
+        rule = _rules().get(node.op.name)
         if rule is None:
             raise CodegenError(
                 f"{node.op.name}: an op of complex numbers that has no formula for their parts cannot be compiled."
@@ -82,7 +88,7 @@ class _Splitter:
     def whole(self, value: Value) -> Value:
         """Return a value of the old graph, in complex memory if it is complex."""
         own = self.map[value]
-        if not isinstance(own, Pair):
+        if not isinstance(own, Parts):
             return own
         made: Value = self.b.complex_of(*own)
         return made

@@ -9,14 +9,14 @@ from tracejit.aval import part_dtype
 from tracejit.ir import Value
 
 
-class Pair(NamedTuple):
+class Parts(NamedTuple):
     """The real and the imaginary part of a complex value, of equal size."""
 
     re: Value
     im: Value
 
 
-Operand = Pair | Value
+Operand = Parts | Value
 
 
 def number(b: Any, value: float, like: Value) -> Value:
@@ -37,51 +37,51 @@ def filled(b: Any, value: float, like: Value) -> Value:
     return broadcast
 
 
-def pair_of(b: Any, x: Operand, dtype: Any = None) -> Pair:
+def pair_of(b: Any, x: Operand, dtype: Any = None) -> Parts:
     """Return an operand as a pair; a real one has the imaginary part 0. `dtype` is that of the complex numbers."""
-    if isinstance(x, Pair):
+    if isinstance(x, Parts):
         return x
     part = x if dtype is None else b.cast(x, dtype=part_dtype(dtype))
-    return Pair(part, zeros(b, part))
+    return Parts(part, zeros(b, part))
 
 
-def add(b: Any, x: Pair, y: Pair) -> Pair:
+def add(b: Any, x: Parts, y: Parts) -> Parts:
     """Return x + y."""
-    return Pair(b.add(x.re, y.re), b.add(x.im, y.im))
+    return Parts(b.add(x.re, y.re), b.add(x.im, y.im))
 
 
-def sub(b: Any, x: Pair, y: Pair) -> Pair:
+def sub(b: Any, x: Parts, y: Parts) -> Parts:
     """Return x - y."""
-    return Pair(b.sub(x.re, y.re), b.sub(x.im, y.im))
+    return Parts(b.sub(x.re, y.re), b.sub(x.im, y.im))
 
 
-def mul(b: Any, x: Pair, y: Pair) -> Pair:
+def mul(b: Any, x: Parts, y: Parts) -> Parts:
     """Return x y."""
     re = b.sub(b.mul(x.re, y.re), b.mul(x.im, y.im))
-    return Pair(re, b.add(b.mul(x.re, y.im), b.mul(x.im, y.re)))
+    return Parts(re, b.add(b.mul(x.re, y.im), b.mul(x.im, y.re)))
 
 
-def scaled(b: Any, x: Pair, scale: Any) -> Pair:
+def scaled(b: Any, x: Parts, scale: Any) -> Parts:
     """Return x times a real number."""
-    return Pair(b.mul(x.re, scale), b.mul(x.im, scale))
+    return Parts(b.mul(x.re, scale), b.mul(x.im, scale))
 
 
-def turned(b: Any, x: Pair) -> Pair:
+def turned(b: Any, x: Parts) -> Parts:
     """Return i x."""
-    return Pair(b.neg(x.im), x.re)
+    return Parts(b.neg(x.im), x.re)
 
 
-def turned_back(b: Any, x: Pair) -> Pair:
+def turned_back(b: Any, x: Parts) -> Parts:
     """Return -i x."""
-    return Pair(x.im, b.neg(x.re))
+    return Parts(x.im, b.neg(x.re))
 
 
-def where(b: Any, condition: Value, x: Pair, y: Pair) -> Pair:
+def where(b: Any, condition: Value, x: Parts, y: Parts) -> Parts:
     """Return x where a condition holds, else y."""
-    return Pair(b.where(condition, x.re, y.re), b.where(condition, x.im, y.im))
+    return Parts(b.where(condition, x.re, y.re), b.where(condition, x.im, y.im))
 
 
-def div(b: Any, x: Pair, y: Pair) -> Pair:
+def div(b: Any, x: Parts, y: Parts) -> Parts:
     """Return x / y by R. L. Smith's algorithm (1962), as NumPy does: without overflow of y.re**2 + y.im**2."""
     wide = b.greater_equal(b.abs(y.re), b.abs(y.im))
     large, small = b.where(wide, y.re, y.im), b.where(wide, y.im, y.re)
@@ -90,19 +90,19 @@ def div(b: Any, x: Pair, y: Pair) -> Pair:
     first, second = b.where(wide, x.re, x.im), b.where(wide, x.im, x.re)
     re = b.mul(b.add(first, b.mul(second, ratio)), scale)
     im = b.mul(b.sub(second, b.mul(first, ratio)), scale)
-    quotient = Pair(re, b.where(wide, im, b.neg(im)))
+    quotient = Parts(re, b.where(wide, im, b.neg(im)))
     nothing = b.logical_and(b.equal(y.re, 0.0), b.equal(y.im, 0.0))
     size = b.abs(y.re)
-    return where(b, nothing, Pair(b.div(x.re, size), b.div(x.im, size)), quotient)
+    return where(b, nothing, Parts(b.div(x.re, size), b.div(x.im, size)), quotient)
 
 
-def is_zero(b: Any, x: Pair) -> Value:
+def is_zero(b: Any, x: Parts) -> Value:
     """Return where x is 0."""
     zero: Value = b.logical_and(b.equal(x.re, 0.0), b.equal(x.im, 0.0))
     return zero
 
 
-def has_nan(b: Any, x: Pair) -> Value:
+def has_nan(b: Any, x: Parts) -> Value:
     """Return where a part of x is NaN."""
     nan: Value = b.logical_or(b.isnan(x.re), b.isnan(x.im))
     return nan

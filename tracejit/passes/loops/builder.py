@@ -48,7 +48,9 @@ class LaunchBuilder:
     def copy_whole(self, source: tuple[Value, Layout], target: tuple[Value, Layout]) -> None:
         """Append the copy of an array, of whole numbers where it is complex, to a layout of another array."""
         is_complex = source[0].dtype.kind == "c"
-        self.copy(*[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)])
+        self.copy(
+            *[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)]
+        )
 
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""

@@ -27,8 +27,8 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from tracejit.ir import Graph, Node, Value
 from tracejit.aval import part_dtype
+from tracejit.ir import Graph, Node, Value
 from tracejit.ops.complex import layout_of_part
 from tracejit.ops.op import Layout, Piece, Pieces, contiguous
 from tracejit.passes import cost

@@ -81,7 +81,9 @@ class _Selector:
         for index, value in copied_outputs:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
-            self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
+            source = self.fused.view(value)
+            copy = self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
+            copy(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
