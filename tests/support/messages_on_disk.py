@@ -28,7 +28,9 @@ from damaged_caches import (
     unpack,
 )
 from damaged_exports import after, load_damaged
-from messages import Outcome, V, counting, statements
+from messages import Outcome, statements
+from messages_accelerate import counting
+from messages_shared import V
 
 import tracejit as tj
 from tracejit import config

@@ -52,6 +52,11 @@ def describe(array: Any) -> str:
     return f"size {describe_shape(array._data.shape, array._format)}" if array._data.shape else "size ()"
 
 
+def describe_sizes(array: Any) -> str:
+    """Return ``2(B) x 3(C)``, for messages."""
+    return describe_shape(array._data.shape, array._format)
+
+
 def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
     array = as_array(x, function)
@@ -68,6 +73,11 @@ def operand(function: str, argument: str, x: Any) -> Any:
         return x
     array = as_array(x, function, argument)
     return x if isinstance(x, (int, float, np.generic)) else array
+
+
+def in_asked_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
+    """Return `array` in a dtype that the user asked for; imaginary parts may be lost, with NumPy's warning."""
+    return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
 
 
 def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:

@@ -16,7 +16,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, part_dtype, wanted_dtype
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -68,7 +68,7 @@ def _accumulated(
         return _folded(name, op, combine, lambda _: neutral, array, axis, keepdims, initial, where)
     wanted = wanted_dtype(name, dtype)
     result = _folded(
-        name, op, combine, lambda _: neutral, in_dtype(array, wanted), axis, keepdims, initial, where
+        name, op, combine, lambda _: neutral, in_asked_dtype(array, wanted), axis, keepdims, initial, where
     )
     return in_dtype(result, wanted)
 
@@ -131,7 +131,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, 
     """Return the mean over axes of what `where` leaves."""
     array = as_array(a, "np.mean")
     wanted = array.dtype if dtype is None else wanted_dtype("np.mean", dtype)
-    array = in_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
+    array = in_asked_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
     keepdims = flag("np.mean", "keepdims", keepdims)
     if where is not True:
         array, where = _spread(array, where, "np.mean")
