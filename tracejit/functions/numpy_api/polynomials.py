@@ -168,6 +168,11 @@ def polyfit(
     places = movement.relabel(as_array(x, name), None) + 0.0
     values = movement.relabel(as_array(y, name), None) + 0.0
     order = integer(name, "deg", deg) + 1
+    if "c" in places.dtype.kind + values.dtype.kind:
+        refuse(
+            name,
+            "complex points need complex factors, which dlarrays do not have; fit real and imaginary parts",
+        )
     if full or rcond is not None:
         refuse(name, "full= and rcond= need the singular values of the system, which dlarrays do not have")
     fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0
