@@ -2,7 +2,7 @@
 """Ops of complex numbers: their parts, conjugates, and numbers made of two parts.
 
 Other ops take complex operands where NumPy does. Compiled programs have parts only: passes/graph/complex_parts.py.
-Adjoints follow Note [complex cotangents] in autodiff.py.
+Adjoints follow Note [complex cotangents] in autodiff/reverse.py.
 """
 
 from typing import Any
@@ -61,17 +61,16 @@ OPS = (
     elementwise("conj", np.conjugate, "{0}", "complex conjugate, a real number itself; the conjugate of ct",
                 lambda b, n, ct: (b.conj(ct),), analytic=False),
     Op(name="real", doc="the real parts of complex numbers; ct as a complex number", kind=Kind.MOVE,
-       takes_complex=True,
        infer=_infer_part("real"), numpy=lambda x: x.real, vjp=lambda b, n, ct: (ct,), analytic=False,
        emit=Strided(lambda layout: layout_of_part(layout, 0)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", v, apply("imag", x))),
     Op(name="imag", doc="the imaginary parts of complex numbers; -i ct", kind=Kind.MOVE,
-       takes_complex=True, infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
+       infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
        vjp=lambda b, n, ct: (b.complex_of(b.constant(np.zeros(ct.shape, ct.dtype)), b.neg(ct)),),
        emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
     Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
-       takes_complex=True, infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False,
+       infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False,
        vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),
        samples=(Sample(((2, 3), (2, 3)), dtypes=_PARTS), Sample(((), ()), dtypes=_PARTS))),
 )  # fmt: skip
