@@ -189,8 +189,8 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
     recorders.check_open(x)
     if x.dtype.kind == "c" and function != "dlgradient":
         raise GradientError(
-            f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient takes complex ones. "
-            "Pass their real and imaginary parts."
+            f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient takes complex "
+            "ones. Pass their real and imaginary parts."
         )
     if x.dtype.kind not in "fc":
         raise GradientError(
