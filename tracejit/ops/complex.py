@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes, complex_dtype, part_dtype
 from tracejit.errors import DTypeError
+from tracejit.ops import batch
 from tracejit.ops.elementwise import elementwise, format_of
 from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided
 
@@ -62,15 +63,17 @@ OPS = (
                 lambda b, n, ct: (b.conj(ct),), analytic=False),
     Op(name="real", doc="the real parts of complex numbers; ct as a complex number", kind=Kind.MOVE,
        infer=_infer_part("real"), numpy=lambda x: x.real, vjp=lambda b, n, ct: (ct,), analytic=False,
+       batch=batch.shifted,
        emit=Strided(lambda layout: layout_of_part(layout, 0)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", v, apply("imag", x))),
     Op(name="imag", doc="the imaginary parts of complex numbers; -i ct", kind=Kind.MOVE,
        infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
        vjp=lambda b, n, ct: (b.complex_of(b.constant(np.zeros(ct.shape, ct.dtype)), b.neg(ct)),),
+       batch=batch.shifted,
        emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
     Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
-       infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False,
+       infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
        vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),
        samples=(Sample(((2, 3), (2, 3)), dtypes=_PARTS), Sample(((), ()), dtypes=_PARTS))),
 )  # fmt: skip
