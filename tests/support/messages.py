@@ -1614,7 +1614,7 @@ ROWS: tuple[Row, ...] = (
         lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
         TraceError,
         "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
-        "at <place>); scipy.special.logsumexp(x) is tj.logsumexp(x).",
+        "at <place>); scipy.special.logsumexp(x) is tj.special.logsumexp(x).",
     ),
     Row(
         lambda: tj.einsum("ij->i", M, optimize="much"),

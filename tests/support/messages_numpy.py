@@ -7,7 +7,8 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError
+from tracejit.ops.ufunc_loops import ufunc_of
 
 X = tj.dlarray(np.ones((2, 3)), "BC")
 
@@ -47,5 +48,46 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: apply("recurrence", X, X[:1], axis=1, reverse=False),
         DimsError,
         "recurrence: a has size 2(B) x 3(C) and b 1(B) x 3(C); broadcast them to one size.",
+    ),
+    (
+        lambda: tj.special.jv(2.0),
+        ArgumentError,
+        "special.jv: 1 operands, expected 2; see the documentation of SciPy.",
+    ),
+    (
+        lambda: tj.special.eval_hermite(2.5, X),
+        DTypeError,
+        "special.eval_hermite: not defined for float, float64; cast the operands first (x.astype(np.float64)).",
+    ),
+    (
+        lambda: tj.dlfeval(lambda v: tj.dlgradient(tj.special.jv(v, 1.0), v), np.array(2.0)),
+        GradientError,
+        "special.jv: there is no formula for its derivative by operand 1; give it numbers that do not depend on "
+        "what is differentiated by (stop_gradient cuts a dependence).",
+    ),
+    (
+        lambda: ufunc_of("nothing"),
+        ArgumentError,
+        "scipy.special.nothing: the SciPy that is installed has no such function; install another version.",
+    ),
+    (
+        lambda: tj.special.multigammaln(3.0, 0),
+        ArgumentError,
+        "special.multigammaln: d is 0, expected a positive dimension.",
+    ),
+    (
+        lambda: tj.special.comb(X, 2, exact=True),
+        ArgumentError,
+        "special.comb: exact=True is not supported on dlarrays; use math.comb.",
+    ),
+    (
+        lambda: tj.special.perm(X, 2, exact=True),
+        ArgumentError,
+        "special.perm: exact=True is not supported on dlarrays; use math.perm.",
+    ),
+    (
+        lambda: tj.special.jvp(2, X, -1),
+        ArgumentError,
+        "special.jvp: n is -1, expected the number of a derivative.",
     ),
 )
