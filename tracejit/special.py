@@ -185,8 +185,6 @@ def polygamma(n: Any, x: Any) -> dlarray:
         found: dlarray = special_ufuncs.call("psi", (x,))
         return found
     order = elementwise.stop_gradient(floating("special.polygamma", n))
-    if isinstance(n, int):  # takes the dtype of x
-        order = in_dtype(order, floating("special.polygamma", x).dtype)
     factor = special_ufuncs.call("gamma", (order + 1,)) * where(order % 2 == 0, -1.0, 1.0)
     derivative = factor * special_ufuncs.call("_zeta", (order + 1, x))
     return where(order == 0, special_ufuncs.call("psi", (x,)), derivative)

@@ -9,6 +9,7 @@ from numba.core import cgutils, types
 from numba.core.typing import signature
 from numba.extending import intrinsic
 
+from ..executor.state import CPU, FLUSH_TO_ZERO
 from .pointers import TypedPointer
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
@@ -36,7 +37,44 @@ def _emit(builder: ir.IRBuilder, count: int, args: Any) -> None:
     loop = builder.bitcast(builder.load(pair), kind.as_pointer())
     data = builder.load(builder.gep(pair, [ir.Constant(ir.IntType(32), 1)]))
     first_address = builder.gep(addresses, [zero, zero])
+    control = _keep_denormals(builder)
     builder.call(loop, [first_address, extents, builder.gep(strides, [zero, zero]), data])
+    _set_control(builder, control)
+
+
+def _keep_denormals(builder: ir.IRBuilder) -> Any:
+    """Let denormal numbers be numbers, which SciPy's loops rely on; return what the register of the CPU held before."""
+    control = _control(builder)
+    if control is not None:
+        _set_control(builder, builder.and_(control, ir.Constant(control.type, ~FLUSH_TO_ZERO)))
+    return control
+
+
+def _routine(builder: ir.IRBuilder, name: str, result: Any, *arguments: Any) -> Any:
+    kind = ir.FunctionType(result, [x.type for x in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+
+
+def _control(builder: ir.IRBuilder) -> Any:
+    """Return the register that controls arithmetic, None where there is none (as in kernels/executor/machine.py)."""
+    if not FLUSH_TO_ZERO:
+        return None
+    if CPU == "aarch64":
+        return _routine(builder, "llvm.aarch64.get.fpcr", _WORD)
+    slot = cgutils.alloca_once(builder, ir.IntType(32))
+    _routine(builder, "llvm.x86.sse.stmxcsr", ir.VoidType(), builder.bitcast(slot, _BYTE.as_pointer()))
+    return builder.load(slot)
+
+
+def _set_control(builder: ir.IRBuilder, control: Any) -> None:
+    if control is None:
+        return
+    if CPU == "aarch64":
+        _routine(builder, "llvm.aarch64.set.fpcr", ir.VoidType(), control)
+        return
+    slot = cgutils.alloca_once(builder, ir.IntType(32))
+    builder.store(control, slot)
+    _routine(builder, "llvm.x86.sse.ldmxcsr", ir.VoidType(), builder.bitcast(slot, _BYTE.as_pointer()))
 
 
 def _define(count: int) -> Any:

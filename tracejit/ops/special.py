@@ -50,7 +50,8 @@ _DOMAINS: dict[str, tuple[float, float]] = {
 
 
 _ROUNDED = (
-    "bdtr", "bdtrc", "bdtri", "expn", "kn", "nbdtr", "nbdtrc", "nbdtri", "pdtri", "smirnov", "smirnovi", "_smirnovp", "yn",
+    "_smirnovp", "bdtr", "bdtrc", "bdtri", "expn", "kn", "nbdtr", "nbdtrc", "nbdtri", "pdtri", "smirnov", "smirnovi",
+    "yn",
 )  # fmt: skip
 """Functions that round an operand and warn if that changes it. A warning needs Python's lock, which the thread that
 called the program may hold, so their loops run in that thread."""
@@ -96,10 +97,10 @@ _SHAPES = ((2, 3), (3,), (), (2, 1), (1,))
 
 
 def _record(name: str, count: int, results: int, rules: tuple[Rule, ...]) -> Op:
-    return loop_op(
-        name, count, results, f"scipy.special.{name}; derivatives: " + ", ".join(map(_told, rules)),
-        _adjoint(name, rules), (Sample(_SHAPES[:count]),), _DOMAINS.get(name, _DOMAIN), None if name in _ROUNDED else 40.0 * count,
-    )  # fmt: skip
+    doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_told, rules))
+    samples, domain = (Sample(_SHAPES[:count]),), _DOMAINS.get(name, _DOMAIN)
+    ns = None if name in _ROUNDED else 40.0 * count
+    return loop_op(name, count, results, doc, _adjoint(name, rules), samples, domain, ns)
 
 
 def _told(rule: Rule) -> str:
