@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes
 from tracejit.errors import ArgumentError, DTypeError
+from tracejit.ops.batch import aligned
 from tracejit.ops.elementwise import format_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample, Vjp
 
@@ -120,6 +121,7 @@ def loop_op(
         ),
         samples=samples,
         promote=lambda *dtypes: loop_for(name, dtypes)[0],
+        batch=aligned,
         domain=domain,
         analytic=False,
     )
