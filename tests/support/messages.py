@@ -15,7 +15,9 @@ from typing import NamedTuple
 import messages_accelerate
 import messages_arrays
 import messages_convolution
+import messages_derivatives
 import messages_functions
+import messages_host
 import messages_layers
 import messages_linalg
 import messages_losses
@@ -73,7 +75,9 @@ TABLES = (
     messages_accelerate,
     messages_arrays,
     messages_convolution,
+    messages_derivatives,
     messages_functions,
+    messages_host,
     messages_layers,
     messages_linalg,
     messages_losses,
