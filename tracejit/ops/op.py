@@ -154,7 +154,8 @@ class KernelCall(NamedTuple):
     each output. It writes every element of its outputs. `variant`, called as `numbers` is, returns the name of another
     function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
-    share the work.
+    share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
+    address is the first argument; operands are then single elements or have the result's shape.
     """
 
     name: str
@@ -162,6 +163,7 @@ class KernelCall(NamedTuple):
     checked: bool = False
     cut: Cut | RangeCut | None = None
     variant: Callable[..., str] | None = None
+    routine: Callable[..., str] | None = None
 
 
 HANDLED = "handled"
