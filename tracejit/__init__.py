@@ -269,13 +269,16 @@ __all__ = [
     "dlcheckpoint",
     "dlconv",
     "dldivergence",
+    "dleuler",
     "dlfeval",
     "dlgradient",
     "dlhessian",
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlode45",
     "dlresize",
+    "dlrk4",
     "dlscan",
     "dltranspconv",
     "dlupdate",
@@ -480,6 +483,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.loops import dlcheckpoint, dlscan
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
 
     __version__: str
 else:
@@ -547,6 +551,7 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "ode.dlode45": ("dleuler", "dlode45", "dlrk4"),
         "functions.loops": (
             "dlcheckpoint",
             "dlscan",
