@@ -11,20 +11,18 @@ import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
-from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.joining import stack
 from tracejit.functions.loops import dlscan
 from tracejit.functions.movement import moveaxis
 from tracejit.ode import steps
-from tracejit.ode.adjoint import OdeSolution
+from tracejit.ode.adjoint import AdjointSolution, DirectSolution, OdeSolution, SeminormSolution
 from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of, unlabelled
-from tracejit.ode.solve import integrate
 from tracejit.ode.steps import State, Steps, Tolerances
-from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option
 from tracejit.util.text import brief
 
-_MODES = ("direct", "adjoint", "adjoint-seminorm")
+_MODES = {"direct": DirectSolution, "adjoint": AdjointSolution, "adjoint-seminorm": SeminormSolution}
 
 
 def dlode45(
@@ -43,9 +41,9 @@ def dlode45(
         y0: the first state: an array, or a container of arrays, of one floating-point dtype.
         theta: the parameters: an array, or a container of arrays. The solution has gradients by theta and y0.
         data_format: the format of y0 if it is one array without labels.
-        gradient_mode: "direct" differentiates the steps; "adjoint" solves another equation backwards, with memory that
-            does not grow with the number of steps; "adjoint-seminorm" does so with larger steps. Inside dlaccelerate
-            only the last two work, because the number of steps depends on values.
+        gradient_mode: "direct" differentiates the steps that were taken, which are kept; "adjoint" solves another
+            equation backwards, with memory that does not grow with the number of steps; "adjoint-seminorm" does so
+            with larger steps. The first is faster unless there are many steps.
         initial_step_size: size of the first step; chosen if None.
         max_step_size: greatest size of a step; that of tspan if None.
         relative_tolerance: error of a step in units of the state.
@@ -60,7 +58,7 @@ def dlode45(
             steps become too small.
         DimsError: if the derivative has another size than the state.
         DTypeError: if the state is not of one floating-point dtype.
-        TraceError: in an accelerated function with gradient_mode="direct".
+        GradientError: from a second derivative.
 
     Formula:
         y(t + h) = y(t) + h sum b_i k_i,  k_i = f(t + c_i h, y(t) + h sum a_ij k_j); J. R. Dormand, P. J. Prince, 1980.
@@ -93,13 +91,9 @@ def dlode45(
     )
     problem = problem_of(what, fun, state, parameters)
     arrays = [*state.arrays, *([] if parameters is None else parameters.arrays)]
-    if gradient_mode == "direct":
-        solved = _direct(problem, times, arrays, len(state.arrays), tolerances, sizes)
-        stacked = [_stacked(parts) for parts in zip(*solved, strict=True)]
-    else:
-        solution = _solution(problem, tolerances, sizes, gradient_mode == "adjoint-seminorm")
-        outputs = solution(np.asarray(times), *map(unlabelled, arrays))
-        stacked = list(outputs) if len(state.arrays) > 1 else [outputs]
+    solution = _solution(_MODES[gradient_mode], problem, tolerances, sizes)
+    outputs = solution(np.asarray(times), *map(unlabelled, arrays))
+    stacked = list(outputs) if len(state.arrays) > 1 else [outputs]
     return _result(state, stacked, len(times) > 2)
 
 
@@ -204,37 +198,14 @@ def _fixed(
     return _result(state, stacked, len(times) > 2)
 
 
-def _direct(
-    problem: Problem, times: list[float], arrays: list[Any], count: int, tolerances: Tolerances, sizes: Steps
-) -> list[State]:
-    """Return the states at all times but the first, by steps that are recorded one by one."""
-    if any(array._value is not None and array._value.owner.accelerating for array in arrays):
-        raise TraceError(
-            'dlode45: gradient_mode="direct" cannot be accelerated, because the number of steps depends on values; use '
-            'gradient_mode="adjoint", or dlrk4, whose number of steps is fixed.'
-        )
-    state, theta = tuple(arrays[:count]), tuple(arrays[count:])
-    if recorder.thread.recorder is None:
-        return problem.solved(times, state, theta, tolerances, sizes)
-
-    def slope(t: Any, y: State) -> State:
-        return problem.slope(t, y, theta)
-
-    return integrate(
-        problem.what, slope,
-        lambda t, h, y, first: steps.dormand_prince(slope, t, h, y, first, tolerances),
-        steps.between, times, state, tolerances, sizes,
-    )  # fmt: skip
-
-
 _solutions: "OrderedDict[Hashable, OdeSolution]" = OrderedDict()
 
 
-def _solution(problem: Problem, tolerances: Tolerances, sizes: Steps, seminorm: bool) -> OdeSolution:
-    key = (id(problem), tolerances, sizes, seminorm)
+def _solution(kind: type[OdeSolution], problem: Problem, tolerances: Tolerances, sizes: Steps) -> OdeSolution:
+    key = (kind, id(problem), tolerances, sizes)
     found = _solutions.get(key)
-    if found is None or found.problem is not problem:
-        found = _solutions[key] = OdeSolution(problem, tolerances, sizes, seminorm)
+    if found is None:
+        found = _solutions[key] = kind(problem, tolerances, sizes)  # which keeps the id of the problem
         while len(_solutions) > MOST_KEPT:
             _solutions.popitem(last=False)
     _solutions.move_to_end(key)

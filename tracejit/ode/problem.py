@@ -14,8 +14,9 @@ from tracejit.array import as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.elementwise import stop_gradient
 from tracejit.functions.evaluate import dlgradient
+from tracejit.functions.labels import stripdims
 from tracejit.ode import steps
-from tracejit.ode.solve import integrate
+from tracejit.ode.solve import Arrays, Solution, Step, integrate
 from tracejit.ode.steps import State, Steps, Tolerances
 from tracejit.util.text import brief
 
@@ -52,6 +53,7 @@ class Problem:
         self.what, self.fun = what, fun
         self.state_treedef, self.state = state.treedef, state
         self.theta = theta
+        self._functions: dict[Hashable, Any] = {}
 
     def slope(self, t: Any, state: State, theta: State) -> State:
         """Return the derivatives of the arrays of a state.
@@ -59,7 +61,7 @@ class Problem:
         Raises:
             DimsError: if their containers or sizes differ from those of the state.
         """
-        y = self.state.filled(state)
+        y, t = self.state.filled(state), as_array(t, self.what, "t")
         result = self.fun(t, y) if self.theta is None else self.fun(t, y, self.theta.filled(theta))
         leaves, treedef = tree.flatten(result)
         if treedef != self.state.treedef:
@@ -80,86 +82,115 @@ class Problem:
         return tuple(slopes)
 
     @cached_property
-    def fast_slope(self) -> Any:
+    def _fast_slope(self) -> Any:
         return dlaccelerate(self.slope)
 
     @cached_property
-    def fast_between(self) -> Any:
-        return dlaccelerate(steps.between)
+    def _fast_slope_gradients(self) -> Any:
+        def gradients(t: Any, state: State, theta: State, cotangents: State) -> Any:
+            return dlgradient(_products(cotangents, self.slope(t, state, theta)), (*state, *theta))
 
-    def fast_step(self, tolerances: Tolerances) -> Any:
-        """Return an accelerated step."""
-        return self._kept(
-            ("step", tolerances),
-            lambda: dlaccelerate(
-                lambda t, h, state, first, theta: steps.dormand_prince(
-                    lambda t, y: self.slope(t, y, theta), t, h, state, first, tolerances
-                )
-            ),
-        )
+        return dlaccelerate(gradients)
+
+    def _fast_step(self, tolerances: Tolerances) -> Any:
+        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
+            return steps.dormand_prince(lambda t, y: self.slope(t, y, theta), t, h, state, first, tolerances)
+
+        return self._kept(("step", tolerances), lambda: dlaccelerate(step))
+
+    @cached_property
+    def _fast_step_gradients(self) -> Any:
+        def gradients(
+            t: Any, h: Any, state: State, first: State, theta: State, by_after: State, by_slopes: Any
+        ) -> Any:
+            after, slopes = steps.stages(lambda t, y: self.slope(t, y, theta), t, h, state, first)
+            total = _products(by_after, after)
+            for cotangents, slope in zip(by_slopes, slopes, strict=True):
+                total = total + _products(cotangents, slope)
+            return dlgradient(total, (*state, *first, *theta))
+
+        return dlaccelerate(gradients)
+
+    @cached_property
+    def _fast_adjoint_slope(self) -> Any:
+        return dlaccelerate(self.adjoint_slope)
+
+    def _fast_adjoint_step(self, tolerances: Tolerances) -> Any:
+        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
+            return steps.dormand_prince(
+                lambda t, y: self.adjoint_slope(t, y, theta), t, h, state, first, tolerances
+            )
+
+        return self._kept(("adjoint", tolerances), lambda: dlaccelerate(step))
+
+    def _kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._functions:
+            self._functions[key] = make()
+        return self._functions[key]
 
     def adjoint_slope(self, t: Any, state: State, theta: State) -> State:
         """Return the derivatives of a state, of the cotangents by it, and of the gradients by the parameters."""
         count = len(self.state.formats)
         # The state of a stage depends on the parameters by the stages before; the slope is differentiated as if not.
         y, theta = tuple(map(stop_gradient, state[:count])), tuple(map(stop_gradient, theta))
-        cotangents = state[count : 2 * count]
         slopes = self.slope(t, y, theta)
-        pairs = [(a * unlabelled(f)).sum() for a, f in zip(cotangents, slopes, strict=True)]
-        gradients = dlgradient(sum(pairs[1:], pairs[0]), (*y, *theta))
+        gradients = dlgradient(_products(state[count : 2 * count], slopes), (*y, *theta))
         return (*map(unlabelled, slopes), *[-unlabelled(g) for g in gradients])
 
-    @cached_property
-    def fast_adjoint_slope(self) -> Any:
-        return dlaccelerate(self.adjoint_slope)
-
-    def fast_adjoint_step(self, tolerances: Tolerances) -> Any:
-        """Return an accelerated step of the adjoint."""
-        return self._kept(
-            ("adjoint", tolerances),
-            lambda: dlaccelerate(
-                lambda t, h, state, first, theta: steps.dormand_prince(
-                    lambda t, y: self.adjoint_slope(t, y, theta), t, h, state, first, tolerances
-                )
-            ),
+    def solved(
+        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: Steps
+    ) -> Solution:
+        """Return the solution for all times."""
+        return _integrate(
+            self.what, self._fast_slope, self._fast_step(tolerances), times, state, theta, tolerances, sizes
         )
 
-    def _kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        kept: dict[Hashable, Any] = self.__dict__.setdefault("_functions", {})
-        if key not in kept:
-            kept[key] = make()
-        return kept[key]
-
-    def solved(
-        self, times: Sequence[float], state: State, theta: State, tolerances: Tolerances, sizes: Steps
-    ) -> list[State]:
-        """Return the states at all times but the first, by accelerated steps."""
-        step = self.fast_step(tolerances)
-        return integrate(
-            self.what,
-            lambda t, y: self.fast_slope(t, y, theta),
-            lambda t, h, y, first: step(t, h, y, first, theta),
-            self.fast_between,
-            times, state, tolerances, sizes,
-        )  # fmt: skip
-
     def solved_adjoint(
-        self, times: Sequence[float], state: State, theta: State, tolerances: Tolerances
-    ) -> State:
-        """Return the state, the cotangents and the gradients at the second of two times."""
-        step = self.fast_adjoint_step(tolerances)
-        (result,) = integrate(
-            f"{self.what}, adjoint",
-            lambda t, y: self.fast_adjoint_slope(t, y, theta),
-            lambda t, h, y, first: step(t, h, y, first, theta),
-            self.fast_between,
-            times, state, tolerances, Steps(),
-        )  # fmt: skip
-        return result
+        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances
+    ) -> Solution:
+        """Return the solution of the adjoint equation: the state, the cotangents, and the gradients by parameters."""
+        step = self._fast_adjoint_step(tolerances)
+        return _integrate(
+            f"{self.what}, adjoint", self._fast_adjoint_slope, step, times, state, theta, tolerances, Steps()
+        )
+
+    def step_gradients(
+        self, step: Step, theta: Arrays, by_after: Arrays, by_slopes: tuple[Arrays, ...]
+    ) -> Arrays:
+        """Return the gradients by the state, the first slope and the parameters of a step that was taken."""
+        found = self._fast_step_gradients(
+            step.time, step.size, step.state, step.slopes[0], theta, by_after, by_slopes
+        )
+        return plain(found)
+
+    def slope_gradients(self, t: np.ndarray, state: Arrays, theta: Arrays, cotangents: Arrays) -> Arrays:
+        """Return the gradients by a state and the parameters of the slope there."""
+        return plain(self._fast_slope_gradients(t, state, theta, cotangents))
+
+
+def _integrate(
+    what: str, slope: Any, step: Any, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances,
+    sizes: Steps,
+) -> Solution:  # fmt: skip
+    """Return a solution by accelerated functions."""
+
+    def plain_step(t: np.ndarray, h: np.ndarray, y: Arrays, first: Arrays) -> Any:
+        after, slopes, error = step(t, h, y, first, theta)
+        return plain(after), tuple(map(plain, slopes)), error._data
+
+    return integrate(
+        what, lambda t, y: plain(slope(t, y, theta)), plain_step, times, state, tolerances, sizes
+    )
+
+
+def _products(cotangents: State, arrays: State) -> Any:
+    """Return the sum of the products of cotangents and arrays."""
+    products = [(unlabelled(a) * unlabelled(b)).sum() for a, b in zip(cotangents, arrays, strict=True)]
+    return sum(products[1:], products[0])
 
 
 def unlabelled(array: Any) -> Any:
-    return array.stripdims() if isinstance(array, dlarray) and array.format else array
+    return stripdims(array) if isinstance(array, dlarray) and array.format else array
 
 
 def treedef_text(containers: Containers) -> str:
@@ -180,7 +211,7 @@ def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Con
         cells = getattr(fun, "__closure__", None) or ()
         try:
             contents = [cell.cell_contents for cell in cells]
-            held = (code, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)  # type: ignore[attr-defined]
+            held = (code, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
         except ValueError:  # an empty cell
             held = (fun,)
     parameters = None if theta is None else theta.key
@@ -194,6 +225,6 @@ def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Con
     return found[0]
 
 
-def plain(arrays: Sequence[Any]) -> list[np.ndarray]:
+def plain(arrays: Sequence[Any]) -> Arrays:
     """Return the elements of arrays."""
-    return [array._data if isinstance(array, dlarray) else np.asarray(array) for array in arrays]
+    return tuple([array._data if isinstance(array, dlarray) else np.asarray(array) for array in arrays])

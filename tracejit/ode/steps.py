@@ -54,6 +54,16 @@ def moved(state: State, h: Any, slopes: Sequence[State], weights: Sequence[float
     ])  # fmt: skip
 
 
+def stages(slope: Slope, t: Any, h: Any, state: State, first: State) -> tuple[State, tuple[State, ...]]:
+    """Return the state after a step, and the seven slopes."""
+    slopes = [first]
+    after = state
+    for node, weights in zip(NODES[1:], STAGES, strict=True):
+        after = moved(state, h, slopes, weights)
+        slopes.append(slope(t + node * h, after))
+    return after, tuple(slopes)
+
+
 def dormand_prince(
     slope: Slope, t: Any, h: Any, state: State, first: State, tolerances: Tolerances
 ) -> tuple[State, tuple[State, ...], Any]:
@@ -67,10 +77,7 @@ def dormand_prince(
         first: the slope there.
         tolerances: that the error is divided by.
     """
-    slopes = [first]
-    for node, weights in zip(NODES[1:], STAGES, strict=True):
-        after = moved(state, h, slopes, weights)
-        slopes.append(slope(t + node * h, after))
+    after, slopes = stages(slope, t, h, state, first)
     error = []
     for i, (y, new) in enumerate(zip(state, after, strict=True)):
         if tolerances.counted is not None and i >= tolerances.counted:
@@ -80,24 +87,14 @@ def dormand_prince(
         error.append(stripdims((off / scale) ** 2))
     size = sum(part.size for part in error)
     total = sum((part.sum() for part in error[1:]), error[0].sum())
-    return after, tuple(slopes), (total / size) ** 0.5
+    return after, slopes, (total / size) ** 0.5
 
 
-def between(state: State, h: Any, slopes: Sequence[State], part: Any) -> State:
-    """Return the state after a part of a step, which is 0 at its beginning and 1 at its end."""
-    weights = [
-        part * (row[0] + part * (row[1] + part * (row[2] + part * row[3]))) if any(row) else 0.0
-        for row in BETWEEN
-    ]
-    result = []
-    for i, y in enumerate(state):
-        total = None
-        for weight, slope in zip(weights, slopes, strict=True):
-            if isinstance(weight, float) and not weight:
-                continue
-            total = slope[i] * weight if total is None else total + slope[i] * weight
-        result.append(y + h * total)
-    return tuple(result)
+def parts_of_slopes(parts: np.ndarray) -> np.ndarray:
+    """Return how the slopes of a step take part in the states at parts of it, by part and slope."""
+    powers = parts[:, None] ** np.arange(1, 5)
+    weights: np.ndarray = powers @ np.array(BETWEEN).T
+    return weights
 
 
 def next_size(h: float, error: float) -> float:
@@ -106,7 +103,8 @@ def next_size(h: float, error: float) -> float:
         return h * _MOST
     if not math.isfinite(error):
         return h * _LEAST
-    return h * min(_MOST, max(_LEAST, _SAFETY * error ** (-1 / _ORDER)))
+    factor: float = _SAFETY * error ** (-1 / _ORDER)
+    return h * min(_MOST, max(_LEAST, factor))
 
 
 def first_size(norms: tuple[float, float, float], h: float) -> float:
