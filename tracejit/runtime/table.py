@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.compile.registry import Code
 from tracejit.kernels.executor import state as words
 from tracejit.program import Argument, Kernel, Pointer, Program, ScalarArgument, Symbol
+from tracejit.runtime import ufunc_loops
 from tracejit.runtime.host import row_function
 from tracejit.util.uninterrupted import uninterrupted
 
@@ -129,7 +130,9 @@ class ProgramTable:
 
 @cache
 def _symbol_address(name: str) -> int:
-    """Return the address of a BLAS routine, from SciPy's table of C functions."""
+    """Return the address of a BLAS routine, from SciPy's table of C functions, or of a loop of one of its ufuncs."""
+    if "/" in name:
+        return uninterrupted(lambda stopping: ufunc_loops.address(name))
     capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p

@@ -243,6 +243,51 @@ def test_steps_that_are_no_body_are_made_one_by_one() -> None:
     agree(lambda xs: tj.dlscan(Counted(), 0.0, xs[:, 0]), array(5, 2), loops=0)
 
 
+def test_complex_numbers_are_computed_step_by_step() -> None:
+    rotation = tj.dlarray(np.array([0.6 + 0.8j, 1j]))
+    agree(
+        lambda xs: tj.dlscan(lambda c, x: (c * rotation + x, c), tj.dlarray(np.zeros(2, complex)), xs),
+        array(4, 2),
+        loops=0,
+    )
+
+
+class Cube(tj.DifferentiableFunction):
+    """A function of NumPy's, which a program calls."""
+
+    def __init__(self) -> None:
+        super().__init__(1, save_inputs_for_backward=True)
+
+    def forward(self, x: Any) -> Any:
+        if x.max() > 50.0:
+            raise ValueError("too large")
+        return x**3
+
+    def backward(self, ct: Any, compute_gradients: Any, x: Any) -> Any:
+        return 3.0 * x**2 * ct
+
+
+def check_functions_of_python() -> None:
+    """A step may call Python; its errors end the loop, and the next call is right."""
+    cube, other = Cube(), Cube()
+
+    def fun(w: Any, xs: Any) -> Any:
+        before = other(xs.sum() * 0.1)
+        last, ys = tj.dlscan(lambda c, x: (tj.tanh(cube(c * w) + x), c.sum()), w * 0.1, xs)
+        loss = last.sum() + ys.mean() + before
+        return loss, tj.dlgradient(loss, (w, xs))
+
+    accelerated = agree(fun, array(3), array(6, 3), loops=2)
+    with pytest.raises(ValueError, match="too large"):
+        accelerated(array(3) * 100.0, array(6, 3))
+    found = [accelerated(array(3), array(6, 3))[0].item() for _ in range(2)]
+    assert found == [found[0]] * 2 and np.isclose(found[0], tj.dlfeval(fun, array(3), array(6, 3))[0].item())
+
+
+def test_functions_of_python() -> None:
+    check_functions_of_python()
+
+
 def test_writes_inside_a_step() -> None:
     """The carry that a step gets is its own; a part is a view of xs."""
 
