@@ -133,7 +133,9 @@ def work(kind: str, length: int, options: Any) -> None:
 def main() -> None:
     """Run all rows, or the one that is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jax-python", default="", help="a Python that has JAX; without it those rows are left out")
+    parser.add_argument(
+        "--jax-python", default="", help="a Python that has JAX; without it those rows are left out"
+    )
     parser.add_argument("--units", type=int, default=128)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=10)
@@ -152,13 +154,22 @@ def main() -> None:
             environment = os.environ | {
                 "TRACEJIT_CACHE_DIR": folder, "TRACEJIT_THREADS": options.threads, "OMP_NUM_THREADS": options.threads,
             }  # fmt: skip
-            sizes = ["--units", str(options.units), "--batch", str(options.batch), "--repeats", str(options.repeats)]
+            sizes = [
+                "--units",
+                str(options.units),
+                "--batch",
+                str(options.batch),
+                "--repeats",
+                str(options.repeats),
+            ]
             command = [python, __file__, "--work", kind, str(length), *sizes]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout.splitlines()[-1])
         name = f"{kind}, {length} characters"
         step = found["step"]
-        print(f"{name:24}{found['first']:10.2f}{step * 1e3:10.2f}{step * 1e6 / length:10.1f}{found['loss']:12.5f}")
+        print(
+            f"{name:24}{found['first']:10.2f}{step * 1e3:10.2f}{step * 1e6 / length:10.1f}{found['loss']:12.5f}"
+        )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
-from tracejit.passes.loops.bodies import BuildBody, launch_scan, no_bodies
+from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
@@ -175,7 +175,7 @@ class _Selector:
             if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
         elif node.op.kind is Kind.LOOP:
-            self.checked += launch_scan(self.builder, node, self.build, self.fault)
+            self.checked += launch_loop(self.builder, node, self.build, self.fault)
         elif node.op.kind is Kind.HOST:
             pointers = [self.builder.contiguous(v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
