@@ -289,6 +289,7 @@ __all__ = [
     "dlconv",
     "dlfeval",
     "dlgradient",
+    "dlnetwork",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -316,6 +317,7 @@ __all__ = [
     "full",
     "full_like",
     "fullyconnect",
+    "functionlayer",
     "gelu",
     "glu",
     "greater",
@@ -368,6 +370,7 @@ __all__ = [
     "mse",
     "multiply",
     "negative",
+    "nn",
     "nonzero",
     "norm",
     "not_equal",
@@ -483,6 +486,8 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.nn.layers.function import functionlayer
+    from tracejit.nn.network import dlnetwork
 
     __version__: str
 else:
@@ -548,11 +553,15 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "nn.layers.function": ("functionlayer",),
+        "nn.network": ("dlnetwork",),
     }
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
+        if name == "nn":
+            return importlib.import_module("tracejit.nn")
         if name in _LATE:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import messages_convolution
 import messages_layers
 import messages_linalg
+import messages_nn
 import messages_numpy
 import messages_sequences
 import numpy as np
@@ -2256,6 +2257,7 @@ ROWS: tuple[Row, ...] = (
     *(Row(*row) for row in messages_convolution.ROWS),
     *(Row(*row) for row in messages_layers.ROWS),
     *(Row(*row) for row in messages_linalg.ROWS),
+    *(Row(*row) for row in messages_nn.ROWS),
     *(Row(*row) for row in messages_numpy.ROWS),
     *[Row(*row) for row in messages_sequences.ROWS],
 )

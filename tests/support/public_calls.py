@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import public_calls_layers
 import public_calls_linalg
+import public_calls_nn
 
 import tracejit as tj
 from tracejit import dlarray
@@ -171,6 +172,7 @@ CALLS: dict[str, list[Call]] = {
     "numpy_function": [call(lambda x: x, V)],
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_nn.CALLS.items()},
 }  # fmt: skip
 
 X = dlarray(A)

@@ -63,6 +63,7 @@ ORDER = (
     "traces",
     "view",
     "accelerate",
+    "nn",
     "optim",
     "testing",
     "exports",

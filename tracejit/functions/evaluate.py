@@ -252,8 +252,8 @@ def dlgradient(
         enable_higher_derivatives: accepted for compatibility: a hint that derivatives of these follow.
 
     Returns:
-        For one x, its gradient: the same containers, sizes, formats and dtypes. For several, a tuple of
-        those. Zeros where `y` does not depend on an x.
+        For one x, its gradient: the same containers, sizes, formats and dtypes; for a network a table of its
+        learnables. For several, a tuple of those. Zeros where `y` does not depend on an x.
 
     Raises:
         GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is a constant that
@@ -279,7 +279,7 @@ def dlgradient(
     target = _check_target(y, recorder)
     if not xs:
         raise ArgumentError("dlgradient: there is no x to differentiate by; pass dlgradient(y, x).")
-    leaves, treedef = tree.flatten(xs, function="dlgradient")
+    leaves, treedef = tree.flatten(tree.parameters(xs, "dlgradient")[0], function="dlgradient")
 
     def place(number: int) -> str:
         path = tree.paths(treedef, "xs")[number]
