@@ -6,9 +6,10 @@ from typing import Any
 
 from tracejit.array import as_array
 from tracejit.errors import ArgumentError, DimsError
+from tracejit.functions.joining import concatenate
 from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
 from tracejit.functions.layers.resizing import dlresize
-from tracejit.functions.movement import concatenate, permuted, relabel, reshaped
+from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.record import recorder as recorders

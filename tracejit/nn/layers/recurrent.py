@@ -8,8 +8,8 @@ import numpy as np
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.creation import zeros
+from tracejit.functions.joining import concatenate
 from tracejit.functions.layers.recurrent import gru, lstm
-from tracejit.functions.movement import concatenate
 from tracejit.nn.fields import LearnableField, StateField
 from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
