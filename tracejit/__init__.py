@@ -267,8 +267,13 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlnetwork",
     "dlresize",
     "dltranspconv",
@@ -307,8 +312,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -318,6 +325,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -425,6 +434,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -435,6 +445,7 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -466,6 +477,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
 
@@ -474,6 +486,8 @@ else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",
