@@ -408,6 +408,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "spacetodepth",
+    "special",
     "split",
     "sqrt",
     "square",
@@ -443,6 +444,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
+    from tracejit import special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
@@ -550,10 +552,13 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
+    _NAMESPACES = ("special",)
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
+        if name in _NAMESPACES:
+            return importlib.import_module(f"tracejit.{name}")
         if name == "nn":
             return importlib.import_module("tracejit.nn")
         if name in _LATE:
