@@ -245,6 +245,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "checklayer",
     "cholesky",
     "clear_cache",
     "clip",
@@ -480,6 +481,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
 
@@ -549,6 +551,7 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "nn.check_layer": ("checklayer",),
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }

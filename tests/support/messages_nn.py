@@ -51,6 +51,20 @@ class Summed(nn.Layer):
         return x.sum(axis=0)
 
 
+class Backward(nn.Layer):
+    """A layer with a backward that returns something."""
+
+    def __init__(self, result: Any, outputs: int = 1) -> None:
+        self.result = result
+        self.outputs = outputs
+
+    def predict(self, x: Any) -> Any:
+        return (x,) * self.outputs
+
+    def backward(self, x: Any, y: Any, dy: Any) -> Any:
+        return self.result
+
+
 class Holding(nn.Layer):
     """A layer with an attribute of any kind."""
 
@@ -404,5 +418,39 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "with_learn_rate_factor: layer 'fc' has no learnable 'scale'; the learnables are [('fc', 'weights'), ('fc', "
         "'bias')].",
+    ),
+    (
+        lambda: tj.dlnetwork([nn.PositionEmbedding(2, 9)], X),
+        DimsError,
+        "predict: layer 'posemb' (PositionEmbedding), given 1(B) x 3(C) float32: PositionEmbedding: the input of "
+        "1(B) x 3(C) float32 has no axis T, and not one axis S; label the axis of its positions.",
+    ),
+    (
+        lambda: nn.Indexing1d("middle"),
+        ArgumentError,
+        'Indexing1d: which must be "first", "last" or "mean", not \'middle\'.',
+    ),
+    (
+        lambda: net(Backward(1, 2)),
+        ArgumentError,
+        "predict: layer 'layer' (Backward), given 3(C) x 1(B) float32: predict: layer 'layer' (Backward) returned 2 "
+        "results; expected 1 output, because a layer with backward keeps no state.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dlgradient(net(Backward((1, 2))).predict(x).sum(), x), X),
+        ArgumentError,
+        "backward: layer 'layer' (Backward) returned 2 gradients; expected one for each of 1 input and 0 learnables, "
+        "in this order.",
+    ),
+    (
+        lambda: tj.checklayer(nn.Relu),
+        ArgumentError,
+        "checklayer: layer must be an instance of nn.Layer, not <class 'tracejit.nn.layers.activations.Relu'>.",
+    ),
+    (
+        lambda: tj.checklayer(nn.Relu()),
+        ArgumentError,
+        "checklayer: 0 layouts given, but the layer has the inputs in; pass nn.DataLayout(size, format), or example "
+        "data, for each.",
     ),
 )

@@ -3,7 +3,12 @@
 
 from typing import Any
 
+import numpy as np
+
+from tracejit import nn
+
 CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    "checklayer": [((nn.Relu(), np.ones((2, 3), np.float32)), {})],
     "functionlayer": [
         (
             (lambda x: x,),

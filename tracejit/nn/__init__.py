@@ -6,6 +6,7 @@ tuple; its forward and predict run its layers in accelerated functions. May impo
 all above; imported when tracejit.nn or dlnetwork is first asked for.
 """
 
+from tracejit.nn.check_layer import checklayer
 from tracejit.nn.fields import LearnableField as Learnable
 from tracejit.nn.fields import StateField as State
 from tracejit.nn.layer import Acceleratable, Formattable, Layer
@@ -22,6 +23,14 @@ from tracejit.nn.layers.activations import (
     Softplus,
     Swish,
     Tanh,
+)
+from tracejit.nn.layers.attention import (
+    Attention,
+    Indexing1d,
+    PatchEmbedding,
+    PositionEmbedding,
+    SelfAttention,
+    SinusoidalPositionEncoding,
 )
 from tracejit.nn.layers.combining import (
     Addition,
@@ -89,6 +98,7 @@ __all__ = [
     "Acceleratable",
     "AdaptiveAveragePooling2d",
     "Addition",
+    "Attention",
     "AveragePooling1d",
     "AveragePooling2d",
     "AveragePooling3d",
@@ -123,6 +133,7 @@ __all__ = [
     "Identity",
     "Image3dInput",
     "ImageInput",
+    "Indexing1d",
     "Input",
     "InstanceNormalization",
     "Layer",
@@ -137,15 +148,19 @@ __all__ = [
     "MaxUnpooling2d",
     "Multiplication",
     "Network",
+    "PatchEmbedding",
     "Permute",
+    "PositionEmbedding",
     "Prelu",
     "RMSNormalization",
     "Relu",
     "Reshape",
     "Resize2d",
     "Resize3d",
+    "SelfAttention",
     "SequenceInput",
     "Sigmoid",
+    "SinusoidalPositionEncoding",
     "Softmax",
     "Softplus",
     "SpaceToDepth",
@@ -156,6 +171,7 @@ __all__ = [
     "TransposedConv1d",
     "TransposedConv2d",
     "TransposedConv3d",
+    "checklayer",
     "dlnetwork",
     "functionlayer",
 ]

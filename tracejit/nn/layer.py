@@ -17,7 +17,8 @@ class Layer:
     - ``forward(self, x, ...)``, if training differs from prediction.
     - ``initialize(self, layout, ...)``, if the sizes of fields depend on those of the inputs. It sets the fields
       that are None.
-    - ``backward(self, ...)`` belongs to a ``tj.DifferentiableFunction``, which `predict` may call.
+    - ``backward(self, x, ..., y, ..., dy, ...)``, if the derivative is not to be that of `predict`: it returns the
+      gradients by the inputs, then by the learnables. It gets inputs, outputs and the gradients by the outputs.
     - ``reset_state(self)``, if there is state to reset.
 
     A network holds a copy of the layer, and calls these functions on copies of that: what they assign to other

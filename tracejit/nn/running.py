@@ -10,6 +10,7 @@ from tracejit.accelerate.function import AcceleratedFunction
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError, TraceJitError
 from tracejit.functions.movement import permuted, relabel
+from tracejit.nn.backward import with_backward
 from tracejit.nn.fields import StateField, field_names
 from tracejit.nn.graph import Port
 from tracejit.nn.layer import is_acceleratable, is_formattable
@@ -175,7 +176,7 @@ def run_segment(
         for own in names:
             source = structure.sources.get((placed.name, own))
             inputs.append(values[("", f"{placed.name}/{own}") if source is None else source])
-        results, updated = call(placed, groups, inputs, len(outputs), function)
+        results, updated = call(placed, groups, inputs, len(outputs), function, structure.functions)
         for own, value in zip(outputs, results, strict=True):
             values[placed.name, own] = value
         for place, value in updated:
@@ -184,15 +185,22 @@ def run_segment(
 
 
 def call(
-    placed: PlacedLayer, groups: Groups, inputs: Sequence[Any], num_outputs: int, function: str
-) -> tuple[list[Any], list[tuple[int, Any]]]:
-    """Return the outputs of a layer, and its new state by the numbers of the rows."""
+    placed: PlacedLayer, groups: Groups, inputs: Sequence[Any], num_outputs: int, function: str,
+    known: dict[Any, Any] | None = None,
+) -> tuple[list[Any], list[tuple[int, Any]]]:  # fmt: skip
+    """Return the outputs of a layer, and its new state by the numbers of the rows.
+
+    `known` keeps the differentiable functions of layers with a backward of their own.
+    """
     layer: Any = placed.layer(groups)
+    compute = getattr(layer, function)
+    if hasattr(layer, "backward"):
+        compute = with_backward(placed, groups, num_outputs, function, {} if known is None else known)
     with naming(placed, function, inputs):
         if is_formattable(layer):
-            returned = getattr(layer, function)(*inputs)
+            returned = compute(*inputs)
         else:
-            returned = _without_labels(placed, layer, inputs, num_outputs, function)
+            returned = _without_labels(placed, compute, inputs, num_outputs, function)
     results = list(returned) if type(returned) in (tuple, list) else [returned]
     outputs, state = results[:num_outputs], tree.flatten(results[num_outputs:])[0]
     places = _state_places(placed)
@@ -234,11 +242,11 @@ def _checked(placed: PlacedLayer, results: list[Any], function: str) -> list[Any
 
 
 def _without_labels(
-    placed: PlacedLayer, layer: Any, inputs: Sequence[Any], num_outputs: int, function: str
+    placed: PlacedLayer, compute: Callable[..., Any], inputs: Sequence[Any], num_outputs: int, function: str
 ) -> Any:
     """Call a layer that takes no labels: with axes in one order, whatever order the data have."""
     plain = [_reordered(x)[0] for x in inputs]
-    returned = getattr(layer, function)(*plain)
+    returned = compute(*plain)
     format, order = _reordered(inputs[0])[1:] if inputs else (None, ())
     if format is None:
         return returned
