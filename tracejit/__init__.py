@@ -555,15 +555,13 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("nn", "special")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
         if name in _NAMESPACES:
             return importlib.import_module(f"tracejit.{name}")
-        if name == "nn":
-            return importlib.import_module("tracejit.nn")
         if name in _LATE:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value
