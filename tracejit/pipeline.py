@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 
 from tracejit import config
+from tracejit.codegen.device.emit import emit_for_device
 from tracejit.codegen.emit import Origins, emit
 from tracejit.describe.program import Stages
 from tracejit.ir import Graph, Value, verify
@@ -16,6 +17,7 @@ from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
+from tracejit.passes.loops.spread import spread_launches
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place
 from tracejit.passes.schedule.sections import schedule
@@ -54,6 +56,29 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
     return Stages(simplified, fused, plan, origins, program)
+
+
+def build_for_device(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Program:
+    """Return the program of a graph for a device of many threads.
+
+    Args:
+        graph: the recording, forward and adjoint together.
+        layouts: of the inputs; None, or no entry, for contiguous ones.
+        writes: the outputs that are new contents of inputs, which the program writes into them.
+    """
+    simplified = simplify(graph)
+    accumulate(simplified)
+    through_slices(simplified)
+    _verify(graph, simplified)
+    fused = fuse(simplified, _strided(simplified, layouts))
+    regroup(simplified, fused)
+    chop(fused)
+    selection = select(simplified, fused, writes, for_device=True)
+    launches, commits = [
+        spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
+    ]
+    plan = place(launches, commits, selection)
+    return emit_for_device(plan, [value.aval for value in graph.inputs])
 
 
 def _verify(*graphs: Graph) -> None:
