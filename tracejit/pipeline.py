@@ -4,7 +4,6 @@
 from collections.abc import Mapping, Sequence
 
 from tracejit import config
-from tracejit.codegen.device.emit import emit_for_device
 from tracejit.codegen.emit import Origins, emit
 from tracejit.describe.program import Stages
 from tracejit.ir import Graph, Value, verify
@@ -17,9 +16,8 @@ from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
-from tracejit.passes.loops.spread import spread_launches
 from tracejit.passes.schedule.epilogues import join_epilogues
-from tracejit.passes.schedule.memory import place
+from tracejit.passes.schedule.memory import place, place_roots
 from tracejit.passes.schedule.sections import schedule
 from tracejit.program import Program
 
@@ -58,7 +56,9 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
     return Stages(simplified, fused, plan, origins, program)
 
 
-def build_for_device(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Program:
+def build_for_device(
+    graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES
+) -> Program:
     """Return the program of a graph for a device of many threads.
 
     Args:
@@ -66,6 +66,10 @@ def build_for_device(graph: Graph, layouts: Sequence[Layout | None] = (), writes
         layouts: of the inputs; None, or no entry, for contiguous ones.
         writes: the outputs that are new contents of inputs, which the program writes into them.
     """
+    # Imported here, because few programs run on a device.
+    from tracejit.codegen.device.emit import emit_for_device
+    from tracejit.passes.loops.spread import spread_launches
+
     simplified = simplify(graph)
     accumulate(simplified)
     through_slices(simplified)
@@ -77,8 +81,8 @@ def build_for_device(graph: Graph, layouts: Sequence[Layout | None] = (), writes
     launches, commits = [
         spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
     ]
-    plan = place(launches, commits, selection)
-    return emit_for_device(plan, [value.aval for value in graph.inputs])
+    memory = place_roots([launch.touched for launch in launches + commits], selection.external)
+    return emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
 
 
 def _verify(*graphs: Graph) -> None:

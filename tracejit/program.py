@@ -57,7 +57,7 @@ Argument = int | Pointer | ScalarArgument | Symbol
 
 
 class Grid(NamedTuple):
-    """How many threads of a device run a kernel: blocks, and the threads of each."""
+    """The threads of a device that run a kernel: blocks, and the threads of each."""
 
     blocks: int
     threads: int

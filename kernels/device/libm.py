@@ -8,12 +8,10 @@ def fmod(x: float, y: float) -> float:
     y times powers of two is subtracted where it fits, the greatest first; each difference is exact.
     """
     left, size = abs(x), abs(y)
-    if not (left < INFINITY and size > 0.0):  # NaN among them
+    if not (left < INFINITY and size > 0.0):  # NaN is neither
         return NAN
     if size == INFINITY:
         return x
-    if size != size:
-        return NAN
     step = size
     while step <= left * 0.5:
         step *= 2.0

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The functions of a device's threads that emitted kernels call: who a thread is, and what its group exchanges.
 
-    thread(), threads()      the number of this thread among all of the launch, and how many there are
-    group(), groups()        the same for its group of 32 threads, which take each step together
-    lane()                   the number of this thread in its group
-    together()               waits for the other threads of the group; what they wrote can be read then
-    across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
-    index(n)                 an integer as one of 32 bits, in which indices are computed
-    quotient(n, m)           n // m and n % m of indices that are not negative
-    remainder(n, m)
+thread(), threads()      the number of this thread among all of the launch, and how many there are
+group(), groups()        the same for its group of 32 threads, which take each step together
+lane()                   the number of this thread in its group
+together()               waits for the other threads of the group; what they wrote can be read then
+across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
+index(n)                 an integer as one of 32 bits, in which indices are computed
+quotient(n, m)           n // m and n % m of indices that are not negative
+remainder(n, m)
 """
 
 from collections.abc import Callable

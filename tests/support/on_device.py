@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs for a device, run by the emulator of PTX."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 from ptx_emulator import Kernel, Memory
 
+import tracejit as tj
 from tracejit.compile.device_target import Capability, count_of_words, ptx_of
+from tracejit.pipeline import build_for_device
 from tracejit.program import Kernel as Source
 from tracejit.program import Pointer, Program, Row, ScalarArgument
+from tracejit.record.recorder import Recorder
 
 CAPABILITY = Capability(8, 0)
 
@@ -17,6 +21,16 @@ CAPABILITY = Capability(8, 0)
 @cache
 def compiled(kernel: Source, capability: Capability = CAPABILITY) -> Kernel:
     return Kernel(ptx_of(kernel, capability))
+
+
+def program_of(
+    function: Callable[..., tuple[Any, ...]], arrays: Sequence[np.ndarray]
+) -> tuple[Program, tuple[Any, ...]]:
+    """Return the program of a function for a device, and what the function returns."""
+    with Recorder("function", accelerating=True) as recorder:
+        results = function(*[recorder.input(tj.dlarray(array)) for array in arrays])
+        recorder.graph.outputs = [recorder.value(result) for result in results]
+    return build_for_device(recorder.graph), results
 
 
 class EmulatedProgram:
@@ -34,13 +48,15 @@ class EmulatedProgram:
         fault = np.zeros((), np.int64)
         places = {}
         for number, array in enumerate(inputs):
-            low, _ = np.lib.array_utils.byte_bounds(array)
             whole = array if array.base is None else array.base
             start = whole.__array_interface__["data"][0]
-            del low
             offset = array.__array_interface__["data"][0] - start
             places["input", number] = memory.add(np.ascontiguousarray(whole)) + offset
         for number, array in enumerate([*outputs, fault]):
+            if array is not fault:
+                array.reshape(-1).view(np.uint8)[:] = (
+                    0xA5  # what is never written is not left over from another run
+                )
             places["output", number] = memory.add(array.reshape(-1), is_written=array is fault)
         for number, array in enumerate(program.constants):
             places["constant", number] = memory.add(array.copy())

@@ -69,13 +69,13 @@ class Memory:
             found = np.searchsorted(self._starts, addresses, side="right") - 1
             if (found == number).all():
                 raise PtxError("an access outside of memory")
-            raise _Several(found)
+            raise _SeveralError(found)
         return block, written, at[:, None] + np.arange(size)
 
     def load(self, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:
         try:
             block, written, at = self._find(addresses, dtype.itemsize)
-        except _Several as several:
+        except _SeveralError as several:
             result = np.empty(addresses.size, dtype)
             for mask in several.masks():
                 result[mask] = self.load(addresses[mask], dtype)
@@ -87,7 +87,7 @@ class Memory:
     def store(self, addresses: np.ndarray, values: np.ndarray) -> None:
         try:
             block, written, at = self._find(addresses, values.dtype.itemsize)
-        except _Several as several:
+        except _SeveralError as several:
             for mask in several.masks():
                 self.store(addresses[mask], values[mask])
             return
@@ -98,7 +98,7 @@ class Memory:
         written[at] = True
 
 
-class _Several(Exception):
+class _SeveralError(Exception):
     """Addresses lie in several arrays."""
 
     def __init__(self, found: np.ndarray) -> None:
@@ -128,7 +128,9 @@ class Kernel:
             elif line and line[0] not in ".{}":
                 self.instructions.append(_parsed(line))
 
-    def run(self, words: Sequence[int], memory: Memory, blocks: int, threads: int, most: int = 2_000_000) -> int:
+    def run(
+        self, words: Sequence[int], memory: Memory, blocks: int, threads: int, most: int = 2_000_000
+    ) -> int:
         """Run the kernel to its end; return how many steps its threads took together."""
         run = _Run(self, words, memory, blocks, threads)
         for step in range(most):
@@ -144,14 +146,16 @@ def _parsed(line: str) -> Instruction:
         guard, text = text[1:].split(None, 1)
     name, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
     first, *modifiers = name.strip().split(".")
-    operands = [part.strip() for part in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,]+", rest)]
+    operands = [part.strip() for part in re.findall(r"\s*(\{[^}]*\}|\[[^\]]*\]|[^,]+)", rest)]
     return Instruction(guard, first, tuple(modifiers), tuple(part for part in operands if part), line)
 
 
 class _Run:
     """The state of a launch."""
 
-    def __init__(self, kernel: Kernel, words: Sequence[int], memory: Memory, blocks: int, threads: int) -> None:
+    def __init__(
+        self, kernel: Kernel, words: Sequence[int], memory: Memory, blocks: int, threads: int
+    ) -> None:
         self.kernel, self.memory = kernel, memory
         self.count = count = blocks * threads
         self.parameters = np.array([int(word) & (2**64 - 1) for word in words], np.uint64).view(np.uint8)
@@ -295,7 +299,9 @@ class _Run:
                 bytes_at = at.astype(np.int64)[:, None] + np.arange(dtype.itemsize)
                 loaded = np.ascontiguousarray(self.parameters[bytes_at]).view(dtype)[:, 0]
             elif at[0] >= _FIRST:
-                loaded = np.ascontiguousarray(self.local[self.lanes[:, None], self.local_at(at, dtype)]).view(dtype)[:, 0]
+                loaded = np.ascontiguousarray(self.local[self.lanes[:, None], self.local_at(at, dtype)]).view(
+                    dtype
+                )[:, 0]
             else:
                 loaded = self.memory.load(at, dtype)
             wide = loaded.astype(np.int64) if dtype.kind == "i" else loaded
@@ -358,7 +364,7 @@ class _Run:
         unordered = comparison in ("equ", "neu", "ltu", "leu", "gtu", "geu", "nan")
         names = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
         base = names.get(comparison, comparison[:2])
-        is_nan = (x != x) | (y != y)
+        is_nan = np.isnan(x) | np.isnan(y) if x.dtype.kind == "f" else np.zeros(x.size, bool)
         if comparison in ("nan", "num"):
             result = is_nan if comparison == "nan" else ~is_nan
         else:
@@ -388,7 +394,9 @@ class _Run:
             name = next((name for name in modifiers if name in rounded), None)
             if name is not None:
                 x = rounded[name](x)
-            if dtype.kind != "f":  # integers that do not fit become the nearest; NaN becomes 0, of 64 bits the lowest
+            if (
+                dtype.kind != "f"
+            ):  # integers that do not fit become the nearest; NaN becomes 0, of 64 bits the lowest
                 limits = np.iinfo(dtype)
                 inside = np.clip(np.nan_to_num(x, nan=0.0).astype(np.float64), limits.min, float(limits.max))
                 exact = np.where(inside >= float(limits.max), limits.max, 0)
@@ -409,7 +417,9 @@ class _Run:
         x, y = self.value(left, kind), self.value(right, kind)
         if part == "lo":
             return x * y
-        double = np.dtype(f"{kind[0].replace('s', 'i')}{x.dtype.itemsize * 2}") if x.dtype.itemsize < 8 else None
+        double = (
+            np.dtype(f"{kind[0].replace('s', 'i')}{x.dtype.itemsize * 2}") if x.dtype.itemsize < 8 else None
+        )
         if double is not None:
             wide = x.astype(double) * y.astype(double)
             return wide if part == "wide" else (wide >> (8 * x.dtype.itemsize)).astype(x.dtype)
@@ -433,7 +443,11 @@ class _Run:
         side, mode, _ = instruction.modifiers
         target, low, high, shift = instruction.operands
         both = self.bits(low) & np.uint64(0xFFFFFFFF) | (self.bits(high) << np.uint64(32))
-        amount = self.bits(shift) & np.uint64(31) if mode == "wrap" else np.minimum(self.bits(shift), np.uint64(32))
+        amount = (
+            self.bits(shift) & np.uint64(31)
+            if mode == "wrap"
+            else np.minimum(self.bits(shift), np.uint64(32))
+        )
         result = both >> amount if side == "r" else (both << amount) >> np.uint64(32)
         self.set(target, result.astype(np.uint32))
 
@@ -444,7 +458,9 @@ class _Run:
         for number in range(4):
             which = (chosen_bits >> np.uint64(4 * number)) & np.uint64(15)
             byte = (both >> ((which & np.uint64(7)) * np.uint64(8))) & np.uint64(255)
-            byte = np.where(which & np.uint64(8), np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0)), byte)
+            byte = np.where(
+                which & np.uint64(8), np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0)), byte
+            )
             result |= byte << np.uint64(8 * number)
         self.set(target, result.astype(np.uint32))
 
@@ -488,7 +504,9 @@ class _Run:
         self.set(target, result)
 
 
-def _extremum(modifiers: tuple[str, ...], x: np.ndarray, y: np.ndarray, with_nan: Any, without: Any) -> np.ndarray:
+def _extremum(
+    modifiers: tuple[str, ...], x: np.ndarray, y: np.ndarray, with_nan: Any, without: Any
+) -> np.ndarray:
     result: np.ndarray = (with_nan if "NaN" in modifiers or x.dtype.kind != "f" else without)(x, y)
     return result
 

@@ -20,11 +20,13 @@ from numba.core import types
 
 from tracejit.compile import numba_target
 from tracejit.compile.llvm import LlvmFunction
+from tracejit.errors import CodegenError
 from tracejit.kernels.device import libm
 from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
 
-PTX_VERSION = "+ptx78"  # of CUDA 11.8, which all drivers since 2022 read
+# The oldest versions of PTX that know a capability: older drivers read them. 7.8 is that of CUDA 11.8.
+_PTX_VERSIONS = {(7, 5): 78, (8, 0): 78, (8, 6): 78, (8, 9): 78, (9, 0): 78, (10, 0): 86, (12, 0): 87}
 _TRIPLE = "nvptx64-nvidia-cuda"
 _ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
@@ -37,9 +39,17 @@ class Capability(NamedTuple):
     minor: int
 
     @property
-    def name(self) -> str:
-        """LLVM's name of it."""
-        return f"sm_{self.major}{self.minor}"
+    def known(self) -> "Capability":
+        """The greatest capability that LLVM writes PTX for and whose PTX this one runs.
+
+        Raises:
+            CodegenError: if there is none.
+        """
+        fitting = [Capability(*known) for known in _PTX_VERSIONS if known <= self]
+        if not fitting:
+            least = ".".join(map(str, min(_PTX_VERSIONS)))
+            raise CodegenError(f"compute capability {self.major}.{self.minor}: expected {least} or greater.")
+        return max(fitting)
 
 
 def count_of_words(kernel: Kernel) -> int:
@@ -77,11 +87,14 @@ def _machine(capability: Capability) -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(_TRIPLE)
-    return target.create_target_machine(cpu=capability.name, features=PTX_VERSION, opt=3)
+    features = f"+ptx{_PTX_VERSIONS[capability]}"
+    return target.create_target_machine(
+        cpu=f"sm_{capability.major}{capability.minor}", features=features, opt=3
+    )
 
 
 def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
-    machine = _machine(capability)
+    machine = _machine(capability.known)
     context = llvm.create_context()
     module, *others = [llvm.parse_assembly(_in_global_memory(text), context) for text in lowered.texts]
     for other in others:

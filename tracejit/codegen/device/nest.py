@@ -106,9 +106,9 @@ class _DeviceEmitter(NestEmitter):
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
         hoisted: Hoisted = {}
         rows: list[str] = []
-        for number, lines in enumerate(self.nest.row):
+        for number, row in enumerate(self.nest.row):
             self.is_row_level = True
-            self.emit_lines(lines, self.order.row_depth, rows, hoisted)
+            self.emit_lines(row, self.order.row_depth, rows, hoisted)
             self.is_row_level = False
             if number < len(self.nest.full):
                 self.emit_pass(self.nest.full[number], rows, hoisted)

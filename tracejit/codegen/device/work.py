@@ -24,13 +24,13 @@ ALONE_GRID = Grid(1, 1)
 class _Parts(NamedTuple):
     """Equal parts of the work of a launch.
 
-    count       how many there are
+    total       how many there are
     numbers     the integers of the first part
     steps       by how much each of them grows from part to part
     moved       how many elements lie between the results of two parts
     """
 
-    count: int
+    total: int
     numbers: tuple[int, ...]
     steps: tuple[int, ...]
     moved: int = 0
@@ -58,8 +58,10 @@ def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
         arguments.append(value)
         return f"args[{len(arguments) - 1}]"
 
-    is_alone = parts.count == 1
-    lines = ["if thread() == 0:"] if is_alone else ["part = thread()", f"while part < {argument(parts.count)}:"]
+    is_alone = parts.total == 1
+    lines = (
+        ["if thread() == 0:"] if is_alone else ["part = thread()", f"while part < {argument(parts.total)}:"]
+    )
     for number, step in zip(parts.numbers, parts.steps, strict=True):
         text = argument(number)
         call.append(f"{text} + part * {argument(step)}" if step and not is_alone else text)
@@ -74,7 +76,7 @@ def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
     if not is_alone:
         lines.append(f"{INDENT}part = index(part + threads())")
     text = "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
-    grid = ALONE_GRID if is_alone else Grid(min(-(-parts.count // BLOCK), MOST_BLOCKS), BLOCK)
+    grid = ALONE_GRID if is_alone else Grid(min(-(-parts.total // BLOCK), MOST_BLOCKS), BLOCK)
     return Emitted(named(text, launch.name), arguments, {}), grid
 
 

@@ -77,14 +77,17 @@ class SpreadLaunch(NamedTuple):
         return self.spread.nest.nodes
 
 
-def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[SpreadLaunch | KernelLaunch]:
+DeviceLaunch = SpreadLaunch | KernelLaunch
+
+
+def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[DeviceLaunch]:
     """Return launches for a device.
 
     Args:
         launches: of nests and of kernels.
         external: the roots that are inputs or outputs of the program.
     """
-    result: list[SpreadLaunch | KernelLaunch] = []
+    result: list[DeviceLaunch] = []
     for launch in launches:
         if isinstance(launch, KernelLaunch):
             result.append(launch)
@@ -105,7 +108,10 @@ def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
     sums_rows = any(isinstance(line, Accumulate) for line in nest.row[-1])
     if nest.split == 0 and len(nest.full) == 1 and nest.extents and not sums_rows:
         nest, tail = parts.without_tail(nest)
-        return [*_spread(_as_sums(nest), is_scratch), *[each for part in tail for each in spread(part, set())]]
+        return [
+            *_spread(_as_sums(nest), is_scratch),
+            *[each for part in tail for each in spread(part, set())],
+        ]
     return _spread(nest, is_scratch)
 
 
@@ -119,7 +125,7 @@ def _as_sums(nest: Nest) -> Nest:
     folds = [line for line in nest.full[0] if isinstance(line, RowFold)]
     if nest.row[0] or {line.result for line in folds} != set(targets):
         return nest
-    full = [
+    full: list[Line] = [
         Accumulate(targets[line.result], line.node, line.value) if isinstance(line, RowFold) else line
         for line in nest.full[0]
     ]
@@ -250,7 +256,9 @@ def combination(node: Node, memory: Value, root: Value, start: Access | None) ->
     last: list[Line] = [Store(0, total)]
     if start is not None:
         reads.append(Access(start.root, start.offset, (1, 0), start.dtype))
-        given, added, result = [Value(Aval((), None, kind), None) for kind in (start.dtype, root.dtype, root.dtype)]
+        given, added, result = [
+            Value(Aval((), None, kind), None) for kind in (start.dtype, root.dtype, root.dtype)
+        ]
         conversion = Node(OPS["cast"], (given,), {"dtype": root.dtype}, None)
         conversion.makes((added,))
         addition = Node(OPS["add"], (total, added), {}, None)
