@@ -32,6 +32,7 @@ from tracejit.errors import (
     TraceJitWarning,
     WriteError,
 )
+from tracejit.functions.contraction import einsum
 from tracejit.functions.creation import (
     arange,
     eye,
@@ -42,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -109,12 +111,7 @@ from tracejit.functions.elementwise import (
     where,
 )
 from tracejit.functions.evaluate import dlfeval, dlgradient
-from tracejit.functions.indexing import (
-    nonzero,
-    scatter_add,
-    take,
-    take_along_axis,
-)
+from tracejit.functions.joining import array_split, concatenate, hstack, split, stack, vstack
 from tracejit.functions.labels import (
     dims,
     extractdata,
@@ -134,47 +131,29 @@ from tracejit.functions.layers.activations import (
 from tracejit.functions.layers.dense import fullyconnect
 from tracejit.functions.layers.encoding import onehotdecode, onehotencode
 from tracejit.functions.layers.losses import crossentropy, huber, l1loss, l2loss, mse
-from tracejit.functions.linear import (
-    diag,
-    dot,
-    einsum,
-    inner,
-    matmul,
-    outer,
-    tensordot,
-    tril,
-    triu,
-    vdot,
-)
+from tracejit.functions.linear import diag, dot, inner, matmul, outer, tensordot, tril, triu, vdot
 from tracejit.functions.movement import (
-    array_split,
     atleast_1d,
     atleast_2d,
     atleast_3d,
     broadcast_to,
-    concatenate,
     expand_dims,
     flatten,
     flip,
-    hstack,
     moveaxis,
-    pad,
     permute,
     permute_dims,
     ravel,
-    repeat,
     reshape,
     roll,
-    split,
     squeeze,
-    stack,
     swapaxes,
-    tile,
     transpose,
-    vstack,
 )
+from tracejit.functions.norms import norm
 from tracejit.functions.numpy_api import buffers, methods
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
+from tracejit.functions.padding import pad, repeat, tile
 from tracejit.functions.random import (
     dropout,
     rand,
@@ -194,7 +173,6 @@ from tracejit.functions.reductions import (
     max,
     mean,
     min,
-    norm,
     prod,
     ptp,
     std,
@@ -202,6 +180,7 @@ from tracejit.functions.reductions import (
     var,
 )
 from tracejit.functions.rng import Generator, RngState
+from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
 from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
 
 methods.install()
@@ -216,6 +195,7 @@ __all__ = [
     "ChangedTraceWarning",
     "CodegenError",
     "DTypeError",
+    "DifferentiableFunction",
     "DimsError",
     "ExportError",
     "Exported",
@@ -287,8 +267,13 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -325,8 +310,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -336,6 +323,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -442,6 +431,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -452,6 +442,7 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -483,12 +474,15 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",

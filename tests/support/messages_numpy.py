@@ -1,17 +1,213 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of the table of messages (messages.py) of functions under NumPy's names: a call, the error, its text."""
+"""Rows of the table of messages (messages.py) of NumPy's functions and methods of arrays."""
 
+import importlib
 from collections.abc import Callable
 
 import numpy as np
+from messages_shared import M, V, X, traced
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DimsError
-
-X = tj.dlarray(np.ones((2, 3)), "BC")
+from tracejit.errors import (
+    ArgumentError,
+    DimsError,
+    TraceError,
+)
+from tracejit.util import arguments
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    # functions/numpy_api/methods
+    (
+        lambda: X.reshape(6, order="F"),
+        ArgumentError,
+        "reshape: order must be 'C', not 'F'; transpose around the reshape instead.",
+    ),
+    # functions/numpy_api/dispatch
+    (
+        lambda: tj.dlfeval(lambda x: np.save("never.npy", x), X),
+        TraceError,
+        "np.save: 2(B) x 3(C) float64 is traced, and a replay writes no file; return the array from the function and "
+        "save it outside.",
+    ),
+    (
+        lambda: np.isnat(X),
+        ArgumentError,
+        "np.isnat: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists them). "
+        "If no gradient is needed, take the value with extractdata(x) first.",
+    ),
+    (
+        lambda: np.sort_complex(X),
+        ArgumentError,
+        "np.sort_complex: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
+        "them). If no gradient is needed, take the value with extractdata(x) first.",
+    ),
+    (
+        lambda: np.linalg.eig(X),
+        ArgumentError,
+        "np.linalg.eig: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
+        "them). If no gradient is needed, take the value with extractdata(x) first.",
+    ),
+    (
+        lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
+        TraceError,
+        "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
+        "at <place>); scipy.special.logsumexp(x) is tj.logsumexp(x).",
+    ),
+    (
+        lambda: tj.einsum("ij->i", M, optimize="much"),
+        ArgumentError,
+        "einsum: optimize must be True, False, 'greedy', 'optimal' or a path of numpy.einsum_path, not 'much'.",
+    ),
+    (
+        lambda: tj.arange(None),
+        ArgumentError,
+        "arange: cannot go from 0 to None by 1: None is no number; give numbers, and a step that is not 0 and leads "
+        "there soon.",
+    ),
+    (
+        lambda: tj.zeros(3, tj.dlarray(1.0)),
+        ArgumentError,
+        "zeros: dtype must be a NumPy dtype such as np.float32, not scalar dlarray float64 1.0.",
+    ),
+    (
+        lambda: tj.zeros({1, 2}),
+        DimsError,
+        "zeros: shape must be an integer or a tuple of integers, not {1, 2}.",
+    ),
+    (
+        lambda: tj.tree.map(None, X),
+        ArgumentError,
+        "map: fun must be a function, not None.",
+    ),
+    (
+        lambda: tj.tree.map(abs),
+        ArgumentError,
+        "map: there is no tree; pass map(fun, tree).",
+    ),
+    (
+        lambda: tj.tree.unflatten(None, []),
+        ArgumentError,
+        "unflatten: treedef must be what flatten returned, not None.",
+    ),
+    (
+        lambda: tj.tree.unflatten(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "unflatten: leaves must be a list or a tuple, not 3.",
+    ),
+    (
+        lambda: tj.tree.paths(None, "x"),
+        ArgumentError,
+        "paths: treedef must be what flatten returned, not None.",
+    ),
+    (
+        lambda: tj.tree.paths(tj.tree.flatten([1])[1], 3),
+        ArgumentError,
+        "paths: root must be a string, not 3.",
+    ),
+    (
+        lambda: tj.testing.check_gradients(tj.sum, X, order=10**15),
+        ArgumentError,
+        "check_gradients: order must be at most 20, not 1000000000000000.",
+    ),
+    (
+        lambda: tj.testing.check_gradients(tj.sum, X, rtol=-1.0),
+        ArgumentError,
+        "check_gradients: rtol must be a number >= 0, not -1.0.",
+    ),
+    (
+        lambda: arguments.path("load", "path", None),
+        ArgumentError,
+        "load: path must be a path, not None.",
+    ),
+    (
+        lambda: arguments.named("export", "kwargs", [1]),
+        ArgumentError,
+        "export: kwargs must be a dict from names, not [1].",
+    ),
+    (
+        lambda: setattr(X, "flat", 1.0),
+        AttributeError,
+        "attribute 'flat' of a dlarray cannot be set; write x[...] = values.",
+    ),
+    (
+        lambda: X.flat,
+        AttributeError,
+        "'dlarray' object has no attribute 'flat': np.array(A.flat) is A.ravel().",
+    ),
+    (
+        lambda: tj.where(X > 0, X),
+        ArgumentError,
+        "where: one of x and y is missing; pass both, or neither for the places where the condition holds.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: np.add(x, x, out=V), V),
+        ArgumentError,
+        "np.add: out is an ndarray, and the result is traced. Fill an array that holds traced values: one that "
+        "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
+        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+    ),
+    # functions/numpy_api/writes
+    (
+        lambda: np.sum(X, out=3),
+        ArgumentError,
+        "np.sum: out must be an array, not int.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: np.copyto(V, x), V),
+        ArgumentError,
+        "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: "
+        "one that np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
+        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+    ),
+    (
+        lambda: np.put_along_axis(3, tj.dlarray([0]), 1.0, 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.put_along_axis: arr must be an array, not int.",
+    ),
+    (
+        lambda: np.copyto(tj.dlarray([1.0]), V[:1], casting="no"),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.copyto: casting must be 'same_kind' or 'unsafe' for dlarrays, not 'no'.",
+    ),
+    (
+        lambda: np.fill_diagonal(tj.dlarray([1.0]), 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.fill_diagonal: a has size (1,), expected a matrix, or more axes of one size; use a[i, i] = val.",
+    ),
+    (
+        lambda: np.put_along_axis(X.copy(), np.array([0]), 1.0, 0),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.put_along_axis: indices have 1 axes, but arr has 2; give one index for each element, with as many axes as "
+        "arr.",
+    ),
+    (
+        lambda: np.put(X.copy(), [0], 1.0, mode="no"),  # type: ignore[call-overload]
+        ArgumentError,
+        "np.put: mode must be 'raise', 'wrap' or 'clip', not 'no'.",
+    ),
+    (
+        lambda: np.place(X.copy(), X > 0, []),  # type: ignore[arg-type]
+        ArgumentError,
+        "np.place: vals is empty; pass at least one value.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: np.array(x, np.float32, copy=False), X),
+        ValueError,
+        "np.array: copy=False cannot be met, as a copy is needed; leave copy= out.",
+    ),
+    (
+        lambda: np.add(X, X, where=M > 0),
+        ArgumentError,
+        "np.add: where= is not supported on dlarrays; use where(condition, x, y) to select, and "
+        "x.astype(dtype) to convert.",
+    ),
+    (
+        lambda: np.zeros_like(X, order="F"),
+        ArgumentError,
+        "np.zeros_like: order= is not supported on dlarrays; transpose before and after; arguments are x, dtype, "
+        "shape.",
+    ),
     (
         lambda: np.select([X > 0], [X, X]),
         ArgumentError,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an expression gives, or a statement does, in the words of the tables in docs/views_and_writes.md."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -70,7 +71,8 @@ def outcome(code: str) -> str:
     """Return what code does, after it was compared with NumPy: uncompiled, evaluated, accelerated."""
     is_array = gives_an_array(code)
     program = function_of(f"r = {code}", "r += 7", "return r") if is_array else function_of(code)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy: x.shape = ..., np.fix
         expected, after = ran(program, 0)
         found, _ = ran(partial(tj.dlfeval, program), 0)
         as_numpy = isinstance(expected, Exception) and isinstance(found, kind_of(expected))

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import bytecode, library
-from tracejit.capture.bytecode import READ
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.named import ObservedNames
 from tracejit.capture.observed import Notes, Observed
+from tracejit.capture.reads import READ
 from tracejit.capture.slots import AttributeSlot, CallSlot, ClosureSlot, DrawsSlot, RegistrySlot
 from tracejit.capture.values import (
     DATA,

@@ -12,12 +12,22 @@ from typing import Any
 import numpy as np
 
 from tracejit.capture import bytecode
-from tracejit.capture.bytecode import PROBE, READ, TOUCH, WRITE, WRITERS, Use
 from tracejit.capture.generators import LOOKING_AT_STATES, state_of
 from tracejit.capture.library import WRITING
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedModule
 from tracejit.capture.objects import TOLD_BY_SHAPE, ObservedArray, ObservedContainer
 from tracejit.capture.observed import Observed
+from tracejit.capture.reads import (
+    PROBE,
+    READ,
+    TOUCH,
+    WRITE,
+    WRITERS,
+    AccessPath,
+    Comparison,
+    SuperAttribute,
+    Use,
+)
 from tracejit.capture.slots import (
     BUILTINS,
     SLOTS,
@@ -108,9 +118,7 @@ class PathReader:
             self._variables = variables
             self._follow(use, value, use.path.steps)
 
-    def _follow_super(
-        self, code: types.CodeType, attribute: bytecode.SuperAttribute, frame: types.FrameType
-    ) -> None:
+    def _follow_super(self, code: types.CodeType, attribute: SuperAttribute, frame: types.FrameType) -> None:
         """Note an attribute of ``super()`` that a function reads."""
         variables = frame.f_locals
         after, owner = (
@@ -125,9 +133,7 @@ class PathReader:
             if type(value) is not types.FunctionType and value is not UNKNOWN and value is not MISSING:
                 self._snapshot.read_whole(value)
 
-    def _note_identity(
-        self, code: types.CodeType, comparison: bytecode.Comparison, frame: types.FrameType
-    ) -> None:
+    def _note_identity(self, code: types.CodeType, comparison: Comparison, frame: types.FrameType) -> None:
         """Note that two objects, to which paths lead that were followed, are not the same."""
         first, second = (
             self._at(path, frame.f_locals if path.scope == "local" else frame.f_globals)
@@ -136,7 +142,7 @@ class PathReader:
         if not (first is second or is_closed(first) or is_closed(second)):
             self._snapshot.apart.append((first, second, (code.co_filename, comparison.line)))
 
-    def _at(self, path: bytecode.AccessPath, namespace: Mapping[str, Any]) -> Any:
+    def _at(self, path: AccessPath, namespace: Mapping[str, Any]) -> Any:
         """Return the value to which a path leads along slots that were read, or MISSING."""
         value = namespace.get(path.name, MISSING)
         for kind, name in path.steps:
@@ -255,7 +261,7 @@ def _is_of_collector(frame: types.FrameType) -> bool:
     return False
 
 
-def _is_watched(callee: bytecode.AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+def _is_watched(callee: AccessPath, scope: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
     """Return whether a path leads to a Python function, whose own uses say what becomes of its arguments."""
     if callee.scope == "global":
         value = scope.get(callee.name)
@@ -271,7 +277,7 @@ def _is_watched(callee: bytecode.AccessPath, scope: Mapping[str, Any], variables
     return type(value) is types.FunctionType and not monitor.is_library(value.__code__.co_filename)
 
 
-def _is_of_numpy(callee: bytecode.AccessPath | None, scope: Mapping[str, Any]) -> bool:
+def _is_of_numpy(callee: AccessPath | None, scope: Mapping[str, Any]) -> bool:
     """Return whether an access path leads to a function that computes with the elements of an ndarray."""
     if callee is None or callee.scope != "global":
         return False

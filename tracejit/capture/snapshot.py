@@ -26,6 +26,7 @@ from tracejit.capture.objects import (
     kind_of,
 )
 from tracejit.capture.observed import Observed, Slot
+from tracejit.capture.reads import Reads
 from tracejit.capture.slots import AttributeSlot, LibrarySlot, ModuleSlot, MroSlot, NamesSlot, RegisteredSlot
 from tracejit.capture.values import MISSING, UNKNOWN, is_atom, is_closed, is_library_module, is_user_class
 from tracejit.util.uninterrupted import is_of_handler
@@ -288,7 +289,7 @@ class Snapshot:
             elif value is not MISSING or (name in self._probes and (NamesSlot, "") not in owner.slots):
                 self.read_whole(self.read(owner, AttributeSlot, name))
 
-    def _add_names_of(self, reads: bytecode.Reads) -> None:
+    def _add_names_of(self, reads: Reads) -> None:
         self._texts |= reads.texts
         if reads.is_dynamic:
             self.read_dynamically()

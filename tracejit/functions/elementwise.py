@@ -15,7 +15,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import BOOL, wanted_dtype
 from tracejit.errors import ArgumentError
 from tracejit.functions.formats import operand
-from tracejit.functions.indexing import nonzero
+from tracejit.functions.taking import nonzero
 from tracejit.ops import OPS
 from tracejit.record import recorder, views
 from tracejit.util.arguments import integer

@@ -52,6 +52,11 @@ def describe(array: Any) -> str:
     return f"size {describe_shape(array._data.shape, array._format)}" if array._data.shape else "size ()"
 
 
+def describe_sizes(array: Any) -> str:
+    """Return ``2(B) x 3(C)``, for messages."""
+    return describe_shape(array._data.shape, array._format)
+
+
 def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
     array = as_array(x, function)

@@ -65,7 +65,7 @@ def transposed(x: dlarray) -> dlarray:
 
 def diagonals(x: dlarray) -> dlarray:
     """Return the diagonals of matrices."""
-    return linear.diagonal_view(x, x.ndim - 2, x.ndim - 1, 0)
+    return movement.diagonal_view(x, x.ndim - 2, x.ndim - 1, 0)
 
 
 def _factored(function: str, x: dlarray) -> tuple[dlarray, dlarray]:
@@ -339,7 +339,7 @@ def _diagonal(x: Any, offset: Any = 0) -> dlarray:
     if array.ndim < 2:
         refuse("np.linalg.diagonal", f"x has {array.ndim} axes, expected 2 or more")
     place = integer("np.linalg.diagonal", "offset", offset)
-    return linear.diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
+    return movement.diagonal_view(array, array.ndim - 2, array.ndim - 1, place)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -14,10 +14,10 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
-from tracejit.util.arguments import flag, is_option, is_real, real
-from tracejit.util.text import brief
+from tracejit.functions.formats import in_dtype
+from tracejit.util.arguments import flag, real
 
 
 def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
@@ -25,23 +25,19 @@ def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
     return apply(op, array, axes=normalize_axes(op, array, axis), keepdims=flag(op, "keepdims", keepdims))
 
 
-def _cast(array: dlarray, dtype: np.dtype) -> dlarray:
-    return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
-
-
-def _as_float(array: dlarray) -> dlarray:
+def as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
-    return array if array._data.dtype.kind == "f" else _cast(array, FLOAT64)
+    return array if array._data.dtype.kind == "f" else in_dtype(array, FLOAT64)
 
 
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:
     if dtype is None:
         return _reduce(op, x, axis, keepdims)
     wanted = wanted_dtype(op, dtype)
-    return _cast(_reduce(op, _cast(as_array(x, op), wanted), axis, keepdims), wanted)
+    return in_dtype(_reduce(op, in_dtype(as_array(x, op), wanted), axis, keepdims), wanted)
 
 
-def _count(array: Any, axes: tuple[int, ...]) -> int:
+def number_of(array: Any, axes: tuple[int, ...]) -> int:
     return math.prod([array._data.shape[axis] for axis in axes])
 
 
@@ -115,10 +111,10 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     3.0
     """
     array = as_array(x, "mean")
-    array = _as_float(array) if dtype is None else _cast(array, wanted_dtype("mean", dtype))
+    array = as_float(array) if dtype is None else in_dtype(array, wanted_dtype("mean", dtype))
     axes = normalize_axes("mean", array, axis)
     total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
-    return apply("div", total, _count(array, axes))
+    return apply("div", total, number_of(array, axes))
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
@@ -340,24 +336,24 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
     array = as_array(x, "cumsum")
     wanted = None if dtype is None else wanted_dtype("cumsum", dtype)
     if wanted is not None:
-        array = _cast(array, wanted)
+        array = in_dtype(array, wanted)
     if axis is None:
         array, axis = apply("reshape", array, shape=(array._data.size,)), 0
     result = apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
-    return result if wanted is None else _cast(result, wanted)
+    return result if wanted is None else in_dtype(result, wanted)
 
 
 def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> dlarray:
-    array = _as_float(as_array(x, function))
+    array = as_float(as_array(x, function))
     axes = normalize_axes(function, array, axis)
-    count = _count(array, axes)
+    count = number_of(array, axes)
     middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
     squares = apply("square", apply("sub", array, middle))
     total = apply("sum", squares, axes=axes, keepdims=flag(function, "keepdims", keepdims))
     return apply("div", total, builtins.max(count - real(function, "ddof", ddof), 0))
 
 
-def _root(square: dlarray) -> dlarray:
+def root(square: dlarray) -> dlarray:
     """Return the square root of sums of squares, with the derivative 0 at 0 (Note [roots at zero])."""
     zero = apply("equal", square, 0)
     root = apply("sqrt", apply("where", zero, 1, square))
@@ -415,7 +411,7 @@ def std(x: Any, axis: Any = None, keepdims: bool = False, *, ddof: float = 0) ->
     >>> float(tj.std([1.0, 3.0]))
     1.0
     """
-    return _root(_variance("std", x, axis, keepdims, ddof))
+    return root(_variance("std", x, axis, keepdims, ddof))
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
@@ -439,11 +435,11 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     >>> round(float(tj.logsumexp([1000.0, 1000.0])), 4)
     1000.6931
     """
-    array = _as_float(as_array(x, "logsumexp"))
+    array = as_float(as_array(x, "logsumexp"))
     keepdims = flag("logsumexp", "keepdims", keepdims)
     axes = normalize_axes("logsumexp", array, axis)
     shift: Any = 0
-    if _count(array, axes):
+    if number_of(array, axes):
         # The result does not depend on the shift, so that no derivative is taken through it.
         largest = apply("stop_gradient", apply("max", array, axes=axes, keepdims=True))
         shift = apply("where", apply("isfinite", largest), largest, 0)
@@ -453,80 +449,3 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> dlarray:
     logarithm = apply("log", apply("where", empty, 1, total))
     result = apply("where", empty, -math.inf, apply("add", logarithm, shift))
     return result if keepdims else drop_axes(result, axes)
-
-
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> dlarray:
-    """Return the norm of vectors or matrices, as ``numpy.linalg.norm``.
-
-    Args:
-        x: dlarray of any format, ndarray or number.
-        ord: None or 2 for the root of the sum of squares, 1 for the sum of magnitudes (of a matrix the
-            largest sum of a column), inf for the largest magnitude (of a matrix the largest sum of a row),
-            "fro" for the root of the sum of squares of a matrix.
-        axis: an axis for vectors; a pair of axes (rows, columns) for matrices, or a string of labels. None
-            for all elements where `ord` is None, else the array must be a vector or a matrix.
-        keepdims: keep the reduced axes with size 1.
-
-    Returns:
-        dlarray of floating-point dtype with the labels of the axes that stay.
-
-    Raises:
-        DimsError: an axis is out of range or named twice, a label is not in the format, or `ord` does not
-            apply to that many axes.
-        ArgumentError: `ord` is none of those, or it is 2 for matrices, which needs singular values.
-
-    The derivative of the root of a sum of squares at 0 is taken as 0.
-
-    >>> import tracejit as tj
-    >>> float(tj.norm([3.0, 4.0]))
-    5.0
-    """
-    array = _as_float(as_array(x, "norm"))
-    axes = normalize_axes("norm", array, axis)
-    keepdims = flag("norm", "keepdims", keepdims)
-    kind = _kind_of_norm(array, ord, axis, axes)
-    if kind == "root":
-        squares = apply("square", array)
-        return _root(apply("sum", squares, axes=axes, keepdims=keepdims))
-    magnitudes = apply("abs", array)
-    if kind == "sum":
-        return apply("sum", magnitudes, axes=axes, keepdims=keepdims)
-    if kind == "largest":
-        return _largest(magnitudes, axes, keepdims)
-    # A pair is (rows, columns) as given: "(1, 0)" means the transposed matrix.
-    rows, columns = axes
-    if isinstance(axis, (tuple, list)) and axis[0] % array._data.ndim == columns:
-        rows, columns = columns, rows
-    inner, outer = (rows, columns) if kind == "columns" else (columns, rows)
-    sums = apply("sum", magnitudes, axes=(inner,), keepdims=True)
-    result = _largest(sums, (outer,), True)
-    return result if keepdims else drop_axes(result, axes)
-
-
-def _largest(magnitudes: dlarray, axes: tuple[int, ...], keepdims: bool) -> dlarray:
-    """Return the maximum of numbers >= 0, which is 0 where there are none."""
-    if _count(magnitudes, axes):
-        return apply("max", magnitudes, axes=axes, keepdims=keepdims)
-    return apply("sum", magnitudes, axes=axes, keepdims=keepdims)
-
-
-def _kind_of_norm(array: Any, ord: Any, axis: Any, axes: tuple[int, ...]) -> str:
-    """Return how a norm is computed: root, sum or largest of elements; largest sum of columns or rows."""
-    if ord is None:
-        return "root"
-    if not (is_option(ord, ("fro",)) or (is_real(ord) and ord in (1, 2, math.inf))):
-        raise ArgumentError(f"norm: ord must be None, 1, 2, inf or 'fro', not {brief(ord)}.")
-    if len(axes) == 1 and ord != "fro":
-        return {1: "sum", 2: "root"}.get(ord, "largest")
-    if len(axes) != 2:
-        raise DimsError(
-            f"norm: ord={ord!r} applies to {'matrices' if ord == 'fro' else 'vectors and matrices'}, but "
-            f"axis={brief(axis)} of an array of {describe_shape(array._data.shape, array._format)} names "
-            f"{len(axes)} axes; give axis, or ord=None for the root of the sum of all squares."
-        )
-    if ord == 2:
-        raise ArgumentError(
-            "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' "
-            "for the root of the sum of squares, or give one axis for the norms of vectors."
-        )
-    return {"fro": "root", 1: "columns"}.get(ord, "rows")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.linalg import inv, matrices, require, transposed
@@ -174,7 +174,7 @@ def cond(x: Any, p: Any = None) -> dlarray:
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]  # type: ignore[no-any-return]
     array = matrices("cond", "x", x)
     axes = (array.ndim - 2, array.ndim - 1)
-    return reductions.norm(array, p, axes) * reductions.norm(inv(array), p, axes)
+    return norms.norm(array, p, axes) * norms.norm(inv(array), p, axes)
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dlarray]:

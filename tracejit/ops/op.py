@@ -40,7 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
-    HOST = "host"  # runs in Python and splits the program
+    HOST = "host"  # runs in Python, called by the program
 
 
 class Scalar(NamedTuple):
@@ -164,6 +164,21 @@ class KernelCall(NamedTuple):
     variant: Callable[..., str] | None = None
 
 
+HANDLED = "handled"
+"""The parameter of a HOST op at whose errors a program does not apply (Note [errors that are handled])."""
+
+
+class PythonCall(NamedTuple):
+    """Emission of a HOST op: a function that the program calls with read-only ndarrays of the inputs.
+
+    It returns one ndarray, or a tuple of them for several outputs. They may share memory with the inputs; those of the
+    reference may not. Where they have other sizes or dtypes than the op's results, the program does not apply.
+    Without this emission the program calls the reference.
+    """
+
+    function: Callable[..., Any]
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -188,9 +203,10 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
+Rule = Callable[[Any, Any, Any, int], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -207,7 +223,13 @@ class Op:
                     function without arguments that builds it, called only if that input needs one.
                     Builds IR through b: ``b.mul(ct, 2.0)``. The result may have any shape that
                     broadcasts with the input: autodiff sums it to the input's shape and casts it to the
-                    input's dtype. vjp=None: the derivative is zero or does not exist.
+                    input's dtype. vjp=None: the derivative is zero or does not exist. Forward mode is derived from
+                    it (autodiff/forward.py). The rule of an ELEMENTWISE op multiplies ct element by element.
+    linear          groups of inputs; the op is linear in those of a group together, so that its tangent is the op of
+                    theirs. Named where that takes fewer ops than what is derived from vjp.
+    batch           the rule for many observations at once (ops/batch.py): the op of operands with one more axis in
+                    front. It may return None where it has no answer. Elementwise ops and reductions need none; an op
+                    of another kind without a rule is repeated for each observation
     emit            how it becomes code, by kind
     promote         (*dtypes) -> dtypes that the inputs are cast to first; None: no casts
     samples         cases for the generated tests
@@ -227,6 +249,8 @@ class Op:
     vjp: Vjp | None
     emit: Emit | None
     samples: tuple[Sample, ...]
+    linear: tuple[tuple[int, ...], ...] = ()
+    batch: Rule | None = None
     promote: Callable[..., tuple[np.dtype, ...]] | None = None
     view: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-2.0, 2.0)
@@ -246,7 +270,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
-            Kind.HOST: type(None),
+            Kind.HOST: (PythonCall, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")

@@ -15,8 +15,6 @@ at, and a call that insists on a type raises its TypeError.
 
 import bisect
 import builtins
-import ctypes
-import dis
 import functools
 import gc
 import heapq
@@ -33,8 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.record import monitor, recorder
-from tracejit.record.become import is_possible
+from tracejit.record import monitor, recorder, stack
 from tracejit.util.frames import PACKAGE
 
 _MOST_OBJECTS = 10_000  # that are searched for numbers at a call
@@ -192,15 +189,11 @@ def _is_large(kind: type) -> bool:
 
 def watched(owner: Any) -> AbstractContextManager[Any]:
     """Return a block in which the calls that the user's code makes in this thread are looked at, for a recorder."""
-    if not owner.varying or not _can_read_stacks():
+    if not owner.varying or not stack.is_readable():
         return nullcontext()
     if sys.version_info < (3, 12):
         return _Steps(owner)
     return monitor.CallWatch(functools.partial(_called, owner))
-
-
-_CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
-_EXTENDED = dis.EXTENDED_ARG
 
 
 class _Steps:
@@ -240,12 +233,11 @@ class _Steps:
 
     def step(self, frame: types.FrameType, event: str, _: Any) -> Any:
         """Look at the next instruction of a frame."""
-        if event == "opcode" and _code_of(frame.f_code)[frame.f_lasti] in _CALLS:
+        if event == "opcode" and stack.code_of(frame.f_code)[frame.f_lasti] in stack.CALLS:
             if not self.owner.varying:
                 frame.f_trace_opcodes = False
                 return None
-            words = _words(frame, _taken(frame.f_code, frame.f_lasti))
-            function, *arguments = [_object(word) for word in words if word]
+            function, *arguments = stack.noted(frame)
             cross(self.owner, function, arguments)
         return self.step
 
@@ -256,71 +248,10 @@ def _is_not_of_user(frame: types.FrameType) -> bool:
     return monitor.is_library(frame.f_code.co_filename) or name.startswith(("namedtuple_", "tracejit."))
 
 
-@functools.lru_cache(maxsize=1024)
-def _code_of(code: types.CodeType) -> bytes:
-    return code.co_code  # made anew at each access
-
-
-def _taken(code: types.CodeType, at: int) -> int:
-    """Return how many words of the stack a call takes."""
-    instructions = _code_of(code)
-    number, shift, before = instructions[at + 1], 8, at - 2
-    while before >= 0 and instructions[before] == _EXTENDED:
-        number |= instructions[before + 1] << shift
-        shift, before = shift + 8, before - 2
-    name = _CALLS[instructions[at]]
-    if name == "CALL_FUNCTION_EX":
-        return 3 + (number & 1)
-    return 2 + number + (name == "CALL_KW")
-
-
-# The memory of a frame, in Python 3.11 to 3.13.
-_FRAME, _TOP, _VALUES, _WORD_BYTES = 24, 64, 72, 8
-_Word = ctypes.c_ssize_t
-
-
-@functools.cache
-def _can_read_stacks() -> bool:
-    return is_possible() and (3, 11) <= sys.version_info < (3, 14) and _is_first_value(object())
-
-
-def _is_first_value(thing: object) -> bool:
-    values = _Word.from_address(id(sys._getframe()) + _FRAME).value + _VALUES
-    return _Word.from_address(values).value == id(thing)
-
-
-def _words(frame: types.FrameType, count: int) -> list[int]:
-    """Return the top words of a frame's stack, which Python 3.11 notes for a trace function."""
-    start = _Word.from_address(id(frame) + _FRAME).value
-    top = ctypes.c_int.from_address(start + _TOP).value
-    first = start + _VALUES + _WORD_BYTES * (top - count)
-    return [_Word.from_address(first + _WORD_BYTES * i).value for i in range(count)]
-
-
-def _called(owner: Any, frame: types.FrameType, at: int, function: Any, first: Any) -> None:
-    """Look at a call that Python 3.12 or later reports: of a function, with a first argument."""
-    code = frame.f_code
-    if not owner.varying or _code_of(code)[at] not in _CALLS or _is_not_of_user(frame):
+def _called(owner: Any, frame: types.FrameType, at: int, function: Any) -> None:
+    """Look at a call that Python 3.12 or later reports: of a function, or with a star, of any."""
+    if not owner.varying or stack.code_of(frame.f_code)[at] not in stack.CALLS or _is_not_of_user(frame):
         return
-    count = _taken(code, at) - 1  # besides the function
-    cells = {*code.co_cellvars} - {*code.co_varnames}
-    start = _Word.from_address(id(frame) + _FRAME).value + _VALUES
-    start += _WORD_BYTES * (len(code.co_varnames) + len(cells) + len(code.co_freevars))
-    words = [_Word.from_address(start + _WORD_BYTES * i).value for i in range(code.co_stacksize)]
-    # Nobody says how far the stack reaches; above it lie words that no longer mean anything. So the lowest place is
-    # taken where the function lies before the argument, and other words are only compared.
-    numbers = {id(x): x for x in owner.varying}
-    arguments: list[Any] = [first]
-    places = [i for i, word in enumerate(words) if word == id(function)]
-    found = [words[i + 1 : i + 1 + count] for i in places]
-    if _CALLS[_code_of(code)[at]] != "CALL_FUNCTION_EX":  # there it is an item of a tuple
-        found = [taken for taken in found if next(filter(None, taken), 0) == id(first)]
-    if found and sys.version_info >= (3, 13):
-        arguments = [_object(word) for word in found[0] if word and word != id(first)] + arguments
-    seen = {id(argument) for argument in arguments}
-    arguments += [numbers[word] for taken in found for word in {*taken} - seen if word in numbers]
+    # Where nobody knows which numbers are passed, all may be.
+    function, *arguments = stack.reported(frame, at, function) or [function, *owner.varying]
     cross(owner, function, arguments)
-
-
-def _object(word: int) -> Any:
-    return ctypes.cast(word, ctypes.py_object).value

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from tracejit.record import stack
 from tracejit.record.side_effects import LOG, NAMES, SideEffects
 from tracejit.util.frames import PACKAGE
 from tracejit.util.locks import new_lock
 
 Started = Callable[[types.FrameType], None]
-Called = Callable[[types.FrameType, int, Any, Any], None]
+Called = Callable[[types.FrameType, int, Any], None]
 
 
 _EXAMPLES = PACKAGE + "examples" + os.sep  # a user's code all the same
@@ -85,6 +86,18 @@ def paused() -> Iterator[None]:
         if trace is not None:
             sys.settrace(trace)
         sys.setprofile(profile)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
+    kept = current.started, current.called, current.effects
+    current.started = current.called = current.effects = None
+    try:
+        with paused():
+            yield
+    finally:
+        current.started, current.called, current.effects = kept
 
 
 def is_library(file: str) -> bool:
@@ -213,7 +226,7 @@ def _logged(frame: types.FrameType) -> None:
 class CallWatch:
     """A block in which `called` is called before each call that the user's code makes in this thread (Python 3.12).
 
-    It gets the frame, the place of the instruction, what is called and its first argument.
+    It gets the frame, the place of the instruction, and what is called; of a call with a star, None.
     """
 
     def __init__(self, called: Called) -> None:
@@ -247,6 +260,7 @@ class _Monitor:
         self.lock = new_lock()
         self.blocks: set[Watch] = set()
         self.blocks_with_calls: set[CallWatch] = set()
+        self.stepped: dict[int, types.CodeType] = {}  # codes of which each instruction is reported
         self.tool: int | None = None
 
     def claim(self) -> bool:
@@ -258,6 +272,7 @@ class _Monitor:
                         _monitoring.use_tool_id(tool, "tracejit")
                         _monitoring.register_callback(tool, _monitoring.events.PY_START, self.started)
                         _monitoring.register_callback(tool, _monitoring.events.CALL, self.called)
+                        _monitoring.register_callback(tool, _monitoring.events.INSTRUCTION, self.reached)
                         self.tool = tool
                         break
             return self.tool is not None
@@ -271,6 +286,11 @@ class _Monitor:
             return None
         if is_library(code.co_filename) and code is not IMPORT_MODULE:
             return _monitoring.DISABLE
+        if current.called is not None and id(code) not in self.stepped and stack.has_star(code):
+            self.stepped[id(code)] = (
+                code  # without the lock: a signal handler may start here while it is held
+            )
+            _monitoring.set_local_events(self.tool, code, _monitoring.events.INSTRUCTION)
         if current.started is not None:
             _start(sys._getframe(1))
         return None
@@ -280,9 +300,14 @@ class _Monitor:
             return _monitoring.DISABLE
         if type(function) in _OF_C and function.__name__ in NAMES:
             _called(sys._getframe(1), function, argument)
-        if current.called is not None:
-            current.called(sys._getframe(1), offset, function, argument)
+        if current.called is not None and not stack.is_star(code, offset):
+            current.called(sys._getframe(1), offset, function)
         return None
+
+    def reached(self, code: types.CodeType, offset: int) -> Any:
+        """Report a call with a star (stack.py, Note [the depth of a stack])."""
+        if current.called is not None and stack.is_star(code, offset):
+            current.called(sys._getframe(1), offset, None)
 
     def watch(self, block: "Watch | CallWatch") -> None:
         """Report while a block runs."""
@@ -294,15 +319,16 @@ class _Monitor:
         """Report no longer for a block."""
         with self.lock:
             (self.blocks if isinstance(block, Watch) else self.blocks_with_calls).discard(block)
+            while self.stepped and not self.blocks_with_calls:
+                _, code = self.stepped.popitem()
+                _monitoring.set_local_events(self.tool, code, 0)
             self.set_events()
 
     def set_events(self) -> None:
         """Turn the events on or off."""
         kinds = _monitoring.events
-        both = kinds.PY_START | kinds.CALL
-        _monitoring.set_events(
-            self.tool, both if self.blocks else kinds.CALL if self.blocks_with_calls else 0
-        )
+        is_on = self.blocks or self.blocks_with_calls
+        _monitoring.set_events(self.tool, kinds.PY_START | kinds.CALL if is_on else 0)
 
 
 _monitor = _Monitor()

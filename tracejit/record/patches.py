@@ -150,19 +150,27 @@ def _call_at(code: CodeType, at: int, function: str) -> UserCall | None:
     call = None if number is None else instructions[number].positions
     if number is None or call is None or call.lineno is None:
         return None
-    callee = [
+    # Python writes code twice that may be reached in two ways (of finally, of the condition of while); the copy that is
+    # running is the last before the call. The names of keywords are a constant at the place of the call.
+    loads = [
         instruction
         for instruction in instructions[:number]
-        if instruction.opname.startswith("LOAD_") and _begin(instruction.positions) == _begin(call)
+        if instruction.opname.startswith("LOAD_")
+        and instruction.opname != "LOAD_CONST"
+        and _begin(instruction.positions) == _begin(call)
     ]
-    if len(callee) == 2 and (
-        callee[1].argval != function or not callee[1].opname.endswith(("ATTR", "METHOD"))
-    ):
+    of_module = bool(loads) and _is_attribute(loads[-1])
+    callee = loads[-2:] if of_module else loads[-1:]
+    if not callee or _is_attribute(callee[0]) or not isinstance(callee[0].argval, str):
         return None
-    if len(callee) not in (1, 2) or not isinstance(callee[0].argval, str):
+    if of_module and callee[1].argval != function:
         return None
     follows = instructions[number + 1].opname
-    return UserCall(callee[0].argval, len(callee) == 2, follows in _KEEPS, follows == "RETURN_VALUE")
+    return UserCall(callee[0].argval, of_module, follows in _KEEPS, follows == "RETURN_VALUE")
+
+
+def _is_attribute(instruction: dis.Instruction) -> bool:
+    return instruction.opname.endswith(("ATTR", "METHOD"))
 
 
 _KEEPS = frozenset({"RETURN_VALUE", "STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR"})

@@ -53,6 +53,7 @@ def run(code: str, cache: Path | None, timeout_s: float = 120, **environment: st
 
 LIMIT = """
 def limit(mib):
+    np.ones((256, 256)) @ np.ones((256, 256))  # OpenBLAS ends a process in which its buffers find no room
     taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (mib << 20),) * 2)
 """

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from accelerated import dlaccelerate, vector
-from messages import private
+from messages_record import private
 
 import tracejit as tj
 from tracejit import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import private
+from messages_record import private
 
 import tracejit as tj
 from tracejit import ArgumentError, GradientError, TraceError, dlarray, dlfeval, dlgradient

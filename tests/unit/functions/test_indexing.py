@@ -12,7 +12,7 @@ import tracejit as tj
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError
-from tracejit.functions import indexing
+from tracejit.functions import taking
 from tracejit.functions.indexing import getitem, setitem
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
@@ -241,7 +241,7 @@ def test_traced_masks():
             assert result._format == "CB"
         np.testing.assert_array_equal(getitem(traced, traced > 2)._data, [3, 4, 5])
         np.testing.assert_array_equal(setitem(traced, traced > 2, np.ones(3))._data, [[0, 1, 2], [1, 1, 1]])
-        for places, wanted in zip(indexing.nonzero(traced), np.nonzero(x._data), strict=True):
+        for places, wanted in zip(taking.nonzero(traced), np.nonzero(x._data), strict=True):
             np.testing.assert_array_equal(places._data, wanted)
     whats = ["the size of a selection by a mask"] * 2 + ["the number of places of nonzero"]
     assert [guard.what for guard in recorder.guards] == whats
@@ -295,14 +295,14 @@ TAKES = [
 def test_take_does_what_numpy_does(shape, indices, axis):
     x = np.arange(float(np.prod(shape))).reshape(shape)
     expected = np.take(x, np.array(indices, int), axis)
-    np.testing.assert_array_equal(indexing.take(x, indices, axis)._data, expected)
+    np.testing.assert_array_equal(taking.take(x, indices, axis)._data, expected)
 
 
 def test_take_accepts_labels_and_keeps_them():
     x = tj.dlarray(np.zeros((3, 4)), "CB")
-    assert indexing.take(x, tj.dlarray([0, 1], "T"), "B")._format == "CB"
-    assert indexing.take(x, 1, "B")._format == "C"
-    assert indexing.take(x, [[0, 1]], "C")._format == "UUB"
+    assert taking.take(x, tj.dlarray([0, 1], "T"), "B")._format == "CB"
+    assert taking.take(x, 1, "B")._format == "C"
+    assert taking.take(x, [[0, 1]], "C")._format == "UUB"
 
 
 @pytest.mark.parametrize(("size", "axis"), [((3, 1), 1), ((3, 6), 1), ((2, 4), 0), ((1, 1), 1), ((5,), None)])
@@ -310,13 +310,13 @@ def test_take_along_axis_does_what_numpy_does(size, axis):
     x = np.arange(12.0).reshape(3, 4)
     index = np.random.default_rng(0).integers(-3, 3, size)
     expected = np.take_along_axis(x, index, axis)
-    np.testing.assert_array_equal(indexing.take_along_axis(x, index, axis)._data, expected)
-    check_gradients(lambda a: indexing.take_along_axis(a * a, index, axis), tj.dlarray(x), order=2)
+    np.testing.assert_array_equal(taking.take_along_axis(x, index, axis)._data, expected)
+    check_gradients(lambda a: taking.take_along_axis(a * a, index, axis), tj.dlarray(x), order=2)
 
 
 def test_nonzero():
     x = np.array([[0.0, 2.0], [3.0, 0.0]])
-    for places, expected in zip(indexing.nonzero(x), np.nonzero(x), strict=True):
+    for places, expected in zip(taking.nonzero(x), np.nonzero(x), strict=True):
         assert places._data.tolist() == expected.tolist()
 
 
@@ -347,8 +347,8 @@ X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
         (lambda: setitem(X, 0, tj.dlarray(np.zeros(3), "T")), DimsError, r"is 3\(T\), but .* 3\(B\)"),
         (lambda: setitem(X, np.ones((2, 2), bool), 0), BoundsError, "setitem: a mask of 2x2"),
         (lambda: setitem(np.zeros(2, np.uint8), 0, 300), ArgumentError, r"300 does not fit x of .* \(0 to"),
-        (lambda: indexing.take(X, [0.5], 0), DTypeError, "take: index has dtype float64"),
-        (lambda: indexing.take_along_axis(X, [0], 0), DimsError, "all sizes except along axis 0"),
+        (lambda: taking.take(X, [0.5], 0), DTypeError, "take: index has dtype float64"),
+        (lambda: taking.take_along_axis(X, [0], 0), DimsError, "all sizes except along axis 0"),
     ],
 )  # fmt: skip
 def test_messages(call, error, words):

@@ -10,7 +10,7 @@ from tracejit.kernels.loops import gemm
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
-from tracejit.functions import linear, reductions
+from tracejit.functions import contraction, linear, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
@@ -163,8 +163,8 @@ def test_products_of_many_axes(dtype):
 def test_einsum_is_that_of_numpy(subscripts):
     """Explicit and implicit results, diagonals, sums, products, '...', three operands."""
     arrays = operands_of(subscripts)
-    same(np.einsum(subscripts, *arrays), linear.einsum(subscripts, *arrays))
-    same(np.einsum(subscripts, *arrays), linear.einsum(subscripts, *arrays, optimize="optimal"))
+    same(np.einsum(subscripts, *arrays), contraction.einsum(subscripts, *arrays))
+    same(np.einsum(subscripts, *arrays), contraction.einsum(subscripts, *arrays, optimize="optimal"))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float32"])
@@ -177,7 +177,7 @@ def test_einsum_keeps_the_common_dtype(dtype):
         ("ij,ji->", (x, y)),
         ("ij,ki,ij->k", (x, y, x)),
     ):
-        same(np.einsum(subscripts, *arrays), linear.einsum(subscripts, *arrays))
+        same(np.einsum(subscripts, *arrays), contraction.einsum(subscripts, *arrays))
 
 
 def test_einsum_broadcasts_axes_of_size_1():
@@ -190,9 +190,9 @@ def test_einsum_broadcasts_axes_of_size_1():
         ((1, 1), (1, 1)),
     ):
         x, y = draw(first), draw(second, seed=1)
-        same(np.einsum("ij,jk->ik", x, y), linear.einsum("ij,jk->ik", x, y))
+        same(np.einsum("ij,jk->ik", x, y), contraction.einsum("ij,jk->ik", x, y))
     chain = [np.ones((2, 0)), np.ones((0, 4)), np.ones((4, 3))]
-    same(np.zeros((2, 3)), linear.einsum("ij,jk,kl->il", *chain))
+    same(np.zeros((2, 3)), contraction.einsum("ij,jk,kl->il", *chain))
 
 
 def ops_of(function, *arrays):
@@ -205,11 +205,11 @@ def ops_of(function, *arrays):
 def test_contractions_are_matrix_products():
     """Shared letters that are summed become one product; terms without such letters stay elementwise."""
     x, y = np.ones((2, 3)), np.ones((3, 4))
-    assert ops_of(lambda x, y: linear.einsum("ij,jk->ik", x, y), x, y) == ["matmul"]
-    assert ops_of(lambda x, y: linear.einsum("ij,kj->ik", x, y), x, y.T) == ["transpose", "matmul"]
-    assert ops_of(lambda x, y: linear.einsum("ij,ij->i", x, y), x, x) == ["mul", "sum"]
+    assert ops_of(lambda x, y: contraction.einsum("ij,jk->ik", x, y), x, y) == ["matmul"]
+    assert ops_of(lambda x, y: contraction.einsum("ij,kj->ik", x, y), x, y.T) == ["transpose", "matmul"]
+    assert ops_of(lambda x, y: contraction.einsum("ij,ij->i", x, y), x, x) == ["mul", "sum"]
     assert ops_of(linear.matmul, x[0], x[1]) == ["mul", "sum"]
-    chain = ops_of(lambda x, y, z: linear.einsum("ij,jk,k->i", x, y, z), x, y, np.ones(4))
+    chain = ops_of(lambda x, y, z: contraction.einsum("ij,jk,k->i", x, y, z), x, y, np.ones(4))
     assert chain.count("matmul") == 2
 
 
@@ -275,12 +275,12 @@ def test_labels_of_a_product(first, second, format):
 def test_labels_of_einsum():
     """The label of a letter is that of the axes that have it."""
     x, y = dlarray(draw((2, 3)), "BC"), dlarray(draw((3, 4)), "UT")
-    assert linear.einsum("ij,jk->ki", x, y)._format == "TB"
-    assert linear.einsum("ij,jk->j", x, y)._format == "C"
-    assert linear.einsum("ij,jk->", x, y)._format is None
-    assert linear.einsum("ij,jk->ik", x, y._data)._format == "BU"
-    assert linear.einsum("ii->i", dlarray(np.ones((2, 2)), "UC"))._format == "C"
-    assert linear.einsum("i...->...", x)._format == "C"
+    assert contraction.einsum("ij,jk->ki", x, y)._format == "TB"
+    assert contraction.einsum("ij,jk->j", x, y)._format == "C"
+    assert contraction.einsum("ij,jk->", x, y)._format is None
+    assert contraction.einsum("ij,jk->ik", x, y._data)._format == "BU"
+    assert contraction.einsum("ii->i", dlarray(np.ones((2, 2)), "UC"))._format == "C"
+    assert contraction.einsum("i...->...", x)._format == "C"
     assert linear.tensordot(x, y, ("C", 0))._format == "BT"
     assert linear.outer(dlarray(np.ones(2), "B"), dlarray(np.ones(3), "C"))._format == "BC"
     assert linear.inner(x, dlarray(np.ones((5, 3)), "TC"))._format == "BT"
@@ -309,7 +309,7 @@ def test_matmul_gradients(first, second):
 def test_einsum_gradients(subscripts):
     """First and second derivatives of every kind of term."""
     check_slopes(
-        lambda *xs: linear.einsum(subscripts, *xs),
+        lambda *xs: contraction.einsum(subscripts, *xs),
         lambda *xs: np.einsum(subscripts, *xs),
         operands_of(subscripts),
     )
@@ -397,38 +397,38 @@ B = dlarray(np.ones((4, 8)), "CB")
         (lambda: linear.tensordot(W, W, ((0, 0), (0, 1))), DimsError,
          "tensordot: axes=((0, 0), (0, 1)) pairs the axes (0, 0) of x with (0, 1) of y; name the same "
          "number of each, none twice."),
-        (lambda: linear.einsum(W, "ij->i"), ArgumentError,
+        (lambda: contraction.einsum(W, "ij->i"), ArgumentError,
          "einsum: subscripts come first, as a string such as 'ij,jk->ik', not ndarray; write lists of axis "
          "numbers as letters."),
-        (lambda: linear.einsum("i1->i", W), ArgumentError,
+        (lambda: contraction.einsum("i1->i", W), ArgumentError,
          "einsum: 'i1' in subscripts 'i1->i' is not made of letters with at most one '...'."),
-        (lambda: linear.einsum("ij->i->j", W), ArgumentError,
+        (lambda: contraction.einsum("ij->i->j", W), ArgumentError,
          "einsum: 'i->j' in subscripts 'ij->i->j' is not made of letters with at most one '...'."),
-        (lambda: linear.einsum("ij,jk->ik", W), ArgumentError,
+        (lambda: contraction.einsum("ij,jk->ik", W), ArgumentError,
          "einsum: subscripts 'ij,jk->ik' have 2 terms for 1 operands; separate one term for each operand by "
          "commas."),
-        (lambda: linear.einsum("ijk->i", W), DimsError,
+        (lambda: contraction.einsum("ijk->i", W), DimsError,
          "einsum: the term 'ijk' names 3 axes, but operand 0 is of 4x3, with 2 axes; write one letter for "
          "each axis, or '...' for further ones."),
-        (lambda: linear.einsum("i->i", B), DimsError,
+        (lambda: contraction.einsum("i->i", B), DimsError,
          "einsum: the term 'i' names 1 axes, but operand 0 is of 4(C) x 8(B), with 2 axes; write one letter "
          "for each axis, or '...' for further ones."),
-        (lambda: linear.einsum(f"{LETTERS[:51]}...->...", np.ones((1,) * 53)), ArgumentError,
+        (lambda: contraction.einsum(f"{LETTERS[:51]}...->...", np.ones((1,) * 53)), ArgumentError,
          f"einsum: subscripts '{LETTERS[:51]}...->...' and its '...' need more letters than there are."),
-        (lambda: linear.einsum("...i->i", W), ArgumentError,
+        (lambda: contraction.einsum("...i->i", W), ArgumentError,
          "einsum: '...' stands for 1 axes in the operands of '...i->i', but the result has none; add '...' "
          "to the result, or name the axes to sum over them."),
-        (lambda: linear.einsum("ij->ii", W), ArgumentError,
+        (lambda: contraction.einsum("ij->ii", W), ArgumentError,
          "einsum: the letter 'i' of subscripts 'ij->ii' occurs twice in the result."),
-        (lambda: linear.einsum("ij->k", W), ArgumentError,
+        (lambda: contraction.einsum("ij->k", W), ArgumentError,
          "einsum: the letter 'k' of subscripts 'ij->k' is in no operand."),
-        (lambda: linear.einsum("ij,jk->ik", B, W), DimsError,
+        (lambda: contraction.einsum("ij,jk->ik", B, W), DimsError,
          "einsum: axes of sizes 8 and 4 have the letter 'j' in operands of 4(C) x 8(B) and 4x3 with the "
          "letters ij,jk; axes of one letter must be equal in size."),
-        (lambda: linear.einsum("ii->i", W), DimsError,
+        (lambda: contraction.einsum("ii->i", W), DimsError,
          "einsum: axes of sizes 4 and 3 have the letter 'i' in operands of 4x3 with the letters ii; axes of "
          "one letter must be equal in size."),
-        (lambda: linear.einsum("ii->i", np.ones((1, 3))), DimsError,
+        (lambda: contraction.einsum("ii->i", np.ones((1, 3))), DimsError,
          "einsum: axes of sizes 1 and 3 have the letter 'i' in operands of 1x3 with the letters ii; axes of "
          "one letter must be equal in size."),
         (lambda: linear.trace(np.ones(3)), DimsError,

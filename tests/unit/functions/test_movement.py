@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tracejit as tj
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError
-from tracejit.functions import movement
+from tracejit.functions import joining, movement, padding
 from tracejit.functions.movement import bounds
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS, Layout
@@ -252,22 +252,22 @@ CALLS = [
 @pytest.mark.parametrize(("name", "shape", "args"), CALLS)
 def test_function_does_what_numpy_does(name, shape, args):
     x = numbers(*shape)._data
-    result = getattr(movement, name)(tj.dlarray(x), *args)
+    result = getattr(tj, name)(tj.dlarray(x), *args)
     expected = getattr(np, name)(x, *args)
     assert result.shape == expected.shape
     np.testing.assert_array_equal(result._data, expected)
     # the same while a graph is recorded, where the result is that of the recorded nodes
-    traced = tj.dlfeval(lambda a: getattr(movement, name)(a, *args), tj.dlarray(x))
+    traced = tj.dlfeval(lambda a: getattr(tj, name)(a, *args), tj.dlarray(x))
     np.testing.assert_array_equal(traced._data, expected)
     if x.size:
-        check_gradients(lambda a: getattr(movement, name)(a * a, *args), tj.dlarray(x + 1.0), order=2)
+        check_gradients(lambda a: getattr(tj, name)(a * a, *args), tj.dlarray(x + 1.0), order=2)
 
 
 @pytest.mark.parametrize("values", [2.5, (1, 2), ((1, 2), (3, 4)), ((1, 1), (3, 1)), np.inf])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_constant_borders(values, dtype):
     x = numbers(2, 3)._data.astype(dtype)
-    result = movement.pad(x, ((1, 2), (2, 0)), constant_values=values)
+    result = padding.pad(x, ((1, 2), (2, 0)), constant_values=values)
     expected = np.pad(x, ((1, 2), (2, 0)), constant_values=values)
     assert result._data.dtype == dtype
     np.testing.assert_array_equal(result._data, expected)
@@ -291,17 +291,17 @@ JOINS = [
 def test_joins_do_what_numpy_does(name, shapes, options):
     xs = [numbers(*shape)._data + i for i, shape in enumerate(shapes)]
     expected = getattr(np, name)(xs, **options)
-    np.testing.assert_array_equal(getattr(movement, name)(xs, **options)._data, expected)
+    np.testing.assert_array_equal(getattr(tj, name)(xs, **options)._data, expected)
     check_gradients(
-        lambda *a: getattr(movement, name)([b * b for b in a], **options), *map(tj.dlarray, xs), order=2
+        lambda *a: getattr(tj, name)([b * b for b in a], **options), *map(tj.dlarray, xs), order=2
     )
 
 
 def test_joins_promote():
-    result = movement.concatenate([np.zeros(2, np.float32), np.zeros(1, np.int64)])
+    result = joining.concatenate([np.zeros(2, np.float32), np.zeros(1, np.int64)])
     assert result._data.dtype == np.concatenate([np.zeros(2, np.float32), np.zeros(1, np.int64)]).dtype
     traced = tj.dlfeval(
-        lambda a: movement.concatenate([a, np.zeros(1, np.int64)]), tj.dlarray(np.zeros(2, np.float32))
+        lambda a: joining.concatenate([a, np.zeros(1, np.int64)]), tj.dlarray(np.zeros(2, np.float32))
     )
     assert traced._data.dtype == result._data.dtype
 
@@ -313,7 +313,7 @@ SPLITS = [("split", 3), ("split", [1, 4]), ("split", [2, 1, 9]),
 @pytest.mark.parametrize(("name", "how"), SPLITS)
 def test_splits_do_what_numpy_does(name, how):
     x = numbers(2, 6)
-    parts = getattr(movement, name)(x, how, 1)
+    parts = getattr(tj, name)(x, how, 1)
     expected = getattr(np, name)(x._data, how, 1)
     assert len(parts) == len(expected)
     for part, wanted in zip(parts, expected, strict=True):
@@ -340,17 +340,17 @@ def test_splits_do_what_numpy_does(name, how):
         (lambda x: movement.flip(x, "C"), (1, 3, 4), "SCB"),
         (lambda x: movement.roll(x, 1, "B"), (1, 3, 4), "SCB"),
         (lambda x: movement.roll(x, 1), (1, 3, 4), "SCB"),
-        (lambda x: movement.pad(x, {"S": 1}), (3, 3, 4), "SCB"),
-        (lambda x: movement.pad(x, 1, "edge"), (3, 5, 6), "SCB"),
-        (lambda x: movement.repeat(x, 2, "C"), (1, 6, 4), "SCB"),
-        (lambda x: movement.repeat(x, [2, 1, 1], "C"), (1, 4, 4), "SCB"),
-        (lambda x: movement.repeat(x, 2), (24,), None),
-        (lambda x: movement.tile(x, 2), (1, 3, 8), "SCB"),
-        (lambda x: movement.tile(x, (2, 1, 1, 1)), (2, 1, 3, 4), "USCB"),
-        (lambda x: movement.concatenate([x, np.zeros((1, 3, 1))], "B"), (1, 3, 5), "SCB"),
-        (lambda x: movement.concatenate([np.zeros((1, 3, 1)), x], "B"), (1, 3, 5), "SCB"),
-        (lambda x: movement.stack([x, x], 1), (1, 2, 3, 4), "SUCB"),
-        (lambda x: movement.split(x, 2, "B")[0], (1, 3, 2), "SCB"),
+        (lambda x: padding.pad(x, {"S": 1}), (3, 3, 4), "SCB"),
+        (lambda x: padding.pad(x, 1, "edge"), (3, 5, 6), "SCB"),
+        (lambda x: padding.repeat(x, 2, "C"), (1, 6, 4), "SCB"),
+        (lambda x: padding.repeat(x, [2, 1, 1], "C"), (1, 4, 4), "SCB"),
+        (lambda x: padding.repeat(x, 2), (24,), None),
+        (lambda x: padding.tile(x, 2), (1, 3, 8), "SCB"),
+        (lambda x: padding.tile(x, (2, 1, 1, 1)), (2, 1, 3, 4), "USCB"),
+        (lambda x: joining.concatenate([x, np.zeros((1, 3, 1))], "B"), (1, 3, 5), "SCB"),
+        (lambda x: joining.concatenate([np.zeros((1, 3, 1)), x], "B"), (1, 3, 5), "SCB"),
+        (lambda x: joining.stack([x, x], 1), (1, 2, 3, 4), "SUCB"),
+        (lambda x: joining.split(x, 2, "B")[0], (1, 3, 2), "SCB"),
     ],
 )
 def test_labels(result, shape, format):
@@ -383,26 +383,26 @@ Y = numbers(2, 3, format="BC")
         (lambda: movement.expand_dims(X, (0, 0)), DimsError, "each once"),
         (lambda: movement.expand_dims(X, 0, "TS"), DimsError, "one for each of the 1 new axes"),
         (lambda: movement.expand_dims(X, 0, "B"), DimsError, "'B' 2 times"),
-        (lambda: movement.concatenate([]), ArgumentError, "concatenate: arrays must be a list"),
-        (lambda: movement.concatenate(3), ArgumentError, "at least one array"),
-        (lambda: movement.concatenate([X, np.zeros((2, 4))]), DimsError, "all sizes except along axis 0"),
-        (lambda: movement.concatenate([X, Y]), DimsError, "'CB' and 'BC'"),
-        (lambda: movement.concatenate([1.0, 2.0]), DimsError, "a scalar has no axes"),
-        (lambda: movement.stack([X, np.zeros((3, 2))]), DimsError, "all must have the same sizes"),
-        (lambda: movement.stack([X, X], 4), DimsError, "stack: axis=4 must name places"),
-        (lambda: movement.split(X, 2, 1), DimsError, "split: axis 1 .* does not divide into 2 equal parts"),
-        (lambda: movement.array_split(X, 0), DimsError, "at least 1, not 0"),
+        (lambda: joining.concatenate([]), ArgumentError, "concatenate: arrays must be a list"),
+        (lambda: joining.concatenate(3), ArgumentError, "at least one array"),
+        (lambda: joining.concatenate([X, np.zeros((2, 4))]), DimsError, "all sizes except along axis 0"),
+        (lambda: joining.concatenate([X, Y]), DimsError, "'CB' and 'BC'"),
+        (lambda: joining.concatenate([1.0, 2.0]), DimsError, "a scalar has no axes"),
+        (lambda: joining.stack([X, np.zeros((3, 2))]), DimsError, "all must have the same sizes"),
+        (lambda: joining.stack([X, X], 4), DimsError, "stack: axis=4 must name places"),
+        (lambda: joining.split(X, 2, 1), DimsError, "split: axis 1 .* does not divide into 2 equal parts"),
+        (lambda: joining.array_split(X, 0), DimsError, "at least 1, not 0"),
         (lambda: movement.roll(X, (1, 2, 3), (0, 1)), DimsError, "have different lengths"),
-        (lambda: movement.pad(X, 1, "mean"), ArgumentError, "constant, edge, reflect, symmetric, wrap"),
-        (lambda: movement.pad(X, -1), DimsError, "integers >= 0"),
-        (lambda: movement.pad(X, 1.5), DimsError, "integers >= 0"),
-        (lambda: movement.pad(X, (1, 2, 3)), ArgumentError, "pad: pad_width must be a number, a pair"),
-        (lambda: movement.pad(X, 1, constant_values="a"), ArgumentError, "constant_values must be"),
-        (lambda: movement.pad(X, 1, constant_values=X), ArgumentError, "constant_values must be"),
-        (lambda: movement.pad(np.zeros((0, 2)), 1, "edge"), DimsError, "axis 0 .* is empty"),
-        (lambda: movement.repeat(X, [1, 2, 3], 0), DimsError, "one for each of the 2 places"),
-        (lambda: movement.repeat(X, -1, 0), DimsError, "one number >= 0"),
-        (lambda: movement.tile(X, -1), DimsError, "tile: reps=-1"),
+        (lambda: padding.pad(X, 1, "mean"), ArgumentError, "constant, edge, reflect, symmetric, wrap"),
+        (lambda: padding.pad(X, -1), DimsError, "integers >= 0"),
+        (lambda: padding.pad(X, 1.5), DimsError, "integers >= 0"),
+        (lambda: padding.pad(X, (1, 2, 3)), ArgumentError, "pad: pad_width must be a number, a pair"),
+        (lambda: padding.pad(X, 1, constant_values="a"), ArgumentError, "constant_values must be"),
+        (lambda: padding.pad(X, 1, constant_values=X), ArgumentError, "constant_values must be"),
+        (lambda: padding.pad(np.zeros((0, 2)), 1, "edge"), DimsError, "axis 0 .* is empty"),
+        (lambda: padding.repeat(X, [1, 2, 3], 0), DimsError, "one for each of the 2 places"),
+        (lambda: padding.repeat(X, -1, 0), DimsError, "one number >= 0"),
+        (lambda: padding.tile(X, -1), DimsError, "tile: reps=-1"),
     ],
 )  # fmt: skip
 def test_messages(call, error, words):
@@ -435,8 +435,8 @@ def test_messages_of_ops(op, avals, params, words):
 
 def test_nothing_is_recorded_for_what_changes_nothing():
     def unchanged(x):
-        y = movement.transpose(movement.broadcast_to(movement.pad(movement.roll(x, 3), 0), (3,)), (0,))
-        return movement.squeeze(movement.reshape(movement.tile(y, 1), (3,)), ())
+        y = movement.transpose(movement.broadcast_to(padding.pad(movement.roll(x, 3), 0), (3,)), (0,))
+        return movement.squeeze(movement.reshape(padding.tile(y, 1), (3,)), ())
 
     x = tj.dlarray(np.ones(3))
     assert tj.dlfeval(lambda x: unchanged(x)._value is x._value, x)

@@ -9,11 +9,12 @@ import pytest
 from bits import same_bits
 from tracejit.kernels.loops import scan, search
 
+import tracejit as tj
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions import axes as axes_module
-from tracejit.functions import reductions
+from tracejit.functions import norms, reductions
 from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Builder, Graph, evaluate, verify
 from tracejit.ops import OPS
@@ -117,7 +118,7 @@ def test_values_are_those_of_numpy(name, dtype):
         x = draw(shape, dtype)
         for keepdims in (False, True):
             expected = NUMBERS[name](x, axis=axis, keepdims=keepdims)
-            same(expected, getattr(reductions, name)(x, axis, keepdims))
+            same(expected, getattr(tj, name)(x, axis, keepdims))
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
@@ -129,7 +130,7 @@ def test_first_extremum_is_that_of_numpy(name, dtype):
         for keepdims in (False, True):
             same(
                 getattr(np, name)(x, axis=axis, keepdims=keepdims),
-                getattr(reductions, name)(x, axis, keepdims),
+                getattr(tj, name)(x, axis, keepdims),
             )
 
 
@@ -141,7 +142,7 @@ def test_special_values_are_those_of_numpy(name, special):
     for place in range(3):
         x = np.array([1.0, -2.0, 0.5])
         x[place] = special
-        result = getattr(reductions, name)(x)
+        result = getattr(tj, name)(x)
         np.testing.assert_array_equal(result._data, getattr(np, name)(x))
 
 
@@ -162,7 +163,7 @@ def test_nothing_sums_to_0_and_multiplies_to_1():
     same(np.full(2, np.nan, np.float32), reductions.mean(x, 1))
     same(np.full(2, np.nan, np.float32), reductions.var(x, 1))
     same(np.full(2, -np.inf, np.float32), reductions.logsumexp(x, 1))
-    same(np.zeros(2, np.float32), reductions.norm(x, math.inf, 1))
+    same(np.zeros(2, np.float32), norms.norm(x, math.inf, 1))
     same(np.zeros((2, 0), np.float32), reductions.cumsum(x, 1))
 
 
@@ -170,9 +171,7 @@ def test_dtype_argument():
     """sum, prod, mean and cumsum compute in the dtype that is asked for."""
     x = draw((2, 3), "int32")
     for name in ("sum", "prod", "mean", "cumsum"):
-        same(
-            getattr(np, name)(x, axis=0, dtype=np.float32), getattr(reductions, name)(x, 0, dtype=np.float32)
-        )
+        same(getattr(np, name)(x, axis=0, dtype=np.float32), getattr(tj, name)(x, 0, dtype=np.float32))
     same(np.sum(x, dtype=np.int8), reductions.sum(x, dtype="int8"))
     with pytest.raises(DTypeError, match="sum: data of type complex128 is not supported"):
         reductions.sum(x, dtype=complex)
@@ -205,7 +204,7 @@ def test_labels_of_reduced_axes_go_away(axis, keepdims, format):
     x = dlarray(draw((2, 3, 4, 5)), "SSCB")
     numbers = {"C": 2, "SS": (0, 1), "S": (0, 1), "sb": (0, 1, 3)}.get(axis, axis)
     for name in ("sum", "max", "mean", "std", "logsumexp", "any", "norm"):
-        result = getattr(reductions, name)(x, axis=axis, keepdims=keepdims)
+        result = getattr(tj, name)(x, axis=axis, keepdims=keepdims)
         assert result._format == format
         assert result._data.shape == np.sum(x._data, axis=numbers, keepdims=keepdims).shape
     same(np.sum(x._data, axis=numbers, keepdims=keepdims), reductions.sum(x, axis, keepdims))
@@ -255,7 +254,7 @@ def test_gradients_against_complex_step(name, shape, axis):
     reference = functools.partial(ANALYTIC[name], axis=axis)
 
     def function(x):
-        return getattr(reductions, name)(x, axis=axis)
+        return getattr(tj, name)(x, axis=axis)
 
     np.testing.assert_allclose(
         gradient(function, x, weight), complex_step(reference, x, weight), rtol=1e-12, atol=1e-12
@@ -304,14 +303,14 @@ def test_gradient_of_nothing_is_empty(name):
     """Empty arrays have empty gradients."""
     x = np.zeros((2, 0))
     weight = np.ones((2, 0)) if name == "cumsum" else np.ones(2)
-    assert gradient(lambda x: getattr(reductions, name)(x, axis=1), x, weight).shape == (2, 0)
+    assert gradient(lambda x: getattr(tj, name)(x, axis=1), x, weight).shape == (2, 0)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("max", 1.0), ("min", -1.0)])
 def test_ties_share_the_cotangent_equally(name, sign):
     """Two of three attain the extremum: each gets half of the cotangent."""
     x = sign * np.array([[1.0, 3.0, 3.0], [4.0, 0.0, 1.0]])
-    slopes = gradient(lambda x: getattr(reductions, name)(x, 1), x, np.array([2.0, 5.0]))
+    slopes = gradient(lambda x: getattr(tj, name)(x, 1), x, np.array([2.0, 5.0]))
     np.testing.assert_array_equal(slopes, [[0.0, 1.0, 1.0], [5.0, 0.0, 0.0]])
 
 
@@ -336,7 +335,7 @@ def test_cumsum_gradient():
 def test_no_derivative_through_counts(name):
     """Places and truth values are constant where they are defined."""
     x = np.array([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(gradient(lambda x: getattr(reductions, name)(x) + x[0], x, 1.0), [1, 0, 0])
+    np.testing.assert_array_equal(gradient(lambda x: getattr(tj, name)(x) + x[0], x, 1.0), [1, 0, 0])
 
 
 # logsumexp and norm
@@ -389,7 +388,7 @@ def test_norms_are_those_of_numpy(shape, ord, axis, keepdims):
         expected = np.linalg.norm(x, ord, axis, keepdims)
         same(
             np.asarray(expected, dtype if dtype != "int32" else "float64"),
-            reductions.norm(x, ord, axis, keepdims),
+            norms.norm(x, ord, axis, keepdims),
         )
 
 
@@ -398,7 +397,7 @@ def test_norm_slopes_away_from_kinks(ord):
     """The derivatives of the other norms by their definition."""
     x = np.array([1.0, -3.0, 2.0])
     expected = np.sign(x) if ord == 1 else [0.0, -1.0, 0.0]
-    np.testing.assert_array_equal(gradient(lambda x: reductions.norm(x, ord), x, 1.0), expected)
+    np.testing.assert_array_equal(gradient(lambda x: norms.norm(x, ord), x, 1.0), expected)
 
 
 @pytest.mark.parametrize("name", ["norm", "std"])
@@ -407,7 +406,7 @@ def test_roots_have_the_derivative_0_at_0(name):
     x = np.array([[0.0, 0.0], [3.0, 4.0]])
 
     def function(x):
-        return getattr(reductions, name)(x, axis=1)
+        return getattr(tj, name)(x, axis=1)
 
     slopes = gradient(function, x, np.ones(2))
     np.testing.assert_array_equal(slopes[0], [0.0, 0.0])
@@ -455,17 +454,17 @@ X = dlarray(np.zeros((2, 0, 3)), "SBC")
          "axes that hold elements, or pad this one first."),
         (lambda: reductions.argmax(X), DimsError,
          "argmax: an array of 2(S) x 0(B) x 3(C) is empty, so it has no extremum; pass at least one element."),
-        (lambda: reductions.norm(np.ones(2), 3), ArgumentError,
+        (lambda: norms.norm(np.ones(2), 3), ArgumentError,
          "norm: ord must be None, 1, 2, inf or 'fro', not 3."),
-        (lambda: reductions.norm(np.ones(2), "nuc"), ArgumentError,
+        (lambda: norms.norm(np.ones(2), "nuc"), ArgumentError,
          "norm: ord must be None, 1, 2, inf or 'fro', not 'nuc'."),
-        (lambda: reductions.norm(np.ones((2, 3)), 2), ArgumentError,
+        (lambda: norms.norm(np.ones((2, 3)), 2), ArgumentError,
          "norm: ord=2 of a matrix is its largest singular value, which is not supported; use ord='fro' for "
          "the root of the sum of squares, or give one axis for the norms of vectors."),
-        (lambda: reductions.norm(np.ones((2, 3, 4)), 1), DimsError,
+        (lambda: norms.norm(np.ones((2, 3, 4)), 1), DimsError,
          "norm: ord=1 applies to vectors and matrices, but axis=None of an array of 2x3x4 names 3 axes; give "
          "axis, or ord=None for the root of the sum of all squares."),
-        (lambda: reductions.norm(np.ones(3), "fro"), DimsError,
+        (lambda: norms.norm(np.ones(3), "fro"), DimsError,
          "norm: ord='fro' applies to matrices, but axis=None of an array of 3 names 1 axes; give axis, or "
          "ord=None for the root of the sum of all squares."),
     ],

@@ -11,6 +11,7 @@ from write_oracle import compare
 
 import tracejit as tj
 
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated:DeprecationWarning")
 EXPRESSIONS = """
 x | +x | -x | abs(x) | x + 0 | x - 0 | x * 1 | x / 1 | x ** 1 | x // 1 | ~m | m | 0 + x | 1 * x | n + 0 | n * 1 | n ** 1
 x.copy() | copy.copy(x) | x.astype(np.float64) | n.astype(int) | x.astype(np.float32) | x.round(3)

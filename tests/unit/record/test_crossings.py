@@ -42,7 +42,7 @@ from numbers_in_turn import X, follow
 
 import tracejit as tj
 from tracejit import dlaccelerate
-from tracejit.record import crossings
+from tracejit.record import crossings, stack
 
 FLOATS = [0.5, 0.25, 2.0, 3.0, -1.5, 7.25, 0.5, 2.0]
 INTEGERS = [1, 2, 3, 4, 5, 6, 3, 4]
@@ -265,6 +265,11 @@ FLOAT_ONLY = [
     lambda k: math.frexp(k),
     lambda k: math.nextafter(k, 9.0),
     lambda k: functools.partial(json.dumps)(k),
+    lambda k: json.dumps(*[[1, k]]),
+    lambda k: json.dumps(*iter([{"a": k}])),
+    lambda k: json.dumps(*(v for v in ([k],)), **dict.fromkeys(["indent"], 1)),
+    lambda k: json.dumps(json.dumps([1, json.dumps([k])])),
+    lambda k: [json.dumps([v]) for v in [k] if json.dumps((2, v))],
 ]
 INTEGER_ONLY = [
     json.dumps,
@@ -336,6 +341,8 @@ INTEGER_ONLY = [
     lambda k: [5, 6, 7].insert(k, 1),
     lambda k: list("abcdefghij").pop(k),
     lambda k: statistics.mean([k]),
+    lambda k: math.ldexp(*[1.0, k]),
+    lambda k: pow(2, pow(3, k, 7), 7),
 ]
 
 
@@ -497,7 +504,7 @@ class TestFollowedCode:
             sys.settrace(None)
 
     def test_where_stacks_cannot_be_read(self, monkeypatch):
-        monkeypatch.setattr(crossings, "_can_read_stacks", lambda: False)
+        monkeypatch.setattr(stack, "is_readable", lambda: False)
         assert follow(lambda x, k: (x * k, math.sqrt(abs(k))), FLOATS, X).stats.hits == 0
         fun = dlaccelerate(lambda x, k: (x * k, json.dumps(k)))
         for k in FLOATS[:2]:

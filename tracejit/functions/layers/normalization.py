@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Normalisation: elements less their mean over their standard deviation, by channel, observation or group.
+"""Normalisation: elements less their mean over their standard deviation, by channel, observation or group."""
 
-Note [sums in float64]
-Statistics over many elements are sums of x - k and (x - k)**2 in float64, k being an element of x: nothing cancels,
-however large the mean is beside the deviation, and both sums take one pass. Rows of memory (layer normalisation with
-the channels last) are in a near cache when their mean is known: there the deviations are summed in a second pass.
-The mean that float32 holds may be off by much of a small deviation, so what it leaves out is subtracted too.
-"""
-
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
-from tracejit.functions.movement import relabel, reshaped, sliced
+from tracejit.functions.layers.statistics import Statistics, mean_over, statistics_of
+from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
 from tracejit.util.text import brief
@@ -65,14 +56,6 @@ class _Input(NamedTuple):
         shape = [1] * len(self.shape)
         shape[self.channel] = size
         return in_dtype(reshaped(relabel(array, None), tuple(shape), None), self.array._data.dtype)
-
-
-class _Statistics(NamedTuple):
-    """Mean and variance, broadcast with the array; `rest` is what `mean` has too much, None for 0."""
-
-    mean: dlarray
-    rest: dlarray | None
-    variance: dlarray
 
 
 def batchnorm(
@@ -134,7 +117,7 @@ def batchnorm(
         found = _of_batch(given)
         y = _normalized(given, given.array, found, small, offset, scale)
         return given.result(y), _vector(given, found.mean), _vector(given, found.variance)
-    so_far = _Statistics(given.by_channel("mean", mean), None, given.by_channel("variance", variance))
+    so_far = Statistics(given.by_channel("mean", mean), None, given.by_channel("variance", variance))
     if not decays:
         return given.result(_normalized(given, given.array, so_far, small, offset, scale))
     found = _of_batch(given)
@@ -185,7 +168,7 @@ def layernorm(
     given = _input("layernorm", x, data_format)
     axes = _operation_axes(given, operation_dimension)
     small = _epsilon("layernorm", epsilon)
-    found = _statistics(given.array, axes)
+    found = statistics_of(given.array, axes)
     return given.result(_normalized(given, given.array, found, small, offset, scale))
 
 
@@ -223,7 +206,7 @@ def rmsnorm(
     given = _input("rmsnorm", x, data_format)
     axes = _operation_axes(given, operation_dimension)
     small = _epsilon("rmsnorm", epsilon)
-    squares = _mean(apply("square", given.array), axes)
+    squares = mean_over(apply("square", given.array), axes)
     root = apply("reciprocal", apply("sqrt", apply("add", squares, small)))
     return given.result(apply("mul", apply("mul", given.array, root), given.by_channel("scale", scale)))
 
@@ -408,27 +391,27 @@ def _operation_axes(given: _Input, operation: Any) -> tuple[int, ...]:
     return tuple([axis for axis, label in enumerate(given.format) if label in summed])
 
 
-def _of_batch(given: _Input) -> _Statistics:
+def _of_batch(given: _Input) -> Statistics:
     axes = given.axes("C")
     if 0 in [given.shape[axis] for axis in axes]:
         raise DimsError(
             f"batchnorm: x of {describe(relabel(given.array, given.format))} is empty, so that it has no mean; pass "
             "mean and variance, or a batch with observations."
         )
-    return _statistics(given.array, axes, many=True)
+    return statistics_of(given.array, axes, many=True)
 
 
 def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any) -> dlarray:
     """Return the array normalised by the statistics of each observation and group of channels."""
     at, shape = given.channel, given.shape
     if at == len(shape) - 1 and len(given.axes("BC")) and given.array._data.size:
-        found = _statistics(given.array, given.axes("BC"), many=True, groups=groups)
+        found = statistics_of(given.array, given.axes("BC"), many=True, groups=groups)
         return given.result(_normalized(given, given.array, found, epsilon, offset, scale))
     # The channels as two axes, groups and their members, in all that is computed: so it is one loop.
     split = (*shape[:at], groups, given.channels // groups, *shape[at + 1 :])
     members = reshaped(given.array, split, None)
     axes = tuple(sorted([at + 1, *(axis + (axis > at) for axis in given.axes("BC"))]))
-    found = _statistics(members, axes)
+    found = statistics_of(members, axes)
 
     def by_member(argument: str, value: Any) -> dlarray:
         numbers = given.by_channel(argument, value)
@@ -441,71 +424,15 @@ def _by_groups(given: _Input, groups: int, epsilon: Any, offset: Any, scale: Any
     return given.result(reshaped(y, shape, None))
 
 
-def _statistics(array: dlarray, axes: tuple[int, ...], many: bool = False, groups: int = 0) -> _Statistics:
-    """Return mean and variance over axes (Note [sums in float64]).
-
-    Args:
-        array: floating-point array.
-        axes: to sum over.
-        many: float64 for rows, too.
-        groups: into how many parts the last axis is divided, which have statistics of their own; 0 for none.
-    """
-    shape, dtype = array._data.shape, array._data.dtype
-    is_row = axes == tuple(range(len(shape) - len(axes), len(shape)))
-    if not array._data.size or (is_row and not many and math.prod(shape[axes[0] :]) <= _ROW):
-        mean = _mean(array, axes)
-        moved = apply("sub", array, mean)
-        rest = apply("stop_gradient", apply("neg", _mean(moved, axes)))
-        return _Statistics(
-            mean, rest, apply("sub", _mean(apply("square", moved), axes), apply("square", rest))
-        )
-
-    def mean_of(x: dlarray) -> dlarray:
-        means = _mean(x, axes)
-        return _of_groups(means, groups, lambda parts, last: _mean(parts, (last,))) if groups else means
-
-    first = apply("stop_gradient", sliced(array, {axis: slice(0, 1) for axis in axes}))
-    if groups:
-        first = _of_groups(first, groups, lambda parts, last: sliced(parts, {last: slice(0, 1)}))
-    k = in_dtype(first, FLOAT64)
-    moved = apply("sub", in_dtype(array, FLOAT64), k)
-    shift = mean_of(moved)
-    variance = apply("sub", mean_of(apply("square", moved)), apply("square", shift))
-    variance = in_dtype(apply("where", apply("less", variance, 0.0), 0.0, variance), dtype)
-    mean = apply("add", k, shift)
-    if dtype == FLOAT64:
-        return _Statistics(mean, None, variance)
-    near = in_dtype(mean, dtype)
-    rest = apply("stop_gradient", apply("sub", in_dtype(near, FLOAT64), mean))
-    return _Statistics(near, in_dtype(rest, dtype), variance)
-
-
-def _of_groups(x: dlarray, groups: int, one: Callable[[dlarray, int], dlarray]) -> dlarray:
-    """Return `one` number for each part of the last axis, repeated along that part."""
-    shape = x._data.shape
-    split = (*shape[:-1], groups, shape[-1] // groups)
-    found = one(reshaped(x, split, None), len(shape))
-    return reshaped(apply("broadcast_to", found, shape=split), shape, None)
-
-
-_ROW = 65536  # elements of a row that stays in the second cache
-
-
-def _mean(array: dlarray, axes: tuple[int, ...]) -> dlarray:
-    """Return the mean over axes, which stay with size 1."""
-    count = math.prod([array._data.shape[axis] for axis in axes])
-    return apply("mul", apply("sum", array, axes=axes, keepdims=True), 1.0 / count if count else math.nan)
-
-
 def _normalized(
-    given: _Input, array: dlarray, statistics: _Statistics, epsilon: Any, offset: Any, scale: Any
+    given: _Input, array: dlarray, statistics: Statistics, epsilon: Any, offset: Any, scale: Any
 ) -> dlarray:
     offsets, scales = given.by_channel("offset", offset), given.by_channel("scale", scale)
     return _scaled(array, statistics, epsilon, offsets, scales, given.channel)
 
 
 def _scaled(
-    array: dlarray, statistics: _Statistics, epsilon: Any, offsets: dlarray, scales: dlarray, channel: int
+    array: dlarray, statistics: Statistics, epsilon: Any, offsets: dlarray, scales: dlarray, channel: int
 ) -> dlarray:
     """Return the normalised array times `scales`, plus `offsets`, which differ along the axis `channel`."""
     mean, rest, variance = statistics

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened, line
@@ -30,12 +30,12 @@ def _arrays(name: str, arrays: Any) -> list[dlarray]:
 def column_stack(tup: Any) -> dlarray:
     """Return vectors as the columns of a matrix, and matrices side by side."""
     parts = [x if x.ndim > 1 else movement.reshape(x, (-1, 1)) for x in _arrays("np.column_stack", tup)]
-    return movement.concatenate(parts, 1)
+    return joining.concatenate(parts, 1)
 
 
 def dstack(tup: Any) -> dlarray:
     """Return arrays joined along a third axis."""
-    return movement.concatenate([movement.atleast_3d(x) for x in _arrays("np.dstack", tup)], 2)
+    return joining.concatenate([movement.atleast_3d(x) for x in _arrays("np.dstack", tup)], 2)
 
 
 def _splitter(name: str, axis_of: Callable[[dlarray], int], least: int) -> Callable[..., list[dlarray]]:
@@ -43,7 +43,7 @@ def _splitter(name: str, axis_of: Callable[[dlarray], int], least: int) -> Calla
         array = as_array(ary, name)
         if array.ndim < least:
             refuse(name, f"ary has {array.ndim} axes, expected {least} or more")
-        return movement.split(array, indices_or_sections, axis_of(array))
+        return joining.split(array, indices_or_sections, axis_of(array))
 
     return function
 
@@ -75,7 +75,7 @@ def block(arrays: Any) -> dlarray:
 
     def joined(nested: Any, level: int) -> dlarray:
         if isinstance(nested, list):
-            return movement.concatenate([joined(part, level - 1) for part in nested], ndim - level)
+            return joining.concatenate([joined(part, level - 1) for part in nested], ndim - level)
         array = as_array(nested, "np.block")
         if array.ndim == ndim:
             return array
@@ -88,8 +88,8 @@ def append(arr: Any, values: Any, axis: Any = None) -> dlarray:
     """Return values joined to the end of an array, along an axis or as one vector."""
     parts = [as_array(arr, "np.append"), as_array(values, "np.append")]
     if axis is None:
-        return movement.concatenate([movement.ravel(x) for x in parts])
-    return movement.concatenate(parts, axis)
+        return joining.concatenate([movement.ravel(x) for x in parts])
+    return joining.concatenate(parts, axis)
 
 
 def _places(name: str, obj: Any, n: int) -> tuple[np.ndarray, bool]:
@@ -138,7 +138,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> dlarray:
         given = movement.expanded(given, (*rest[:number], count, *rest[number:]))
         parts = [movement.sliced(array, {number: slice(None, int(places.item()))}), given,
                  movement.sliced(array, {number: slice(int(places.item()), None)})]  # fmt: skip
-        return movement.concatenate([movement.relabel(part, array._format) for part in parts], number)
+        return joining.concatenate([movement.relabel(part, array._format) for part in parts], number)
     given = movement.expanded(given, (*rest[:number], places.size, *rest[number:]))
     order = np.argsort(places, kind="stable")
     final = np.empty(places.size, np.int64)
@@ -146,7 +146,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> dlarray:
     source = np.full(n + places.size, -1)
     source[final] = n + np.arange(places.size)
     source[source < 0] = np.arange(n)
-    both = movement.concatenate([array, movement.relabel(given, array._format)], number)
+    both = joining.concatenate([array, movement.relabel(given, array._format)], number)
     return apply("take", both, as_array(source), axis=number)
 
 
@@ -161,7 +161,7 @@ def resize(a: Any, new_shape: Any) -> dlarray:
         return as_array(np.zeros(shape, flat.dtype))
     if size <= flat.size:
         return movement.reshape(flat[:size], shape).copy()
-    return movement.reshape(movement.tile(flat, -(-size // flat.size))[:size], shape)
+    return movement.reshape(padding.tile(flat, -(-size // flat.size))[:size], shape)
 
 
 def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> dlarray:
@@ -221,7 +221,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     if not len(rows):
         refuse("np.apply_along_axis", "arr has no rows, so that the size of a result is not known")
     parts = [as_array(func1d(rows[i], *args, **kwargs), "np.apply_along_axis") for i in range(len(rows))]
-    result = movement.reshape(movement.stack(parts), lead + parts[0].shape)
+    result = movement.reshape(joining.stack(parts), lead + parts[0].shape)
     if not parts[0].ndim:
         return result
     own = tuple(range(len(lead), result.ndim))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions import elementwise, joining, movement, padding, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import quantiles
 from tracejit.functions.numpy_api.ranges import linspace
@@ -40,7 +40,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dl
             f"mode={brief(mode)} with {', '.join(f'{k}=' for k in kwargs) or 'no options'} is not supported",
         )
     if mode == "empty" or (mode in ("reflect", "symmetric") and not odd):
-        return movement.pad(x, pad_width, "constant" if mode == "empty" else mode)
+        return padding.pad(x, pad_width, "constant" if mode == "empty" else mode)
     pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
     options = kwargs.get("end_values", 0) if mode == "linear_ramp" else kwargs.get("stat_length")
     given = (
@@ -80,7 +80,7 @@ def _bordered(x: dlarray, axis: int, widths: tuple[int, int], mode: str, options
                 border = in_dtype(2 * edge - _mirrored(x, axis, width, side, mode), x.dtype)
         border = movement.relabel(border, x._format)
         parts.insert(0 if side == 0 else len(parts), border)
-    return movement.concatenate(parts, axis)
+    return joining.concatenate(parts, axis)
 
 
 def _mirrored(x: dlarray, axis: int, width: int, side: int, mode: str) -> dlarray:

@@ -19,7 +19,7 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.functions import movement
 from tracejit.functions.creation import full
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.movement import stack
+from tracejit.functions.joining import stack
 from tracejit.record import patches, recorder, views
 
 _Function = Callable[..., Any]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.functions import elementwise, indexing, movement
+from tracejit.functions import elementwise, indexing, joining, movement, taking
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -101,7 +101,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -
         part = movement.relabel(array, None)[chosen]
         if part.size:
             values = in_dtype(as_array(function(part, *args, **kwargs), "np.piecewise"), array.dtype)
-            places = indexing.nonzero(movement.ravel(chosen))[0]
+            places = taking.nonzero(movement.ravel(chosen))[0]
             flat = movement.relabel(movement.ravel(result), None)
             flat = indexing.setitem(flat, places, movement.relabel(values, None))
             result = movement.relabel(movement.reshape(flat, array.shape), array._format)
@@ -171,27 +171,27 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> dlarr
             "np.compress",
             f"condition has size {mask.shape}, expected a vector of at most {array.shape[number]} elements",
         )
-    return apply("take", array, indexing.nonzero(mask)[0], axis=number)
+    return apply("take", array, taking.nonzero(mask)[0], axis=number)
 
 
 def extract(condition: Any, arr: Any) -> dlarray:
     """Return the elements of an array where a condition holds, in C order."""
     array = flattened("np.extract", arr)
     mask = flattened("np.extract", condition)
-    return apply("take", array, indexing.nonzero(mask)[0], axis=0)
+    return apply("take", array, taking.nonzero(mask)[0], axis=0)
 
 
 def argwhere(a: Any) -> dlarray:
     """Return the places where an array is not 0 as rows."""
     array = movement.relabel(as_array(a, "np.argwhere"), None)
     if not array.ndim:
-        return movement.reshape(indexing.nonzero(movement.reshape(array, (1,)))[0], (-1, 1))[:, :0]  # type: ignore[no-any-return]
-    return movement.stack(indexing.nonzero(array), axis=1)
+        return movement.reshape(taking.nonzero(movement.reshape(array, (1,)))[0], (-1, 1))[:, :0]  # type: ignore[no-any-return]
+    return joining.stack(taking.nonzero(array), axis=1)
 
 
 def flatnonzero(a: Any) -> dlarray:
     """Return the places, in C order, where an array is not 0."""
-    return indexing.nonzero(movement.ravel(as_array(a, "np.flatnonzero")))[0]
+    return taking.nonzero(movement.ravel(as_array(a, "np.flatnonzero")))[0]
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> dlarray:
@@ -207,7 +207,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "r
         places = places % n
     elif mode == "clip":
         places = elementwise.clip(places, 0, n - 1)
-    return indexing.take(array, places, axis)
+    return taking.take(array, places, axis)
 
 
 WIDER: dict[Callable[..., Any], Callable[..., Any]] = {np.take: take}

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.functions import elementwise, movement, reductions
+from tracejit.functions import elementwise, joining, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -55,7 +55,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
                 part = movement.broadcast_to(part, shape)
             parts.insert(at, part)
     if len(parts) > 1:
-        array = movement.concatenate(parts, number)
+        array = joining.concatenate(parts, number)
     for _ in range(min(n, array.shape[number] + 1)):
         late, early = along(array, number, 1, None), along(array, number, None, -1)
         array = elementwise.not_equal(late, early) if array.dtype == bool else late - early
@@ -78,7 +78,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> dlarray:
                 )
             part = in_dtype(movement.ravel(given), array.dtype)
             parts.insert(at, movement.relabel(part, None))
-    return movement.concatenate(parts) if len(parts) > 1 else parts[0]
+    return joining.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
@@ -145,7 +145,7 @@ def _derivative(f: dlarray, axis: int, spacing: Any, order: int) -> dlarray:
 
 
 def _joined(f: dlarray, axis: int, *parts: dlarray) -> dlarray:
-    return movement.concatenate([in_dtype(movement.relabel(p, f._format), f.dtype) for p in parts], axis)
+    return joining.concatenate([in_dtype(movement.relabel(p, f._format), f.dtype) for p in parts], axis)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> dlarray:
@@ -185,7 +185,7 @@ def _cumulative(name: str, running: Callable[..., dlarray], neutral: int) -> Cal
         if not flag(name, "include_initial", include_initial):
             return result
         first = np.full((*result.shape[:number], 1, *result.shape[number + 1 :]), neutral, result.dtype)
-        return movement.concatenate([movement.relabel(as_array(first), result._format), result], number)
+        return joining.concatenate([movement.relabel(as_array(first), result._format), result], number)
 
     return function
 
@@ -221,8 +221,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         given, places = given % period, places % period
         order = apply("order", places, axis=0)[0]
         places, values = places[order], values[order]
-        places = movement.concatenate([places[-1:] - period, places, places[:1] + period])
-        values = movement.concatenate([values[-1:], values, values[:1]])
+        places = joining.concatenate([places[-1:] - period, places, places[:1] + period])
+        values = joining.concatenate([values[-1:], values, values[:1]])
     asked = movement.relabel(given, None)
     before, beyond, unknown = asked < places[0], asked > places[-1], elementwise.isnan(asked)
     at = where(before | beyond | unknown, places[0], asked)  # infinities would spoil derivatives
@@ -322,7 +322,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * np.
         wrapped = where((wrapped == -high) & (jumps > 0), high, wrapped)
     correction = where(elementwise.abs(jumps) < discont, 0, wrapped - jumps)
     rest_of = along(array, number, 1, None) + reductions.cumsum(correction, number)
-    return movement.concatenate(
+    return joining.concatenate(
         [in_dtype(along(array, number, None, 1), dtype), in_dtype(rest_of, dtype)], number
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
@@ -57,7 +57,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
         parts = [-(p[2] * q[1]), p[2] * q[0], last]
     shape = np.broadcast_shapes(*(part.shape for part in parts))
     place = integer("np.cross", "axisc", axisc)
-    result = movement.stack([movement.expanded(part, shape) for part in parts], axis=-1)
+    result = joining.stack([movement.expanded(part, shape) for part in parts], axis=-1)
     return result if place == -1 else movement.moveaxis(result, -1, place)
 
 
@@ -75,7 +75,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> dlarray:  # noqa: 
     columns = [as_array(np.ones(array.size, dtype))]
     for _ in range(count - 1):
         columns.append(columns[-1] * array)
-    return movement.stack(columns if increasing else columns[::-1], axis=1)
+    return joining.stack(columns if increasing else columns[::-1], axis=1)
 
 
 def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray:
@@ -87,7 +87,7 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> dlarray
     format = array._format
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     labels = None if format is None else "".join(format[i] for i in kept) + "U"
-    found = linear.diagonal_view(
+    found = movement.diagonal_view(
         movement.relabel(array, None), first, second, integer("np.diagonal", "offset", offset)
     )
     return movement.relabel(found, labels)
@@ -140,7 +140,7 @@ def cov(
     )
     x = _rows("np.cov", m, rowvar, wanted, True)
     if y is not None:
-        x = movement.concatenate([x, _rows("np.cov", y, rowvar, wanted, False)], 0)
+        x = joining.concatenate([x, _rows("np.cov", y, rowvar, wanted, False)], 0)
     if not x.shape[0]:
         return as_array(np.zeros((0, 0)))
     n = x.shape[1]

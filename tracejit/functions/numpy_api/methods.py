@@ -13,7 +13,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, TraceError, TraceJitError
-from tracejit.functions import elementwise, indexing, linear, movement, reductions
+from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
 from tracejit.functions.numpy_api import dispatch
 from tracejit.record import recorder, views
 from tracejit.record.derived import as_number, elements, is_derived, otherwise, settle
@@ -237,12 +237,12 @@ def squeeze(self: dlarray, axis: Any = None) -> dlarray:
 
 def repeat(self: dlarray, repeats: int, axis: Any = None) -> dlarray:
     """Return the array with each element repeated; see repeat."""
-    return movement.repeat(self, repeats, axis)
+    return padding.repeat(self, repeats, axis)
 
 
 def take(self: dlarray, indices: Any, axis: Any = None) -> dlarray:
     """Return the elements at `indices` along `axis`; see take."""
-    return indexing.take(self, indices, axis)
+    return taking.take(self, indices, axis)
 
 
 def fill(self: dlarray, value: Any) -> None:
@@ -280,7 +280,7 @@ def memory(self: dlarray) -> bytes:
 
 def nonzero(self: dlarray) -> tuple[dlarray, ...]:
     """Return the places where the array is not zero; see nonzero."""
-    return indexing.nonzero(self)
+    return taking.nonzero(self)
 
 
 def trace(self: dlarray, offset: int = 0) -> dlarray:

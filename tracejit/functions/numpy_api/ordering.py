@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.functions import elementwise, indexing, movement, reductions
+from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -113,7 +113,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> dlar
             f"a has {array.ndim} axes, expected 1, and side is {brief(side)}, 'left' or 'right'",
         )
     if sorter is not None:
-        array = indexing.take(array, sorter)
+        array = taking.take(array, sorter)
     return apply("searchsorted", array, v, right=side == "right")
 
 
@@ -189,9 +189,9 @@ def _distinct(array: dlarray, equal_nan: bool) -> UniqueAll:
         differs = reductions.any(differs, 1)
     elif equal_nan and array.dtype.kind == "f":
         differs = differs & ~(elementwise.isnan(late) & elementwise.isnan(early))
-    first = movement.concatenate([as_array(np.ones(min(n, 1), bool)), differs])
-    starts = indexing.nonzero(first)[0]
-    ends = movement.concatenate([starts[1:], as_array(np.array([n] * min(starts.size, 1), np.int64))])
+    first = joining.concatenate([as_array(np.ones(min(n, 1), bool)), differs])
+    starts = taking.nonzero(first)[0]
+    ends = joining.concatenate([starts[1:], as_array(np.array([n] * min(starts.size, 1), np.int64))])
     number = reductions.cumsum(first) - 1
     inverse = apply("put", as_array(np.zeros(n, np.int64)), places, number, axis=0)
     values = apply("take", ordered, starts, axis=0)
@@ -277,7 +277,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     first, second = _flat_pair("np.intersect1d", ar1, ar2)
     values, at = unique(first, return_index=True)
     common = isin(values, second)
-    kept = indexing.nonzero(common)[0]
+    kept = taking.nonzero(common)[0]
     dtype = np.result_type(first.dtype, second.dtype)
     result = in_dtype(apply("take", values, kept, axis=0), dtype)
     if not return_indices:
@@ -289,7 +289,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
 
 def union1d(ar1: Any, ar2: Any) -> dlarray:
     """Return the values that occur in either array, in order."""
-    return unique(movement.concatenate(_flat_pair("np.union1d", ar1, ar2)))  # type: ignore[no-any-return]
+    return unique(joining.concatenate(_flat_pair("np.union1d", ar1, ar2)))  # type: ignore[no-any-return]
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> dlarray:
@@ -305,7 +305,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> dlarray:
     if not assume_unique:
         first, second = unique(first), unique(second)
     parts = [first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]
-    return in_order(movement.concatenate(parts), 0)
+    return in_order(joining.concatenate(parts), 0)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import differences, matrices
 from tracejit.functions.refusals import refuse
@@ -79,7 +79,7 @@ def polydiv(u: Any, v: Any) -> tuple[dlarray, dlarray]:
         factor = scale * rest[k]
         parts.append(factor)
         rest = rest - apply("pad", factor * q, widths=((k, m - n - k),), value=0.0)
-    quotient = movement.stack(parts) if parts else as_array(np.zeros(1, dtype))
+    quotient = joining.stack(parts) if parts else as_array(np.zeros(1, dtype))
     while rest.size > 1:
         small = elementwise.abs(rest[0]) <= 1e-8
         if not bool(recorder.need_value(small, "np.polydiv", Decides.TRUTH)):
@@ -108,7 +108,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> dlarray:
         refuse("np.polyint", f"m is {order} and k has {constants.size} elements, expected one or m")
     for i in range(order):
         end = constants[:1] if constants.size == 1 else constants[i : i + 1]
-        array = movement.concatenate([array / np.arange(array.size, 0, -1), end])
+        array = joining.concatenate([array / np.arange(array.size, 0, -1), end])
     return array
 
 
@@ -132,16 +132,16 @@ def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
     of few columns.
     """
     count = a.shape[1]
-    both = movement.concatenate([a, b], 1)
+    both = joining.concatenate([a, b], 1)
     for j in range(count):
         column = both[j:, j]
         norm = elementwise.sqrt(reductions.sum(elementwise.square(column)))
         sign = elementwise.where(column[0] < 0, -1.0, 1.0)
-        v = movement.concatenate([movement.reshape(column[0] + sign * norm, (1,)), column[1:]])
+        v = joining.concatenate([movement.reshape(column[0] + sign * norm, (1,)), column[1:]])
         v = v / elementwise.sqrt(reductions.sum(elementwise.square(v)))
         lower = both[j:]
         lower = lower - 2.0 * v[:, None] * reductions.sum(v[:, None] * lower, 0)
-        both = movement.concatenate([both[:j], lower], 0) if j else lower
+        both = joining.concatenate([both[:j], lower], 0) if j else lower
     diagonal = elementwise.abs(matrices.diagonal(both[:count, :count]))
     least = reductions.min(diagonal) > reductions.max(diagonal) * float(a.shape[0] * np.finfo(a.dtype).eps)
     if not bool(recorder.need_value(least, "np.polyfit", Decides.TRUTH)):
@@ -150,13 +150,13 @@ def _least_squares(a: dlarray, b: dlarray) -> tuple[dlarray, dlarray]:
             "the places do not determine a polynomial of this degree, or hold NaN; lower the degree",
         )
     rows: list[Any] = []
-    right = movement.concatenate([both[:count, count:], as_array(np.eye(count, dtype=both.dtype))], 1)
+    right = joining.concatenate([both[:count, count:], as_array(np.eye(count, dtype=both.dtype))], 1)
     for i in reversed(range(count)):
         row = right[i]
         for number, known in enumerate(reversed(rows)):
             row = row - both[i, i + 1 + number] * known
         rows.append(row / both[i, i])
-    solved = movement.stack(rows[::-1])
+    solved = joining.stack(rows[::-1])
     return solved[:, : b.shape[1]], solved[:, b.shape[1] :]
 
 

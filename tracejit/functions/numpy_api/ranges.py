@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.functions import elementwise, indexing, movement
+from tracejit.functions import elementwise, joining, movement, taking
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api.flattening import flattened
 from tracejit.functions.refusals import refuse
@@ -51,7 +51,7 @@ def linspace(
     values: Any = places * (step if div > 0 else delta) + first
     if endpoint and count > 1:
         end = movement.expand_dims(movement.expanded(last, values.shape[1:]), 0)
-        values = movement.concatenate([values[:-1], end])
+        values = joining.concatenate([values[:-1], end])
     if axis:
         values = movement.moveaxis(values, 0, axis)
     if dtype is not None:
@@ -92,7 +92,7 @@ def geomspace(
         if count > 1 and endpoint:
             parts[1] = values[1:-1]
             parts.append(movement.expand_dims(movement.expanded(high, values.shape[1:]), 0))
-        values = movement.concatenate(parts)
+        values = joining.concatenate(parts)
     values = values * sign
     values = movement.moveaxis(values, 0, axis) if axis else values
     return values if dtype is None else in_dtype(values, wanted_dtype("np.geomspace", dtype))
@@ -126,7 +126,7 @@ def ix_(*args: Any) -> tuple[dlarray, ...]:
         if array.ndim != 1:
             refuse("np.ix_", f"argument {k} has {array.ndim} axes, expected 1")
         if array.dtype == bool:
-            array = indexing.nonzero(array)[0]
+            array = taking.nonzero(array)[0]
         results.append(movement.reshape(array, tuple(-1 if i == k else 1 for i in range(len(args)))))
     return tuple(results)
 

@@ -10,7 +10,18 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval, broadcast_shapes
-from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
+from tracejit.functions import (
+    contraction,
+    creation,
+    elementwise,
+    joining,
+    linear,
+    movement,
+    norms,
+    padding,
+    reductions,
+    taking,
+)
 from tracejit.functions.axes import normalize_axes
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
@@ -165,7 +176,7 @@ def _pad(x: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> dlarr
     if kwargs.keys() <= {"constant_values"} and is_option(
         mode, ("constant", "edge", "symmetric", "wrap", "reflect")
     ):
-        return movement.pad(x, pad_width, mode, **kwargs)
+        return padding.pad(x, pad_width, mode, **kwargs)
     return late_answers().FORMS[np.pad](x, pad_width, mode, **kwargs)  # type: ignore[no-any-return]
 
 
@@ -177,12 +188,12 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> d
         array = as_array(x, "norm")
         if len(normalize_axes("norm", array, axis)) == 2:
             return late_answers().spectral.norm(array, ord, axis, keepdims)  # type: ignore[no-any-return]
-    return reductions.norm(x, ord, axis, keepdims)
+    return norms.norm(x, ord, axis, keepdims)
 
 
 def _einsum(*operands: Any, optimize: Any = True, **kwargs: Any) -> dlarray:
     if not kwargs and operands and isinstance(operands[0], str):
-        return linear.einsum(*operands, optimize=optimize)
+        return contraction.einsum(*operands, optimize=optimize)
     return late_answers().FORMS[np.einsum](*operands, optimize=optimize, **kwargs)  # type: ignore[no-any-return]
 
 
@@ -239,24 +250,24 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.broadcast_to: movement.broadcast_to,
     np.squeeze: movement.squeeze,
     np.expand_dims: movement.expand_dims,
-    np.concatenate: movement.concatenate,
-    np.stack: movement.stack,
-    np.vstack: movement.vstack,
-    np.hstack: movement.hstack,
-    np.split: movement.split,
-    np.array_split: movement.array_split,
+    np.concatenate: joining.concatenate,
+    np.stack: joining.stack,
+    np.vstack: joining.vstack,
+    np.hstack: joining.hstack,
+    np.split: joining.split,
+    np.array_split: joining.array_split,
     np.flip: movement.flip,
     np.roll: movement.roll,
     np.pad: _pad,
-    np.repeat: movement.repeat,
-    np.tile: movement.tile,
+    np.repeat: padding.repeat,
+    np.tile: padding.tile,
     np.atleast_1d: _for_each(movement.atleast_1d),
     np.atleast_2d: _for_each(movement.atleast_2d),
     np.atleast_3d: _for_each(movement.atleast_3d),
     # selection
-    np.take: indexing.take,
-    np.take_along_axis: indexing.take_along_axis,
-    np.nonzero: indexing.nonzero,
+    np.take: taking.take,
+    np.take_along_axis: taking.take_along_axis,
+    np.nonzero: taking.nonzero,
     np.where: elementwise.where,
     np.clip: _clip,
     np.round: elementwise.round,

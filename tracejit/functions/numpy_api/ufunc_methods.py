@@ -17,7 +17,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import supported, wanted_dtype
-from tracejit.functions import indexing, movement, reductions
+from tracejit.functions import indexing, joining, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.numpy_api import masked
@@ -147,7 +147,7 @@ def accumulate(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, axis: Any = 0, d
     results = [rows[0]]
     for row in rows[1:]:
         results.append(apply_ufunc(ufunc, results[-1], row))
-    return movement.relabel(movement.stack(results, axis=axis), x._format)
+    return movement.relabel(joining.stack(results, axis=axis), x._format)
 
 
 def outer(ufunc: np.ufunc, apply_ufunc: Apply, first: Any, second: Any) -> Any:
@@ -183,7 +183,7 @@ def reduceat(
         end = stop if stop > start else start + 1
         part = x[(slice(None),) * axis + (slice(start, end),)]
         parts.append(reduce(ufunc, apply_ufunc, part, axis, dtype, True))
-    return movement.concatenate(parts, axis)
+    return joining.concatenate(parts, axis)
 
 
 def at(ufunc: np.ufunc, apply_ufunc: Apply, array: Any, key: Any, *values: Any) -> dlarray:

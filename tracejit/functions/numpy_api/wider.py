@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import as_array, dlarray
 from tracejit.aval import wanted_dtype
-from tracejit.functions import elementwise, linear, movement
+from tracejit.functions import contraction, elementwise, joining, movement
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.util.arguments import integers, is_option
@@ -52,7 +52,7 @@ def concatenate(
     arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> dlarray:
     """Return arrays joined along an axis, in a dtype."""
-    joined = movement.concatenate(arrays, axis)
+    joined = joining.concatenate(arrays, axis)
     if dtype is None:
         return joined
     wanted = wanted_dtype("np.concatenate", dtype)
@@ -68,17 +68,17 @@ def stack(
     arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> dlarray:
     """Return arrays joined along a new axis, in a dtype."""
-    return concatenate([movement.stack(arrays, axis)], 0, dtype=dtype, casting=casting)
+    return concatenate([joining.stack(arrays, axis)], 0, dtype=dtype, casting=casting)
 
 
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> dlarray:
     """Return arrays joined along the first axis, vectors as rows, in a dtype."""
-    return concatenate([movement.vstack(tup)], 0, dtype=dtype, casting=casting)
+    return concatenate([joining.vstack(tup)], 0, dtype=dtype, casting=casting)
 
 
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> dlarray:
     """Return arrays joined along the second axis, vectors along their own, in a dtype."""
-    return concatenate([movement.hstack(tup)], 0, dtype=dtype, casting=casting)
+    return concatenate([joining.hstack(tup)], 0, dtype=dtype, casting=casting)
 
 
 def einsum(*operands: Any, out: Any = None, optimize: Any = True, **kwargs: Any) -> dlarray:
@@ -94,7 +94,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = True, **kwargs: Any)
     if dtype is not None:
         wanted = wanted_dtype("np.einsum", dtype)
         arrays[1:] = [in_dtype(as_array(x, "np.einsum"), wanted) for x in arrays[1:]]
-    return linear.einsum(*arrays, optimize=optimize)
+    return contraction.einsum(*arrays, optimize=optimize)
 
 
 def _subscripts(lists: list[Any], has_result: bool) -> str:

@@ -158,14 +158,35 @@ def imported_by_name(x):
     return out
 
 
+def with_keywords(x):
+    out, half, other = np.zeros(shape=3), np.ones(3, dtype=np.float32), np.full(3, fill_value=x[0])
+    out[1:], half[:2] = x[:2], 0.25
+    return out, half * 2, other, zeros(shape=2) + x[1], np.array([x[0], 2.0], dtype=np.float64, copy=True)
+
+
+def in_code_that_python_writes_twice(x):
+    while np.array([x[0] - 9.0, x[1]])[0] < 0:
+        x = x + 4.0
+    try:
+        out = x * 2
+    finally:
+        table = np.zeros(3)
+        table[0] = x[2]
+    with np.errstate(all="ignore"):
+        other = np.ones(2)
+        other[1] = x[1]
+    return out, table, other
+
+
 def called_through_a_list(x):
     return [*map(zeros, (2, 3))][1] + x
 
 
 PROGRAMS = [
     element_by_element, like_the_argument, of_an_ndarray, rotation, kalman, list_of_buffers, view_of_a_buffer,
-    handed_to_a_helper, steers_python, imported_by_name, called_through_a_list, mixed_lists, out_arguments, added_at,
-    copied, diagonals, put_at_places,
+    handed_to_a_helper, steers_python, imported_by_name, with_keywords,
+    in_code_that_python_writes_twice, called_through_a_list, mixed_lists, out_arguments, added_at, copied, diagonals,
+    put_at_places,
 ]  # fmt: skip
 
 

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operands of a call, read from the stack of the frame that makes it.
+
+Note [the depth of a stack]
+Python 3.11 notes how far the stack of a frame reaches for a trace function. Later versions report calls, without that.
+But the depth at an instruction is the same whenever it is reached, so it follows from the code: each instruction
+changes it by what dis.stack_effect() says, and a handler begins at the depth that the table of exceptions gives.
+Whether the function is where it has to be by that is looked at for each call.
+
+A call with a star is reported when the stack may have lost what has the star (f(*x) makes a tuple of x first), and
+Python 3.12 reports none of a function of Python. So such a call is looked at before, as an instruction.
+"""
+
+import ctypes
+import dis
+import functools
+import sys
+import types
+from typing import Any, NamedTuple
+
+from tracejit.record.become import is_possible
+
+CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
+_STAR = dis.opmap["CALL_FUNCTION_EX"]
+# The memory of a frame, in Python 3.11 to 3.13.
+_FRAME, _TOP, _VALUES, _WORD_BYTES = 24, 64, 72, 8
+_Word = ctypes.c_ssize_t
+_EMPTY = (
+    0 if sys.version_info < (3, 13) else 1
+)  # the word of a call that holds the object of a method, or nothing
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+_ENDS = frozenset({
+    "INTERPRETER_EXIT", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD", "RAISE_VARARGS", "RERAISE",
+    "RETURN_CONST", "RETURN_VALUE",
+})  # fmt: skip
+
+
+@functools.cache
+def is_readable() -> bool:
+    """Return whether the stack of a frame can be read."""
+    return is_possible() and (3, 11) <= sys.version_info < (3, 14) and _is_first_value(object())
+
+
+def _is_first_value(thing: object) -> bool:
+    return _Word.from_address(_values(sys._getframe())).value == id(thing)
+
+
+def _values(frame: types.FrameType) -> int:
+    """Return the address of the first word of the local variables, cells, free variables and stack of a frame."""
+    return _Word.from_address(id(frame) + _FRAME).value + _VALUES
+
+
+@functools.lru_cache(maxsize=1024)
+def code_of(code: types.CodeType) -> bytes:
+    """Return the instructions of a code, which Python makes anew at each access."""
+    return code.co_code
+
+
+def has_star(code: types.CodeType) -> bool:
+    """Return whether a code has calls with stars: f(*x), f(**x)."""
+    return _STAR in code_of(code)[::2]
+
+
+def is_star(code: types.CodeType, at: int) -> bool:
+    """Return whether an instruction is a call with stars."""
+    return code_of(code)[at] == _STAR
+
+
+def noted(frame: types.FrameType) -> list[Any]:
+    """Return what the call takes that a trace function of Python 3.11 is told of: the function, and its arguments."""
+    count = _taken(frame.f_code, frame.f_lasti)
+    first = _values(frame)
+    top = ctypes.c_int.from_address(first - _VALUES + _TOP).value
+    return [_object(word) for word in _words(first + _WORD_BYTES * (top - count), count) if word]
+
+
+def reported(frame: types.FrameType, at: int, function: Any) -> list[Any] | None:
+    """Return what a call takes that Python 3.12 or later reports, as noted() does, or None if that cannot be told.
+
+    Args:
+        frame: that calls.
+        at: the place of the instruction, in bytes.
+        function: what is called; None of a call with a star, which was reported as an instruction.
+    """
+    code = frame.f_code
+    call = _calls(code).get(at)
+    if call is None:
+        return None
+    cells = {*code.co_cellvars} - {*code.co_varnames}
+    below = len(code.co_varnames) + len(cells) + len(code.co_freevars) + call.depth - call.taken
+    words = _words(_values(frame) + _WORD_BYTES * below, call.taken)
+    if words[_EMPTY] != 0 if function is None else id(function) not in words[:2]:
+        return None
+    return [_object(word) for word in words if word]
+
+
+def _words(address: int, count: int) -> list[int]:
+    return [_Word.from_address(address + _WORD_BYTES * i).value for i in range(count)]
+
+
+def _object(word: int) -> Any:
+    return ctypes.cast(word, ctypes.py_object).value
+
+
+def _taken(code: types.CodeType, at: int) -> int:
+    """Return how many words of the stack a call takes."""
+    instructions = code_of(code)
+    number, shift, before = instructions[at + 1], 8, at - 2
+    while before >= 0 and instructions[before] == dis.EXTENDED_ARG:
+        number |= instructions[before + 1] << shift
+        shift, before = shift + 8, before - 2
+    name = CALLS[instructions[at]]
+    if name == "CALL_FUNCTION_EX":
+        return 3 + (number & 1)
+    return 2 + number + (name == "CALL_KW")
+
+
+class _Call(NamedTuple):
+    """A call in a code: how deep the stack is before it, and how many words of that it takes."""
+
+    depth: int
+    taken: int
+
+
+@functools.lru_cache(maxsize=1024)
+def _calls(code: types.CodeType) -> dict[int, _Call]:
+    """Return the calls in a code by their places (Note [the depth of a stack])."""
+    instructions = list(dis.get_instructions(code))
+    depths = _depths(code, instructions)
+    return {
+        instruction.offset: _Call(depths[instruction.offset], _taken(code, instruction.offset))
+        for instruction in instructions
+        if instruction.opcode in CALLS and instruction.offset in depths
+    }
+
+
+def _depths(code: types.CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:
+    """Return the depth of the stack before each instruction that can be reached, by place."""
+    index = {instruction.offset: i for i, instruction in enumerate(instructions)}
+    depths: dict[int, int] = {}
+    handlers = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+    # A handler finds the exception on the stack, and where it broke off.
+    pending = [(0, 0), *[(handler.target, handler.depth + handler.lasti + 1) for handler in handlers]]
+    while pending:
+        start, depth = pending.pop()
+        for instruction in instructions[index[start] :]:
+            if instruction.offset in depths:
+                break
+            depths[instruction.offset] = depth
+            if instruction.opcode in _JUMPS:
+                pending.append((instruction.argval, depth + _effect(instruction, jump=True)))
+            if instruction.opname in _ENDS:
+                break
+            depth += _effect(instruction, jump=False)
+    return depths
+
+
+def _effect(instruction: dis.Instruction, jump: bool) -> int:
+    """Return by how much an instruction changes the depth of the stack."""
+    if sys.version_info < (3, 13):  # where dis is wrong about generators
+        if instruction.opname == "RETURN_GENERATOR":
+            return 1
+        if instruction.opname == "SEND":
+            return 0
+    number = instruction.arg if instruction.opcode >= dis.HAVE_ARGUMENT else None
+    return dis.stack_effect(instruction.opcode, number, jump=jump)
