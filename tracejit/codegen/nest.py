@@ -115,7 +115,7 @@ def loop_lines(
     return lines + [INDENT * indent + line for line in inner]
 
 
-class _Values:
+class Values:
     """The names of values in the text.
 
     in_row      names that are defined in the whole row, by operand
@@ -178,7 +178,7 @@ class NestEmitter:
         self.order = order
         self.frame = frame
         self.memory = NestMemory(nest, order, frame.computed)
-        self.values = _Values()
+        self.values = Values()
         self.numbers = _Numbers()
         self.divisors: set[str] = set()  # names whose reciprocals are hoisted
 

@@ -168,9 +168,19 @@ def test_a_loop_of_one_function_is_short() -> None:
     """A load, a store, the exponential, and the step of one index."""
     program, _ = program_of(lambda x: (tj.exp(x),), [np.ones(5000, F32)])
     code = ptx_of(program.rows[0].kernel, CAPABILITY)
-    loop = code[code.index("ld.global") : code.index("st.global")]
+    loop = code[code.index("ld.global.b32") : code.index("st.global.b32")]
     assert code.count("ld.global.b32") == code.count("st.global.b32") == 1
     assert loop.count(";") < 28
+
+
+def test_neighbours_are_accessed_by_16_bytes() -> None:
+    def function(x: Any, y: Any) -> tuple[Any, ...]:
+        return tj.tanh(x) * y, x + y
+
+    program, want = program_of(function, [np.linspace(-1, 1, 4 * 301 + 3, dtype=F32).reshape(1, -1)] * 2)
+    code = ptx_of(program.rows[0].kernel, CAPABILITY)
+    assert code.count("ld.global.v4.b32") == code.count("st.global.v4.b32") == 2
+    agree(EmulatedProgram(program)([np.linspace(-1, 1, 4 * 301 + 3, dtype=F32).reshape(1, -1)] * 2), want)
 
 
 def test_a_capability_that_is_newer_than_llvm_gets_the_newest_it_knows() -> None:

@@ -3,13 +3,16 @@
 
 import math
 
+from tracejit.codegen import lanes
 from tracejit.codegen.expressions import combine
 from tracejit.codegen.loop_order import LoopOrder, joined
 from tracejit.codegen.names import INDENT, SUFFIXES
-from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, NestEmitter
+from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, NestEmitter, Values
 from tracejit.codegen.nest_memory import NestMemory
 from tracejit.passes.loops.nest import IN_PLACE, Accumulate, Line, RowFold, Store
-from tracejit.passes.loops.spread import ALONE, BY_GROUP, ELEMENTS, GROUP, ROWS, Spread
+from tracejit.passes.loops.spread import ALONE, BY_GROUP, ELEMENTS, GROUP, ROWS, WIDE, Spread
+
+_LEAST_BYTES = 4  # of elements that are accessed side by side
 
 
 def emit_spread(spread: Spread) -> Emitted:
@@ -19,17 +22,43 @@ def emit_spread(spread: Spread) -> Emitted:
 
 
 class _DeviceMemory(NestMemory):
-    """The memory of a nest, some of it copied for each group or thread."""
+    """The memory of a nest, some of it copied for each group or thread, or accessed by WIDE neighbours at once."""
 
-    def __init__(self, spread: Spread, order: LoopOrder) -> None:
+    def __init__(self, spread: Spread, order: LoopOrder, is_wide: bool = False) -> None:
         super().__init__(spread.nest, order, {})
         self.copied = {f"o{write}" for write in spread.copies}
+        self.width = f"x{WIDE}" if is_wide else ""
 
     def index(self, pointer: str, strides: tuple[int, ...]) -> str:
         text = super().index(pointer, strides)
         if pointer not in self.copied:
             return text
         return f"{pointer}_copy" if text == "0" else f"{pointer}_copy + {text}"
+
+    def differs(self, strides: tuple[int, ...]) -> bool:
+        return bool(self.width) and strides[0] != 0
+
+    def load(self, pointer: str, strides: tuple[int, ...]) -> str:
+        if not self.differs(strides):
+            return super().load(pointer, strides)
+        return f"load_{self.width}({self.in_place.get(pointer, pointer)}, {self.index(pointer, strides)})"
+
+    def store(self, pointer: str, strides: tuple[int, ...], value: str) -> str:
+        if not self.differs(strides):
+            return super().store(pointer, strides, value)
+        return f"store_{self.width}({pointer}, {self.index(pointer, strides)}, {value})"
+
+
+def _is_wide(spread: Spread, order: LoopOrder) -> bool:
+    """Return whether elements lie side by side in all memory, so that a thread can take WIDE of them at once."""
+    nest = spread.nest
+    if spread.form != ELEMENTS or spread.copies or order.depth != 1:
+        return False
+    accesses = [*nest.reads, *nest.writes]
+    return all(map(lanes.has_vector_form, nest.lines)) and all(
+        stride == 0 or (stride == 1 and access.dtype.itemsize >= _LEAST_BYTES and access.offset % WIDE == 0)
+        for access, (stride,) in zip(accesses, map(order.strides, accesses), strict=True)
+    )
 
 
 class _Loop:
@@ -94,7 +123,12 @@ class _DeviceEmitter(NestEmitter):
 
     def row_loop(self) -> _Loop:
         if self.spread.form == ELEMENTS:
-            return _Loop(self.rows, "element", "thread()", "threads()")
+            first = (
+                f"index(n0 - remainder(n0, {WIDE}) + thread())"
+                if _is_wide(self.spread, self.order)
+                else "thread()"
+            )
+            return _Loop(self.rows, "element", first, "threads()")
         return _Loop(self.rows, "row", "group()", "groups()")
 
     def inner_loop(self) -> _Loop:
@@ -104,6 +138,29 @@ class _DeviceEmitter(NestEmitter):
         if self.spread.form == ALONE:
             lines = super().body()
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
+        body = [*self.copies(), *self.row_loop().lines(self.of_one())]
+        if _is_wide(self.spread, self.order):
+            body = self.wide() + body
+        return [INDENT + line for line in body]
+
+    def wide(self) -> list[str]:
+        """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
+        narrow, self.memory, self.values = (
+            self.memory,
+            _DeviceMemory(self.spread, self.order, is_wide=True),
+            Values(),
+        )
+        lines = self.of_one()
+        self.memory, self.values = narrow, Values()
+        return [
+            f"i0 = index(thread() * {WIDE})",
+            f"while i0 <= n0 - {WIDE}:",
+            *[INDENT + line for line in lines],
+            f"{INDENT}i0 = index(i0 + threads() * {WIDE})",
+        ]
+
+    def of_one(self) -> list[str]:
+        """Return the lines for one element or one row."""
         hoisted: Hoisted = {}
         rows: list[str] = []
         for number, row in enumerate(self.nest.row):
@@ -113,8 +170,7 @@ class _DeviceEmitter(NestEmitter):
             if number < len(self.nest.full):
                 self.emit_pass(self.nest.full[number], rows, hoisted)
         before = [line for level in sorted(hoisted) for line in hoisted[level]]
-        body = [*self.copies(), *self.row_loop().lines(before + rows)]
-        return [INDENT + line for line in body]
+        return before + rows
 
     def copies(self) -> list[str]:
         """Return the lines that find the copies of this group or thread, and give sums their first values."""

@@ -5,7 +5,7 @@ Note [spreading]
 A device runs thousands of threads, in groups of 32 that take each step together. What a nest computes decides how they
 share it:
 
-- Elements that do not depend on each other are taken in turn, one by each thread.
+- Elements that do not depend on each other are taken in turn, one by each thread, or four that lie side by side.
 - Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
   neighbours read neighbouring memory, and combine what each of them has folded.
 - A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
@@ -39,6 +39,7 @@ from tracejit.passes.loops.nest import (
 
 GROUP = 32  # threads that take each step together
 BLOCK = 128  # threads of a block
+WIDE = 4  # neighbours that a thread takes at once
 MOST_BLOCKS = 2048  # more do not run at the same time on any device
 FEW = 8  # numbers that each thread may keep a copy of
 MOST_COPIED = 1 << 22  # elements of all copies of one sum
