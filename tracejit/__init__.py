@@ -245,6 +245,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "checklayer",
     "cholesky",
     "clear_cache",
     "clip",
@@ -275,6 +276,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlnetwork",
     "dlresize",
     "dlscan",
     "dltranspconv",
@@ -303,6 +305,7 @@ __all__ = [
     "full",
     "full_like",
     "fullyconnect",
+    "functionlayer",
     "gelu",
     "glu",
     "greater",
@@ -359,6 +362,7 @@ __all__ = [
     "mse",
     "multiply",
     "negative",
+    "nn",
     "nonzero",
     "norm",
     "not_equal",
@@ -480,6 +484,9 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.loops import dlcheckpoint, dlscan
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.nn.check_layer import checklayer
+    from tracejit.nn.layers.function import functionlayer
+    from tracejit.nn.network import dlnetwork
 
     __version__: str
 else:
@@ -551,8 +558,11 @@ else:
             "dlcheckpoint",
             "dlscan",
         ),
+        "nn.check_layer": ("checklayer",),
+        "nn.layers.function": ("functionlayer",),
+        "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("nn", "special")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -24,6 +24,7 @@ import messages_linalg
 import messages_loops
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
 import messages_ops
 import messages_record
@@ -86,6 +87,7 @@ TABLES = (
     messages_loops,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
     messages_ops,
     messages_record,

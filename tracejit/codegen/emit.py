@@ -57,14 +57,14 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
     first_commit = len(emission.rows)
     emission.run(plan.launches[at:])
     rows = emission.rows
-    checked = tuple(dict.fromkeys(map(_op_at, plan.checked)))
+    checked = tuple(dict.fromkeys(map(op_at, plan.checked)))
     return Program(
         rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
         written=plan.written, commits=len(rows) - first_commit, loops=tuple(emission.loops),
     )  # fmt: skip
 
 
-def _op_at(node: Node) -> str:
+def op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 

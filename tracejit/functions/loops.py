@@ -74,7 +74,7 @@ def dlscan(
         (6.0, [0.0, 2.0, 6.0, 12.0])
     """
     callable_("dlscan", "fun", fun)
-    loop = _Loop(fun, carry, xs, length, reverse)
+    loop = _Scan(fun, carry, xs, length, reverse)
     recorder = recorders.recorder()
     if recorder is not None and recorder.accelerating and loop.length >= _LEAST:
         operands = loop.operands(recorder)
@@ -86,7 +86,7 @@ def dlscan(
     return loop.result()
 
 
-class _Loop:
+class _Scan:
     """A scan on its way.
 
     Attributes:
