@@ -3,8 +3,9 @@
 
     python benchmarks/bench_loops.py [--jax-python PYTHON] [--units 128] [--batch 1] [--repeats 10] [--threads 2]
 
-Each row runs in a process of its own, with an empty cache of kernels. `first` is the time from the import of the library
-to the end of the first replay, or of JAX's first call; `step` is the least time of a later step. Losses must agree.
+Each row runs in a process of its own, with an empty cache of kernels. `first` is the time from the import of the
+library to the end of the first replay, or of JAX's first call; `step` is the least time of a later step. Losses must
+agree. Times of a busy machine say little: --cpu gives the CPU time of the process (then use --threads 1).
 """
 
 import argparse
@@ -114,7 +115,7 @@ def jaxs(length: int, units: int, batch: int) -> Any:
 
 def work(kind: str, length: int, options: Any) -> None:
     """Make steps, and print the time to the first replay, the least time of a step, and the third loss."""
-    clock = time.perf_counter
+    clock = time.process_time if options.cpu else time.perf_counter
     begin = clock()
     make = jaxs if kind == "jax" else lambda *sizes: ours(kind, *sizes)
     run = make(length, options.units, options.batch)
@@ -140,6 +141,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--work", nargs=2, metavar=("KIND", "LENGTH"))
     options = parser.parse_args()
     if options.work:
@@ -162,7 +164,7 @@ def main() -> None:
                 "--repeats",
                 str(options.repeats),
             ]
-            command = [python, __file__, "--work", kind, str(length), *sizes]
+            command = [python, __file__, "--work", kind, str(length), *sizes, *["--cpu"] * options.cpu]
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         found = json.loads(done.stdout.splitlines()[-1])
         name = f"{kind}, {length} characters"

@@ -268,6 +268,7 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlcheckpoint",
+    "dlcond",
     "dlconv",
     "dldivergence",
     "dlfeval",
@@ -281,6 +282,7 @@ __all__ = [
     "dlscan",
     "dltranspconv",
     "dlupdate",
+    "dlwhile",
     "dot",
     "dropout",
     "einsum",
@@ -450,6 +452,7 @@ if typing.TYPE_CHECKING:
     from tracejit import special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.branches import dlcond, dlwhile
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
@@ -553,6 +556,10 @@ else:
             "slogdet",
             "solve",
             "solve_triangular",
+        ),
+        "functions.branches": (
+            "dlcond",
+            "dlwhile",
         ),
         "functions.loops": (
             "dlcheckpoint",

@@ -103,7 +103,7 @@ class _Emission:
         self.loops += [
             RowLoop(
                 first + loop.first, first + loop.end, loop.most,
-                None if loop.condition is None else self.moved(launch, loop.condition)._replace(steps=()),
+                None if loop.condition is None else self.moved(launch, loop.condition),
             )
             for loop in body.loops
         ]  # fmt: skip

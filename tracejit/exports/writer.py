@@ -470,7 +470,8 @@ def frozen(program: Program, memory: Sequence[tuple[np.ndarray, int]], first: in
 
     rows = [row._replace(arguments=tuple(map(moved, row.arguments))) for row in program.rows]
     inputs = [*program.inputs[:first], *program.inputs[last:]]
-    return program._replace(rows=rows, inputs=inputs, constants=constants)
+    loops = tuple([loop._replace(condition=moved(loop.condition)) for loop in program.loops])
+    return program._replace(rows=rows, inputs=inputs, constants=constants, loops=loops)
 
 
 def _laid_out(array: np.ndarray) -> tuple[np.ndarray, int]:

@@ -71,7 +71,9 @@ def launch_loop(
     body = node.params["body"]
     inputs, layouts = _operands(builder, node)
     built = build(body.graph, layouts, Writes({number: number for number in range(body.carries)}))
-    outputs = [_part(node, value, contiguous(value.shape)) for value in node.outputs[body.carries :]]
+    outputs = [
+        _part(node, value, contiguous(value.shape), value.dtype) for value in node.outputs[body.carries :]
+    ]
     goes_on = None
     if node.op.name == "while":
         goes_on = Access(node.outputs[0], 0, (), node.outputs[0].dtype)
@@ -109,7 +111,7 @@ def _operands(builder: LaunchBuilder, node: Node) -> tuple[list[tuple[Access, in
             inputs.append((Access(out, 0, (), out.dtype), 0))
             layouts.append(None)
         elif number < body.carries + body.slices:
-            inputs.append(_part(node, root, layout))
+            inputs.append(_part(node, root, layout, value.dtype))
             layouts.append(_if_strided(Layout(0, layout.shape[1:], layout.strides[1:])))
         elif 0 in layout.strides:
             inputs.append((Access(root, layout.offset, (), value.dtype), 0))
@@ -121,12 +123,12 @@ def _operands(builder: LaunchBuilder, node: Node) -> tuple[list[tuple[Access, in
     return inputs, layouts
 
 
-def _part(node: Node, root: Value, layout: Layout) -> tuple[Access, int]:
+def _part(node: Node, root: Value, layout: Layout, dtype: np.dtype) -> tuple[Access, int]:
     """Return the memory of an array's part for the first step that runs, and how many bytes it moves on after each."""
     offset, stride = layout.offset, layout.strides[0]
     if node.params["reverse"]:
         offset, stride = offset + (node.params["length"] - 1) * stride, -stride
-    return Access(root, offset, (), root.dtype), stride * root.dtype.itemsize
+    return Access(root, offset, (), dtype), stride * dtype.itemsize
 
 
 def _add(
