@@ -53,11 +53,21 @@ def pytest_report_header() -> str | None:
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Leave the sample of generated cases, before an item is made of each."""
+    yield
+    if effort.EFFORT is effort.Effort.SAMPLE:
+        effort.leave_sample(metafunc)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sample of generated cases."""
+    """Leave slow tests out of the sample."""
     if effort.EFFORT is effort.Effort.SAMPLE:
-        effort.deselect(config, items)
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,7 +14,8 @@ import pytest
 
 T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
-MOST_CASES = 20  # of a test without a mark; of more there is a sample, too
+SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
+MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
 
 
 class Effort(IntEnum):
@@ -70,52 +71,44 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
     return sorted(keep)
 
 
-def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sample of each family of cases among the collected ones, and no test that is marked slow."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left: set[pytest.Item] = set()
-    for cases in tests.values():
-        mark = cases[0].get_closest_marker("sampled")
-        if cases[0].get_closest_marker("slow"):
-            continue
-        if mark is not None:
-            left.update(sample_of(cases, **mark.kwargs))
-        elif len(cases) > MOST_CASES and cases[0].get_closest_marker("whole") is None:
-            left.update(sample_of(cases))
-        else:
-            left.update(cases)
-    config.hook.pytest_deselected(items=[item for item in items if item not in left])
-    items[:] = [item for item in items if item in left]
+def leave_sample(metafunc: pytest.Metafunc) -> None:
+    """Leave the sample of the cases of a test, before an item is made of each."""
+    definition, calls = metafunc.definition, metafunc._calls  # pytest has no public name for them
+    mark = definition.get_closest_marker("sampled")
+    is_large = len(calls) > MOST_CASES and definition.get_closest_marker("whole") is None
+    if calls and (mark is not None or is_large):
+        names = [f"{definition.nodeid}[{call.id}]" for call in calls]
+        options = {} if mark is None else mark.kwargs
+        calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
 
 
 def sample_of(
-    items: Sequence[pytest.Item],
+    names: Sequence[str],
+    parameters: Sequence[Mapping[str, Any]],
     by: Callable[[Mapping[str, Any]], Hashable] | None = None,
-    share: int = SHARE,
-) -> list[pytest.Item]:
-    """Return the sample of the cases of a test.
+    share: int | None = None,
+) -> list[int]:
+    """Return which cases of a test are in the sample.
 
     Args:
-        items: its cases.
+        names: of the cases.
+        parameters: of each.
         by: the family of a case by its parameters; each family has a case in the sample. Without it, the first and
-            the last case are in it; where there are several parameters, a case of each value.
-        share: one case of so many is in the sample, beside these.
+            the last case are in it, and one of each value that several cases share, as those of a grid do.
+        share: one case of so many is in the sample, beside these; by default 3 of a short list, else 10.
     """
-    parameters = [item.callspec.params if hasattr(item, "callspec") else {} for item in items]
-    families: list[list[Hashable]] = []
-    for given in parameters:
-        if by is not None:
-            families.append([by(given)])
-        elif len(given) > 1:
-            families.append([(name, identity(value)) for name, value in given.items()])
-        else:
-            families.append([])
-    if by is None:
+    if by is not None:
+        families: list[list[Hashable]] = [[by(given)] for given in parameters]
+    else:
+        families = [[] for _ in names]
+        for name in parameters[0]:
+            values = [identity(given[name]) for given in parameters]
+            if 2 * len(set(values)) <= len(values):
+                for family, value in zip(families, values, strict=True):
+                    family.append((name, value))
         families[0].append("first")
         families[-1].append("last")
-    return [items[i] for i in chosen([item.nodeid for item in items], families, share)]
+    return chosen(names, families, share or (SHARE if len(names) > SHORT else SHARE_OF_SHORT))
 
 
 def identity(value: Any) -> Hashable:
