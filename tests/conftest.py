@@ -48,6 +48,8 @@ def pytest_collect_file() -> Iterator[None]:
 
 
 def pytest_report_header() -> str | None:
+    if effort.EFFORT is effort.Effort.QUICK:
+        return "a quick answer: of large files some tests, of generated cases a sample; --sweep runs all"
     if effort.EFFORT is effort.Effort.SAMPLE:
         return "generated cases: a sample; --sweep runs all"
     return None
@@ -57,17 +59,15 @@ def pytest_report_header() -> str | None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """Leave the sample of generated cases, before an item is made of each."""
     yield
-    if effort.EFFORT is effort.Effort.SAMPLE:
+    if effort.EFFORT <= effort.Effort.SAMPLE:
         effort.leave_sample(metafunc)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests out of the sample."""
-    if effort.EFFORT is effort.Effort.SAMPLE:
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    if effort.EFFORT <= effort.Effort.SAMPLE:
+        effort.deselect(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The effort of a run: a sample of the generated cases, all of them (pytest --sweep), or the nightly search (--long).
+"""The effort of a run: a quick answer, a sample of the cases, all of them (pytest --sweep), or the nightly search.
 
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
-tests. What is chosen is the same in each run. A run of a file, or by name, has all cases of what it names.
+tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. What is chosen is
+the same in each run. A run of a file, or by name, has all cases of what it names.
 """
 
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -16,14 +18,17 @@ T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
 SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
 MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
+MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
+UNIT = Path(__file__).resolve().parent.parent / "unit"
 
 
 class Effort(IntEnum):
     """How much a run tries."""
 
-    SAMPLE = 0
-    SWEEP = 1
-    LONG = 2
+    QUICK = 0
+    SAMPLE = 1
+    SWEEP = 2
+    LONG = 3
 
 
 EFFORT = Effort.SWEEP  # set by conftest.py before any test is imported
@@ -37,7 +42,8 @@ def effort_of(config: pytest.Config) -> Effort:
     named = bool(config.args) and all(".py" in argument for argument in config.args)
     if option.sweep or named or option.keyword or option.markexpr or getattr(option, "lf", False):
         return Effort.SWEEP
-    return Effort.SAMPLE
+    paths = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
+    return Effort.QUICK if paths == [UNIT] else Effort.SAMPLE
 
 
 def sweep(few: T, everything: T, sample: T | None = None) -> T:
@@ -50,7 +56,7 @@ def sweep(few: T, everything: T, sample: T | None = None) -> T:
 def sample(cases: Iterable[T], of: str = "", share: int = SHARE) -> list[T]:
     """Return the cases that a loop within a test tries: a sample with both ends, another one for each text `of`."""
     cases = [*cases]
-    if EFFORT is not Effort.SAMPLE:
+    if EFFORT > Effort.SAMPLE:
         return cases
     ends: list[list[Hashable]] = [[] for _ in cases]
     if cases:
@@ -80,6 +86,35 @@ def leave_sample(metafunc: pytest.Metafunc) -> None:
         names = [f"{definition.nodeid}[{call.id}]" for call in calls]
         options = {} if mark is None else mark.kwargs
         calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
+
+
+def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests out, and those of large files that are not in the quick answer."""
+    left = [item for item in items if not item.get_closest_marker("slow")]
+    if EFFORT is Effort.QUICK:
+        tests: dict[Path, dict[str, list[pytest.Item]]] = {}
+        for item in left:
+            tests.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
+        left = [item for of_file in tests.values() for item in quick(of_file)]
+    kept = set(left)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = left
+
+
+def quick(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
+    """Return the cases of those tests of a file that are in the quick answer.
+
+    The first of the file and of each class is among them, and each that is marked: its cases are chosen one by one, or
+    all of them are wanted.
+    """
+    families = [[name.rpartition("::")[0]] for name in tests]
+    keep = {*chosen([*tests], families, SHARE_OF_TESTS)} if len(tests) > MOST_TESTS else range(len(tests))
+    return [
+        item
+        for i, items in enumerate(tests.values())
+        for item in items
+        if i in keep or any(item.get_closest_marker(name) for name in ("sampled", "whole"))
+    ]
 
 
 def sample_of(
