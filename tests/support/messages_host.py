@@ -146,6 +146,19 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "there; write backward of dlarray operations, with tj.custom_gradient.",
     ),
     (
+        lambda: slope(lambda x: np.linalg.qr(x, mode="complete").R, M),
+        GradientError,
+        "np.linalg.qr: NumPy's own function runs here, which has no derivative; compose it of functions that tracejit "
+        "has (dir(tracejit) lists them). If no gradient is needed, take the value with extractdata(x) first. Or give "
+        "it a derivative with tj.custom_gradient.",
+    ),
+    (
+        lambda: np.linalg.qr(M, mode="third"),
+        ArgumentError,
+        "np.linalg.qr: these arguments cannot be used: ValueError: \"Unrecognized mode 'third'\"; see the "
+        "documentation of NumPy for what it takes.",
+    ),
+    (
         lambda: tj.custom_gradient(3),  # type: ignore[arg-type]
         ArgumentError,
         "custom_gradient: function must be a function, not 3.",
