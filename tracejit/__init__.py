@@ -270,8 +270,13 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -308,8 +313,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -319,6 +326,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -399,6 +408,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "spacetodepth",
+    "special",
     "split",
     "sqrt",
     "square",
@@ -425,6 +435,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -433,8 +444,10 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
+    from tracejit import special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -466,12 +479,15 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",
@@ -532,10 +548,13 @@ else:
             "solve_triangular",
         ),
     }
+    _NAMESPACES = ("special",)
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
+        if name in _NAMESPACES:
+            return importlib.import_module(f"tracejit.{name}")
         if name in _LATE:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value

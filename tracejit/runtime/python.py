@@ -19,6 +19,7 @@ from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
 from tracejit.record.guards import GuardFailed
+from tracejit.runtime import ufunc_loops
 from tracejit.runtime.host import fits
 from tracejit.util.text import printable
 
@@ -151,6 +152,8 @@ def namespace() -> dict[str, Any]:
                     names[f"{function[1]}_{suffix}"] = op.numpy
     names.update(loop_functions())
     names.update(_lanes())
+    for count in range(2, ufunc_loops.MOST + 1):
+        names[f"ufunc_loop_{count}"] = ufunc_loops.run
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

@@ -10,7 +10,7 @@ import pytest
 from numpy_calls import CALLS, INTEGERS, ONE, wrap
 
 import tracejit as tj
-from tracejit import ArgumentError, GradientError, dlarray, dlfeval
+from tracejit import ArgumentError, dlarray, dlfeval
 from tracejit.functions import creation, elementwise, indexing, linear, movement, reductions
 from tracejit.functions.numpy_api import answers, dispatch, table
 
@@ -186,8 +186,8 @@ def test_numpy_scalar_on_the_left():
 
 def test_a_ufunc_of_scipy_has_the_name_that_users_write():
     special = pytest.importorskip("scipy.special")
-    with pytest.raises(GradientError, match=r"^scipy\.special\.struve: NumPy's own function runs here"):
-        dlfeval(lambda x: tj.dlgradient(special.struve(1, x).sum(), x), dlarray([1.0, 2.0]))
+    with pytest.raises(ArgumentError, match=r"^scipy\.special\.wofz: not supported on dlarrays; compose"):
+        special.wofz(dlarray([1.0, 2.0]))
 
 
 @pytest.mark.parametrize(
