@@ -270,8 +270,13 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -308,8 +313,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -319,6 +326,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -425,6 +434,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -435,6 +445,7 @@ __all__ = [
 if typing.TYPE_CHECKING:
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -466,12 +477,15 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import messages_accelerate
 import messages_arrays
 import messages_convolution
+import messages_derivatives
 import messages_functions
 import messages_host
 import messages_layers
@@ -74,6 +75,7 @@ TABLES = (
     messages_accelerate,
     messages_arrays,
     messages_convolution,
+    messages_derivatives,
     messages_functions,
     messages_host,
     messages_layers,

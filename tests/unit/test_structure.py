@@ -42,6 +42,7 @@ ORDER = (
     "ir",
     "record",
     "program",
+    "batching",
     "autodiff",
     "passes.cost",
     "passes.graph",

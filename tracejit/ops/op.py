@@ -213,6 +213,7 @@ class OnlyOnce:
 Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
+Rule = Callable[[Any, Any, Any, int], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -229,7 +230,13 @@ class Op:
                     function without arguments that builds it, called only if that input needs one.
                     Builds IR through b: ``b.mul(ct, 2.0)``. The result may have any shape that
                     broadcasts with the input: autodiff sums it to the input's shape and casts it to the
-                    input's dtype. vjp=None: the derivative is zero or does not exist.
+                    input's dtype. vjp=None: the derivative is zero or does not exist. Forward mode is derived from
+                    it (autodiff/forward.py). The rule of an ELEMENTWISE op multiplies ct element by element.
+    linear          groups of inputs; the op is linear in those of a group together, so that its tangent is the op of
+                    theirs. Named where that takes fewer ops than what is derived from vjp.
+    batch           the rule for many observations at once (ops/batch.py): the op of operands with one more axis in
+                    front. It may return None where it has no answer. Elementwise ops and reductions need none; an op
+                    of another kind without a rule is repeated for each observation
     emit            how it becomes code, by kind
     promote         (*dtypes) -> dtypes that the inputs are cast to first; None: no casts
     samples         cases for the generated tests
@@ -249,6 +256,8 @@ class Op:
     vjp: Vjp | None
     emit: Emit | None
     samples: tuple[Sample, ...]
+    linear: tuple[tuple[int, ...], ...] = ()
+    batch: Rule | None = None
     promote: Callable[..., tuple[np.dtype, ...]] | None = None
     view: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-2.0, 2.0)
