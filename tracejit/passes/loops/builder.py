@@ -11,6 +11,12 @@ from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
 
 
+def _both_parts(layout: Layout) -> Layout:
+    """Return a layout of complex numbers as one of their parts, along one more axis."""
+    strides = tuple([2 * stride for stride in layout.strides])
+    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
+
+
 class LaunchBuilder:
     """Appends launches; each copy of an operand is made once."""
 
@@ -38,6 +44,13 @@ class LaunchBuilder:
         """Append the copy of an array, or of a number, to a layout of another array."""
         if 0 not in target[1].shape:
             self.add_nest(copy_nest(source, target))
+
+    def copy_whole(self, source: tuple[Value, Layout], target: tuple[Value, Layout]) -> None:
+        """Append the copy of an array, of whole numbers where it is complex, to a layout of another array."""
+        is_complex = source[0].dtype.kind == "c"
+        self.copy(
+            *[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)]
+        )
 
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""

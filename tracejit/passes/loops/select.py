@@ -81,7 +81,9 @@ class _Selector:
         for index, value in copied_outputs:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
-            self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
+            source = self.fused.view(value)
+            copy = self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
+            copy(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
@@ -113,7 +115,7 @@ class _Selector:
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
-                    self.builder.copy((root, layout), (own, contiguous(value.shape)))
+                    self.builder.copy_whole((root, layout), (own, contiguous(value.shape)))
                 root = own
             taken.add(root)
             contents.append(Contents(root, *before))
@@ -125,6 +127,7 @@ class _Selector:
             root in self.fused.home
             and layout.offset == 0
             and value.aval.size == root.aval.size
+            and value.dtype == root.dtype
             and layout == contiguous(value.shape)
         )
 
