@@ -204,9 +204,9 @@ class CustomGradient:
                 return None
             number, format = place
             value, one = node.outputs[number], cts[number]
-            if value.dtype.kind != "f":
+            if value.dtype.kind not in "fc":
                 return None
-            one = b.constant(np.zeros(value.shape, value.dtype)) if one is None else one
+            one = b.constant(np.zeros(value.shape, value.dtype)) if one is None else host.conjugate(b, one)
             return recorders.wrap(one.data, format, one)
 
         def residual(leaf: Any) -> Any:
@@ -222,7 +222,8 @@ class CustomGradient:
             gradients = self._backward(residuals, cotangents)
         b.location = location
         values = self._gradients(current, gradients, recorded)
-        return [*values, *[None] * (len(node.inputs) - len(values))]
+        found = [None if value is None else host.conjugate(b, value) for value in values]
+        return [*found, *[None] * (len(node.inputs) - len(found))]
 
     def _gradients(self, current: Any, gradients: Any, recorded: _CallRecord) -> list[Any]:
         """Return the Values of the gradients by the arrays among the arguments, None for no gradient."""
@@ -245,7 +246,7 @@ class CustomGradient:
             if part is None:
                 if (
                     parts[argument] is not None
-                    and aval.dtype.kind == "f"
+                    and aval.dtype.kind in "fc"
                     and not _has_none(parts[argument], path)
                 ):
                     raise ArgumentError(

@@ -67,6 +67,11 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def conjugate(b: Any, value: Any) -> Any:
+    """Return a cotangent of dlgradient for one inside, or the other way round (Note [complex cotangents])."""
+    return b.conj(value) if value.dtype.kind == "c" else value
+
+
 def append(
     op: Op, arrays: Sequence[Any], params: dict[str, Any], avals: Any, results: Sequence[np.ndarray]
 ) -> tuple[Any, ...]:

@@ -188,3 +188,22 @@ def test_rebound_functions_are_recorded_again():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_checked(dtype):
     tj.testing.check_gradients(lambda x: softplus(x).sum(), X.astype(dtype))
+
+
+def test_complex_numbers():
+    @tj.custom_gradient
+    def turn(x):
+        return x * 1j, None
+
+    @turn.backward
+    def _(_, dy):
+        return dy * -1j
+
+    def slope(function):
+        return lambda x: tj.dlgradient((abs(function(x) + x) ** 2).sum(), x)
+
+    x = tj.dlarray(X * (1 - 1j))
+    expected = np.asarray(tj.dlfeval(slope(lambda x: x * 1j), x))
+    fun = tj.dlaccelerate(slope(turn))
+    for _ in range(3):
+        assert np.allclose(np.asarray(fun(x)), expected)
