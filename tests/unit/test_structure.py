@@ -68,6 +68,7 @@ ORDER = (
     "accelerate",
     "optim",
     "testing",
+    "nn",
     "exports",
     "doctor",
     "__init__",
