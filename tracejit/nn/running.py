@@ -329,7 +329,8 @@ def naming(placed: PlacedLayer, function: str, inputs: Sequence[Any]) -> Iterato
         found = ", ".join(recorders.describe(as_array(x)) for x in inputs)
         named = type(error)(f"{function}: {placed.description}, given {found or 'nothing'}: {error}")
         named.names_layer = True  # type: ignore[attr-defined]
-        raise named.with_traceback(error.__traceback__) from None
+        named.__traceback__ = error.__traceback__
+        raise named from None
     except Exception as error:
         error.add_note(f"in {function} of {placed.description} of a network")
         raise
