@@ -119,6 +119,39 @@ thread.join()
 assert status_of(lambda: is_right(new(4), x)) == 0
 """
 
+RECORDING = """
+# While another thread exchanges functions of NumPy for a recording, and while it records.
+from tracejit.record import patches, subscripts
+
+zeros, getitem = np.zeros, np.ndarray.__getitem__
+
+def is_as_ever():
+    return np.zeros is zeros and np.ndarray.__getitem__ is getitem and is_right(known, x) and is_right(new(4), x)
+
+def slow(x):
+    held.set()
+    ended.wait()
+    return x
+
+def exchanging():
+    with patches._lock, subscripts._lock:
+        held.set()
+        ended.wait()
+
+x = np.linspace(0, 1, 5)
+known = new(0)
+assert is_right(known, x)
+for work in (exchanging, lambda: tj.dlaccelerate(slow)(x), lambda: tj.dlfeval(slow, x)):
+    held, ended = threading.Event(), threading.Event()
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    held.wait()
+    assert status_of(is_as_ever) == 0
+    ended.set()
+    thread.join()
+    assert is_as_ever()
+"""
+
 IMPORTING = """
 # While another thread imports Numba for itself, and is in the middle.
 import types
@@ -174,6 +207,10 @@ def test_forks_while_three_threads_compile_and_load(tmp_path):
 
 def test_a_fork_does_not_wait_for_ever(tmp_path):
     run(HELD, tmp_path)
+
+
+def test_a_fork_while_another_thread_records(tmp_path):
+    run(RECORDING, tmp_path)
 
 
 def test_a_compiler_that_is_half_imported(tmp_path):
