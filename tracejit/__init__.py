@@ -272,6 +272,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlmap",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -472,6 +473,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
@@ -480,6 +482,7 @@ else:
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
