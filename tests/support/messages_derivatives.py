@@ -115,7 +115,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlmap(lambda x: x if x[0] > 0 else -x, over=0)(X),
         TraceError,
         "dlmap: bool() needs the value of an array that differs between observations at <place>; "
-        "<lambda>.<locals>.<lambda> is recorded once for all of them. Choose with where(condition, a, b), or call the function in a loop.",
+        "<lambda>.<locals>.<lambda> is recorded once for all of them. Choose with where(condition, a, b), or call the "
+        "function in a loop.",
     ),
     (
         lambda: tj.dlmap(written, over=0)(X),
