@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -194,6 +195,7 @@ __all__ = [
     "ChangedTraceWarning",
     "CodegenError",
     "DTypeError",
+    "DifferentiableFunction",
     "DimsError",
     "ExportError",
     "Exported",

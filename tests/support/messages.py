@@ -17,6 +17,7 @@ import messages_arrays
 import messages_convolution
 import messages_derivatives
 import messages_functions
+import messages_host
 import messages_layers
 import messages_linalg
 import messages_losses
@@ -76,6 +77,7 @@ TABLES = (
     messages_convolution,
     messages_derivatives,
     messages_functions,
+    messages_host,
     messages_layers,
     messages_linalg,
     messages_losses,

@@ -41,6 +41,7 @@ def gradient(
             path.append(node)
             active.update([v for v in node.outputs if v.aval.dtype.kind == "f"])
 
+    around, b.active = b.active, active
     cts: dict[Value, Value] = {}
     for output, ct in zip(outputs, cotangents, strict=True):
         if output in active:
@@ -66,7 +67,7 @@ def gradient(
                 continue
             ct = fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
-    b.location = location
+    b.location, b.active = location, around
     return [cts.get(v) for v in wrt]
 
 

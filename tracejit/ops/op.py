@@ -40,7 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
-    HOST = "host"  # runs in Python and splits the program
+    HOST = "host"  # runs in Python, called by the program
 
 
 class Scalar(NamedTuple):
@@ -164,6 +164,21 @@ class KernelCall(NamedTuple):
     variant: Callable[..., str] | None = None
 
 
+HANDLED = "handled"
+"""The parameter of a HOST op at whose errors a program does not apply (Note [errors that are handled])."""
+
+
+class PythonCall(NamedTuple):
+    """Emission of a HOST op: a function that the program calls with read-only ndarrays of the inputs.
+
+    It returns one ndarray, or a tuple of them for several outputs. They may share memory with the inputs; those of the
+    reference may not. Where they have other sizes or dtypes than the op's results, the program does not apply.
+    Without this emission the program calls the reference.
+    """
+
+    function: Callable[..., Any]
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -188,7 +203,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -255,7 +270,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
-            Kind.HOST: type(None),
+            Kind.HOST: (PythonCall, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")

@@ -87,6 +87,8 @@ class _Selector:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
         contents = self.contents()
         condition = [] if self._fault is None else [self._fault]
+        # What is called in Python may fail, and then nothing is written.
+        condition += [v for node in self.graph.nodes if node.op.kind is Kind.HOST for v in node.outputs]
         if self.writes.guarded:
             condition += [root for root, place in self.external.items() if place == self.guard]
         launches, commits = write_inputs(self.builder, contents, condition, self.external)
@@ -166,6 +168,10 @@ class _Selector:
         elif isinstance(emit, KernelCall):
             if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.HOST:
+            pointers = [self.builder.contiguous(v) for v in node.inputs]
+            pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+            self.builder.add(KernelLaunch(node.op.name, (), tuple(pointers), len(node.outputs), node))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 
