@@ -406,6 +406,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "spacetodepth",
+    "special",
     "split",
     "sqrt",
     "square",
@@ -441,6 +442,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
+    from tracejit import special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
@@ -546,10 +548,13 @@ else:
             "solve_triangular",
         ),
     }
+    _NAMESPACES = ("special",)
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
+        if name in _NAMESPACES:
+            return importlib.import_module(f"tracejit.{name}")
         if name in _LATE:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value

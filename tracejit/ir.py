@@ -209,9 +209,11 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
         OverflowError: for an integer of more than 64 bits, where none of `dtypes` is of floating point.
     """
     kind = type(x)
-    if kind is float or kind is int:
+    if kind is float or kind is int or kind is complex:
         for dtype in dtypes:
-            if dtype.kind == "f" or (kind is int and dtype.kind in "iu"):
+            if dtype.kind == "c" or (
+                kind is not complex and (dtype.kind == "f" or (kind is int and dtype.kind in "iu"))
+            ):
                 common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
                 try:
                     return asarray(x, common)

@@ -11,6 +11,7 @@ from tracejit.ops.op import Layout
 from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
+from tracejit.passes.graph.complex_parts import complex_parts
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
@@ -35,7 +36,7 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
-    simplified = simplify(graph)
+    simplified = simplify(complex_parts(graph))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)

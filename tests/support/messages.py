@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import messages_accelerate
 import messages_arrays
+import messages_complex
 import messages_convolution
 import messages_derivatives
 import messages_functions
@@ -74,6 +75,7 @@ def statements(error: BaseException | None) -> set[tuple[Path, int]]:
 TABLES = (
     messages_accelerate,
     messages_arrays,
+    messages_complex,
     messages_convolution,
     messages_derivatives,
     messages_functions,

@@ -157,12 +157,12 @@ def _adapter(launch: KernelLaunch) -> Kernel:
     for i, access in enumerate(launch.pointers):
         suffix = SUFFIXES[access.dtype]
         place = f"args[{len(arguments)}]"
-        if launch.symbol is not None:
-            arguments.append(place)  # a foreign routine takes plain addresses
+        if launch.name == "gemm":
+            arguments.append(place)  # BLAS takes plain addresses
             continue
         arguments.append(f"read_{suffix}({place})" if i < reads else f"write_{suffix}({place}, {i - reads})")
     lines = "".join(f"        {argument},\n" for argument in arguments)
-    function = launch.name if launch.symbol is None else f"{launch.name}_{suffix}"
+    function = f"gemm_{suffix}" if launch.name == "gemm" else launch.name
     return named(f"def {NAME}(args):\n    {function}(\n{lines}    )\n", launch.name)
 
 

@@ -199,7 +199,7 @@ class _NestEmitter:
         for name, template, access, strides in self.memory.pointers():
             bind(name, access, template)
             for axis, stride in enumerate(strides):
-                if stride == 0 or (stride == 1 and self.order.is_unit(axis)):
+                if stride == 0 or self.memory.known_stride(name, axis, stride):
                     continue
                 if short and axis == last - 1 and stride in (1, short):
                     header.append(f"{INDENT}{name}_{axis} = {stride}")
@@ -236,10 +236,10 @@ class _NestEmitter:
                 if stride != 0:
                     lines.append(f"{INDENT * indent}for i{axis} in range(n{axis}):")
                     indent += 1
-            target = f"o{line.write}[{memory.index(f'o{line.write}', strides)}]"
+            target = "{}[{}]".format(*memory.at(f"o{line.write}", strides))
             start = self.initial(line.node)
             if line.start is not None:
-                start = f"p{line.start}[{memory.index(f'p{line.start}', memory.read_strides[line.start])}]"
+                start = "{}[{}]".format(*memory.at(f"p{line.start}", memory.read_strides[line.start]))
             lines.append(f"{INDENT * indent}{target} = {start}")
         return lines
 

@@ -166,7 +166,7 @@ def _inner_input(leaf: Any) -> Any:
     if not is_array(leaf):
         return leaf
     array = _as_input(leaf)
-    if array.dtype.kind == "f":
+    if array.dtype.kind in "fc":
         if is_private(array):
             array = dlarray._wrap(array._data, array._format, value_of(array))
         return apply("cast", array, dtype=array.dtype)

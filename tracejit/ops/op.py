@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.errors import GradientError
+from tracejit.errors import DTypeError, GradientError
 
 TITLES = {
     "div": "divide",
@@ -154,7 +154,8 @@ class KernelCall(NamedTuple):
     each output. It writes every element of its outputs. `variant`, called as `numbers` is, returns the name of another
     function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
-    share the work.
+    share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
+    address is the first argument; operands are then single elements or have the result's shape.
     """
 
     name: str
@@ -162,6 +163,7 @@ class KernelCall(NamedTuple):
     checked: bool = False
     cut: Cut | RangeCut | None = None
     variant: Callable[..., str] | None = None
+    routine: Callable[..., str] | None = None
 
 
 HANDLED = "handled"
@@ -239,6 +241,7 @@ class Op:
     kinks           points where the op is defined but not smooth
     analytic        the reference accepts complex input, so that the complex step applies
     saved           the number of results, at the end, that only the adjoint reads; they have no cotangent
+    takes_complex   whether a KERNEL or ELEMENTWISE op allows complex operands, as far as infer does; all others do
     """
 
     name: str
@@ -257,6 +260,7 @@ class Op:
     kinks: tuple[float, ...] = ()
     analytic: bool = True
     saved: int = 0
+    takes_complex: bool = False
 
     @property
     def title(self) -> str:
@@ -279,11 +283,27 @@ class Op:
                 f"op {self.name!r}: its template chooses with if, and, or or; choose with where(condition, a, b), "
                 "because operands may be vectors"
             )
+        if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
+            object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
         if not self.doc or not (self.samples or self.kind is Kind.HOST):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _of_real_numbers(title: str, infer: Infer) -> Infer:
+    """Return a rule that refuses complex operands first."""
+
+    def checked(*avals: Aval, **params: Any) -> Any:
+        for aval in avals:
+            if aval.dtype.kind == "c":
+                raise DTypeError(
+                    f"{title}: not defined for {aval.dtype}; compute with x.real and x.imag, or with abs(x)."
+                )
+        return infer(*avals, **params)
+
+    return checked
 
 
 class Table(dict[str, Op]):

@@ -25,7 +25,7 @@ from tracejit.ops import Layout
 from tracejit.ops.op import contiguous
 from tracejit.program import ALIGNMENT, Kernel, Pointer, Program, ScalarArgument, Symbol
 from tracejit.record.guards import GuardFailed
-from tracejit.runtime import object_layout
+from tracejit.runtime import object_layout, ufunc_loops
 from tracejit.runtime.host import row_function
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 from tracejit.util.uninterrupted import uninterrupted
@@ -46,7 +46,9 @@ def _executor(code: Code, calls_python: bool) -> Callable[..., int]:
 
 @cache
 def _symbol_address(name: str) -> int:
-    """Return the address of a BLAS routine, from SciPy's table of C functions."""
+    """Return the address of a BLAS routine, from SciPy's table of C functions, or of a loop of one of its ufuncs."""
+    if "/" in name:
+        return uninterrupted(lambda stopping: ufunc_loops.address(name))
     capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p

@@ -19,6 +19,7 @@ from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
 from tracejit.program import HostCall, Program
 from tracejit.record.guards import GuardFailed
+from tracejit.runtime import ufunc_loops
 from tracejit.runtime.host import fits
 from tracejit.util.text import printable
 
@@ -119,6 +120,10 @@ def _call_python(call: HostCall, pointers: Sequence[CheckedPointer]) -> None:
 
 def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPointer:
     """Return a pointer at `offset_bytes` from the first element of `array`."""
+    if array.dtype.kind == "c" and dtype.kind == "f":  # the parts of complex numbers
+        whole = _locate(array, 0, array.dtype)
+        start = 2 * whole._start + offset_bytes // dtype.itemsize
+        return CheckedPointer(whole._elements.view(dtype), start)
     if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:
@@ -151,6 +156,8 @@ def namespace() -> dict[str, Any]:
                     names[f"{function[1]}_{suffix}"] = op.numpy
     names.update(loop_functions())
     names.update(_lanes())
+    for count in range(2, ufunc_loops.MOST + 1):
+        names[f"ufunc_loop_{count}"] = ufunc_loops.run
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

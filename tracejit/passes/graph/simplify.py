@@ -183,6 +183,8 @@ class _Simplifier:
         x, exponent = inputs
         if exponent.node is not None or exponent.data is None or exponent.shape != () or x.aval != aval:
             return None
+        if exponent.dtype.kind == "c":
+            return None
         how = _POWERS.get(float(exponent.data))
         if how is None or (how == "reciprocal" and aval.dtype.kind != "f"):
             return None
@@ -226,7 +228,8 @@ _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] =
 
 def _is_scalar(value: Value, number: float) -> bool:
     """Return whether `value` is a constant of one element equal to `number` (and not -0.0 for 0.0)."""
-    if value.node is not None or value.data is None or value.data.size != 1:
+    # Complex numbers have no such rules: z * 1 is not z where a part is infinite.
+    if value.node is not None or value.data is None or value.data.size != 1 or value.data.dtype.kind == "c":
         return False
     item = value.data.item()
     return bool(item == number and not (number == 0.0 and np.signbit(item)))

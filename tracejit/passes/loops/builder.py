@@ -11,6 +11,12 @@ from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
 
 
+def _both_parts(layout: Layout) -> Layout:
+    """Return a layout of complex numbers as one of their parts, along one more axis."""
+    strides = tuple([2 * stride for stride in layout.strides])
+    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
+
+
 class LaunchBuilder:
     """Appends launches; each copy of an operand is made once."""
 
@@ -39,6 +45,13 @@ class LaunchBuilder:
         if 0 not in target[1].shape:
             self.add_nest(copy_nest(source, target))
 
+    def copy_whole(self, source: tuple[Value, Layout], target: tuple[Value, Layout]) -> None:
+        """Append the copy of an array, of whole numbers where it is complex, to a layout of another array."""
+        is_complex = source[0].dtype.kind == "c"
+        self.copy(
+            *[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)]
+        )
+
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""
         root, layout = self.fused.view(value)
@@ -64,7 +77,13 @@ class LaunchBuilder:
 
     def broadcast(self, value: Value, batch: tuple[int, ...]) -> Value:
         """Return a value whose view is `value` broadcast to the batch axes."""
-        shape = (*batch, *value.shape[-2:])
+        return self._broadcast_to(value, (*batch, *value.shape[-2:]))
+
+    def expanded(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Return a value whose view is `value` broadcast to a shape, or the value itself if it is a single element."""
+        return value if value.aval.size == 1 else self._broadcast_to(value, shape)
+
+    def _broadcast_to(self, value: Value, shape: tuple[int, ...]) -> Value:
         if shape == value.shape:
             return value
         root, layout = self.fused.view(value)

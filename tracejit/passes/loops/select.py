@@ -81,7 +81,9 @@ class _Selector:
         for index, value in copied_outputs:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
-            self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
+            source = self.fused.view(value)
+            copy = self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
+            copy(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
@@ -113,7 +115,7 @@ class _Selector:
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
-                    self.builder.copy((root, layout), (own, contiguous(value.shape)))
+                    self.builder.copy_whole((root, layout), (own, contiguous(value.shape)))
                 root = own
             taken.add(root)
             contents.append(Contents(root, *before))
@@ -125,6 +127,7 @@ class _Selector:
             root in self.fused.home
             and layout.offset == 0
             and value.aval.size == root.aval.size
+            and value.dtype == root.dtype
             and layout == contiguous(value.shape)
         )
 
@@ -180,15 +183,22 @@ class _Selector:
         results = [v.aval for v in node.outputs]
         result = results[0] if len(results) == 1 else tuple(results)
         avals: list[Any] = [result, *[v.aval for v in node.inputs]]
-        numbers = emit.numbers(*avals, **node.params)
         name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
-        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        symbol, operands = None, node.inputs
+        if emit.routine is not None:
+            symbol = emit.routine(*[v.aval for v in node.inputs])
+            operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
+            avals[1:] = [v.aval for v in operands]
+        numbers = emit.numbers(*avals, **node.params)
+        pointers = [self.builder.contiguous(v) for v in operands]
         pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
         if emit.checked:
             pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
             self.checked.append(node)
         written = len(node.outputs) + emit.checked
-        self.builder.add(KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut))
+        self.builder.add(
+            KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
+        )
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
