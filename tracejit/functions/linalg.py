@@ -15,7 +15,7 @@ from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder
+from tracejit.record.demands import demand
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
@@ -57,7 +57,7 @@ def require(holds: dlarray, function: str, what: str) -> None:
     def fail() -> None:
         raise np.linalg.LinAlgError(f"{function}: {what}.")
 
-    recorder.demand(reductions.all(holds), function, fail)
+    demand(reductions.all(holds), function, fail)
 
 
 def transposed(x: dlarray) -> dlarray:

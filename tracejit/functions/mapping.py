@@ -19,6 +19,7 @@ from tracejit.functions.variables import is_array, recording, value_of
 from tracejit.ir import Builder, Value
 from tracejit.record import monitor
 from tracejit.record import recorder as recorders
+from tracejit.record.demands import demand
 from tracejit.record.mapping import Mapping
 from tracejit.util.arguments import callable_, is_real
 from tracejit.util.text import brief, name_of
@@ -119,15 +120,15 @@ def _mapped(fun: Callable[..., Any], over: Any, args: tuple[Any, ...], kwargs: d
     finally:
         recorder.maps.pop()
     nodes = mapping.nodes()
-    demands = [value_of(demand.condition) for demand in mapping.demands]
+    demands = [value_of(demanded.condition) for demanded in mapping.demands]
     known = dict(zip(inputs, [operand.value for operand in operands.values()], strict=True))
     b.location = recorders.user_location()
     with monitor.paused():
         found = batch(b, nodes, [*values, *demands], known, count, "dlmap")
     mapping.end(nodes)
-    for demand, value in zip(mapping.demands, found[len(values) :], strict=True):
+    for demanded, value in zip(mapping.demands, found[len(values) :], strict=True):
         assert value is not None
-        recorders.demand(reductions.all(dlarray._wrap(value.data, None, value)), demand.what, demand.fail)
+        demand(reductions.all(dlarray._wrap(value.data, None, value)), demanded.what, demanded.fail)
     first = next(iter(operands.values()))
     label = first.array.format[first.axis] if first.array.format else None
     with monitor.paused():

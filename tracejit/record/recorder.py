@@ -8,7 +8,7 @@ carries the Value that stands for it. Arrays enter and leave here through three 
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
-from tracejit.record.mapping import Demand, Mapping, check_same, differing
+from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
@@ -268,19 +268,6 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         thread.recorder.state.taken(array._data)
     data: np.ndarray = array._data
     return data
-
-
-def demand(condition: Any, what: str, fail: Callable[[], None]) -> None:
-    """Call what raises an error if a scalar condition does not hold, now or in a replay.
-
-    In a mapped function the condition is checked when it is known for all observations.
-    """
-    current = thread.recorder
-    mapping = differing(current, condition) if current is not None and current.maps else None
-    if mapping is not None:
-        mapping.demands.append(Demand(condition, what, fail))
-    elif not need_value(condition, what, Decides.TRUTH):
-        fail()
 
 
 def describe(array: Any) -> str:
