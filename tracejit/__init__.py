@@ -245,6 +245,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "checklayer",
     "cholesky",
     "clear_cache",
     "clip",
@@ -275,6 +276,7 @@ __all__ = [
     "dljvp",
     "dllaplacian",
     "dlmap",
+    "dlnetwork",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -302,6 +304,7 @@ __all__ = [
     "full",
     "full_like",
     "fullyconnect",
+    "functionlayer",
     "gelu",
     "glu",
     "greater",
@@ -358,6 +361,7 @@ __all__ = [
     "mse",
     "multiply",
     "negative",
+    "nn",
     "nonzero",
     "norm",
     "not_equal",
@@ -479,6 +483,9 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.nn.check_layer import checklayer
+    from tracejit.nn.layers.function import functionlayer
+    from tracejit.nn.network import dlnetwork
 
     __version__: str
 else:
@@ -547,8 +554,11 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "nn.check_layer": ("checklayer",),
+        "nn.layers.function": ("functionlayer",),
+        "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("nn", "special")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -7,6 +7,7 @@ import numpy as np
 import public_calls_derivatives
 import public_calls_layers
 import public_calls_linalg
+import public_calls_nn
 
 import tracejit as tj
 from tracejit import dlarray
@@ -173,6 +174,7 @@ CALLS: dict[str, list[Call]] = {
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_derivatives.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_nn.CALLS.items()},
 }  # fmt: skip
 
 X = dlarray(A)
