@@ -27,6 +27,7 @@ from tracejit.ops.op import KernelCall, Scalar
 from tracejit.pipeline import build
 from tracejit.runtime.python import namespace
 
+pytestmark = pytest.mark.whole("structure")
 PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
@@ -296,7 +297,6 @@ def test_kernels_that_are_written_as_text_are_those_of_the_op(op: str, name: str
     assert {n.id for n in ast.walk(ast.parse(row.kernel.text)) if isinstance(n, ast.Name)} & set(namespace())
 
 
-@pytest.mark.whole("structure")
 @pytest.mark.parametrize(
     ("op", "name"),
     [call for call in CALLS if call[1] not in TEXTS and not call[1].startswith("ufunc_loop_")],
@@ -317,7 +317,6 @@ def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     assert name in namespace()
 
 
-@pytest.mark.whole("structure")
 @pytest.mark.parametrize(
     "op", [op for op in OPS.values() if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE)], ids=str
 )
