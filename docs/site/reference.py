@@ -25,8 +25,10 @@ TITLES = {  # module: title, where its name says too little
 SAME = {
     "activation_variants": "activations",
     "class_losses": "losses",
+    "mapping": "derivatives",
     "numpy_function": "evaluate",
     "rng": "random",
+    "transforms": "derivatives",
 }  # modules whose names stand with those of another one
 FIRST = ("array", "accelerate", "evaluate", "labels")
 

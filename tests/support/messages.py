@@ -14,12 +14,16 @@ from typing import NamedTuple
 
 import messages_accelerate
 import messages_arrays
+import messages_complex
 import messages_convolution
+import messages_derivatives
 import messages_functions
+import messages_host
 import messages_layers
 import messages_linalg
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
 import messages_ops
 import messages_record
@@ -72,12 +76,16 @@ def statements(error: BaseException | None) -> set[tuple[Path, int]]:
 TABLES = (
     messages_accelerate,
     messages_arrays,
+    messages_complex,
     messages_convolution,
+    messages_derivatives,
     messages_functions,
+    messages_host,
     messages_layers,
     messages_linalg,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
     messages_ops,
     messages_record,

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.op import Fold, KernelCall, Kind, Op, Sample
 
 _SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
@@ -40,7 +41,7 @@ def _reduced(x: Aval, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype) ->
 
 def _wide(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which NumPy sums: 64 bits for integers and bools."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
@@ -198,6 +199,7 @@ def _search(name: str, function: Any, what: str) -> Op:
         numpy=reference,
         vjp=None,
         emit=KernelCall(name, numbers),
+        batch=batch.shifted,
         samples=(
             Sample(((2, 3),), {"axis": 1, "keepdims": False}),
             Sample(((2, 3, 2),), {"axis": 1, "keepdims": True}),
@@ -205,6 +207,7 @@ def _search(name: str, function: Any, what: str) -> Op:
             Sample(((3, 4),), {"axis": 0, "keepdims": False}, dtypes=("int64",), integer_high=2),
         ),
         analytic=False,
+        takes_complex=True,
     )
 
 
@@ -224,10 +227,10 @@ def _numbers_cumsum(out: Aval, x: Aval, *, axis: int, reverse: bool) -> tuple[in
 
 OPS = (
     Op(name="sum", doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
-       infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, emit=Fold(lambda dtype: 0, "{0} + {1}"),
+       infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, linear=((0,),), emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=_SAMPLES),
     Op(name="sum_add", doc="sum over axes of x, plus z, which is as large as that: a sum of sums; ct broadcast, ct",
-       kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add,
+       kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add, linear=((0, 1),),
        emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=(Sample(((2, 3), (2,)), {"axes": (1,), "keepdims": False}),
                 Sample(((2, 3), (1, 3)), {"axes": (0,), "keepdims": True}),
@@ -246,9 +249,9 @@ OPS = (
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
     Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
-       kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
-       emit=KernelCall("cumsum", _numbers_cumsum),
+       batch=batch.shifted, emit=KernelCall("cumsum", _numbers_cumsum),
        samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),
                 Sample(((2, 3, 2),), {"axis": 1, "reverse": True}),
                 Sample(((4,),), {"axis": 0, "reverse": False}))),

@@ -24,6 +24,7 @@ from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
+from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
@@ -93,6 +94,7 @@ class Recorder(RecordingBlock):
             set()
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
+        self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
         self.keeps_graph = True  # False: it is of no use when the recording has ended
 
     def close(self) -> None:
@@ -258,6 +260,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         TraceError: if the array belongs to a closed trace.
     """
     check_open(array)
+    if thread.recorder is not None and thread.recorder.maps and array._value is not None:
+        check_same(thread.recorder, array, what)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):
@@ -409,7 +413,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
-        if type(x) in (float, int, _number_class):
+        if type(x) in (float, int, complex, _number_class):
             if dtypes is None:
                 dtypes = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
@@ -441,13 +445,19 @@ def _number(x: float, dtypes: list[np.dtype]) -> Any:
     current = thread.recorder
     if current is None:
         return _array_class._wrap(weak_array(x, dtypes), None, None)
-    key = (x, type(x), *dtypes)
+    key = (repr(x) if type(x) is complex else x, type(x), *dtypes)
     constant = current.numbers.get(key) if x else None  # 0.0 equals -0.0
     if constant is None:
         current.state.number(x)
         value = current.builder.constant(weak_array(x, dtypes))
         constant = current.numbers[key] = _array_class._wrap(value.data, None, value)
     return constant
+
+
+def align(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return operands of an op that computes element by element, aligned by label if their formats differ."""
+    format = arrays[0]._format
+    return arrays if all(array._format == format for array in arrays) else _align(arrays)
 
 
 def _align(arrays: Sequence[Any]) -> list[Any]:

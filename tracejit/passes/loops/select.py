@@ -46,24 +46,25 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES) -> Selection:
+def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, for_device: bool = False) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
+        for_device: whether kernels of a device are chosen, not those of the CPU.
     """
-    return _Selector(graph, fused, writes).run()
+    return _Selector(graph, fused, writes, for_device).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes) -> None:
+    def __init__(self, graph: Graph, fused: Fused, writes: Writes, for_device: bool) -> None:
         self.graph = graph
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
-        self.builder = LaunchBuilder(fused)
+        self.builder = LaunchBuilder(fused, for_device)
         self.assemblies = Assemblies(graph, fused)
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.external = {value: Place("input", i, 0) for i, value in enumerate(graph.inputs)}
@@ -81,12 +82,16 @@ class _Selector:
         for index, value in copied_outputs:
             target = Value(value.aval, None)
             self.external[target] = Place("output", index, 0)
-            self.builder.copy(self.fused.view(value), (target, contiguous(value.shape)))
+            source = self.fused.view(value)
+            copy = self.builder.copy_whole if value.dtype.kind == "c" else self.builder.copy
+            copy(source, (target, contiguous(value.shape)))
         outputs = [value.aval for value in self.outputs]
         if not self.writes.targets:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
         contents = self.contents()
         condition = [] if self._fault is None else [self._fault]
+        # What is called in Python may fail, and then nothing is written.
+        condition += [v for node in self.graph.nodes if node.op.kind is Kind.HOST for v in node.outputs]
         if self.writes.guarded:
             condition += [root for root, place in self.external.items() if place == self.guard]
         launches, commits = write_inputs(self.builder, contents, condition, self.external)
@@ -111,7 +116,7 @@ class _Selector:
             if root in taken or root in self.external or not self.is_whole(value, root, layout):
                 own = Value(value.aval, None)
                 if not self.is_whole(value, root, layout) or not store_twice(self.builder, root, own):
-                    self.builder.copy((root, layout), (own, contiguous(value.shape)))
+                    self.builder.copy_whole((root, layout), (own, contiguous(value.shape)))
                 root = own
             taken.add(root)
             contents.append(Contents(root, *before))
@@ -123,6 +128,7 @@ class _Selector:
             root in self.fused.home
             and layout.offset == 0
             and value.aval.size == root.aval.size
+            and value.dtype == root.dtype
             and layout == contiguous(value.shape)
         )
 
@@ -164,8 +170,13 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
+            tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
+            if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.HOST:
+            pointers = [self.builder.contiguous(v) for v in node.inputs]
+            pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+            self.builder.add(KernelLaunch(node.op.name, (), tuple(pointers), len(node.outputs), node))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 
@@ -174,15 +185,22 @@ class _Selector:
         results = [v.aval for v in node.outputs]
         result = results[0] if len(results) == 1 else tuple(results)
         avals: list[Any] = [result, *[v.aval for v in node.inputs]]
-        numbers = emit.numbers(*avals, **node.params)
         name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
-        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        symbol, operands = None, node.inputs
+        if emit.routine is not None:
+            symbol = emit.routine(*[v.aval for v in node.inputs])
+            operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
+            avals[1:] = [v.aval for v in operands]
+        numbers = emit.numbers(*avals, **node.params)
+        pointers = [self.builder.contiguous(v) for v in operands]
         pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
         if emit.checked:
             pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
             self.checked.append(node)
         written = len(node.outputs) + emit.checked
-        self.builder.add(KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut))
+        self.builder.add(
+            KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
+        )
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""

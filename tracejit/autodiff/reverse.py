@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reverse-mode differentiation: appends the adjoint of a graph to that graph.
+"""Reverse mode: appends the adjoint of a graph to that graph.
 
 The adjoint consists of the same ops, appended through the same builder, so it can be simplified, fused,
 emitted and differentiated again like the forward pass.
+
+Note [complex cotangents]
+The cotangent of a complex value z is the complex number c with dL = Re(c dz): real losses have such a c whether the ops
+between are holomorphic or not. Rules are then the same for real and complex operands, without conjugates: that of y =
+f(z) is c f'(z), that of a product c y and c x. Where a real value goes into a complex one, the real part of c arrives.
+dlgradient returns the conjugate of c, the direction in which the loss grows fastest: dL/dx + i dL/dy for z = x + i y.
 """
 
 from collections.abc import Sequence
@@ -14,7 +20,11 @@ from tracejit.ir import Builder, Node, Value
 
 
 def gradient(
-    b: Builder, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]
+    b: Builder,
+    outputs: Sequence[Value],
+    cotangents: Sequence[Value],
+    wrt: Sequence[Value],
+    nodes: Sequence[Node] | None = None,
 ) -> list[Value | None]:
     """Append the product of `cotangents` with the Jacobian of `outputs`, and return it for each of `wrt`.
 
@@ -23,18 +33,21 @@ def gradient(
         outputs: values to differentiate, of floating-point dtype.
         cotangents: one for each output, of its shape and dtype.
         wrt: values to differentiate by.
+        nodes: those that compute the values, in order; None for those of the graph.
 
     Returns:
         For each of `wrt` the cotangent, of its shape and dtype, or None where no output depends on it.
     """
-    nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
-    active: set[Value] = {v for v in wrt if v.dtype.kind == "f"}
+    if nodes is None:
+        nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
+    active: set[Value] = {v for v in wrt if v.dtype.kind in "fc"}
     path: list[Node] = []
     for node in nodes:
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             path.append(node)
-            active.update([v for v in node.outputs if v.aval.dtype.kind == "f"])
+            active.update([v for v in node.outputs if v.aval.dtype.kind in "fc"])
 
+    around, b.active = b.active, active
     cts: dict[Value, Value] = {}
     for output, ct in zip(outputs, cotangents, strict=True):
         if output in active:
@@ -58,13 +71,13 @@ def gradient(
             ct = contribution if type(contribution) is Value else contribution()
             if ct is None:
                 continue
-            ct = _fit(b, ct, value)
+            ct = fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
-    b.location = location
+    b.location, b.active = location, around
     return [cts.get(v) for v in wrt]
 
 
-def _fit(b: Builder, ct: Value, value: Value) -> Value:
+def fit(b: Builder, ct: Value, value: Value) -> Value:
     """Return `ct` summed over the axes that broadcasting added to `value`, in the dtype of `value`."""
     if ct.aval == value.aval:
         return ct
@@ -81,5 +94,7 @@ def _fit(b: Builder, ct: Value, value: Value) -> Value:
         if ct.shape != value.shape:
             ct = b.reshape(ct, shape=value.shape)
     if ct.dtype != value.dtype:
+        if ct.dtype.kind == "c" and value.dtype.kind == "f":
+            ct = b.real(ct)  # Note [complex cotangents]
         ct = b.cast(ct, dtype=value.dtype)
     return ct
