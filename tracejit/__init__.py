@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
@@ -194,6 +195,7 @@ __all__ = [
     "CacheWarning",
     "ChangedTraceWarning",
     "CodegenError",
+    "CustomGradient",
     "DTypeError",
     "DifferentiableFunction",
     "DimsError",
@@ -259,6 +261,7 @@ __all__ = [
     "crossentropy",
     "ctc",
     "cumsum",
+    "custom_gradient",
     "depthtospace",
     "det",
     "diag",
@@ -277,6 +280,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlmap",
     "dlnetwork",
     "dlresize",
     "dlscan",
@@ -449,7 +453,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -486,6 +490,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.loops import dlcheckpoint, dlscan
+    from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
@@ -497,6 +502,7 @@ else:
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
