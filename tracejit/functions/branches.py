@@ -79,8 +79,8 @@ class _While:
         """The carry in its containers."""
         return tree.unflatten(self.treedef, self.carry)
 
-    def test(self) -> dlarray:
-        """Return whether the loop goes on, a bool without axes."""
+    def test(self) -> Any:
+        """Return whether the loop goes on, a bool, or an array of one without axes."""
         return _truth("dlwhile: cond returned", self.cond(self.result))
 
     def call(self, carry: list[dlarray]) -> None:
@@ -88,7 +88,7 @@ class _While:
         returned = self.fun(tree.unflatten(self.treedef, carry))
         self.carry = next_carry("dlwhile", returned, self.treedef, self.carry)
 
-    def finish(self, goes_on: dlarray) -> Any:
+    def finish(self, goes_on: Any) -> Any:
         """Make steps as long as the loop goes on, and return the carry."""
         while bool(goes_on):
             self.call(own(self.carry))
@@ -108,7 +108,7 @@ class _While:
                 watch.inputs = [value_of(tests[-1]), *map(value_of, carry)]
                 watch.start = len(recorder.graph.nodes)
                 self.call(carry)
-                tests.append(self.test())
+                tests.append(as_array(self.test(), "dlwhile", "cond"))
                 watch.outputs = [value_of(tests[-1]), *map(value_of, self.carry)]
             steps += made
             carries.append(self.carry)
@@ -238,13 +238,15 @@ def _check_branches(results: Sequence[tuple[list[dlarray], tree.TreeDef]]) -> No
         raise DimsError(f"{text} Reshape, broadcast or relabel one of them.")
 
 
-def _varies(array: dlarray) -> bool:
+def _varies(array: dlarray | bool) -> bool:
     """Return whether replays may find another value."""
-    return not value_of(array).is_constant
+    return type(array) is dlarray and not value_of(array).is_constant
 
 
-def _truth(what: str, given: Any) -> dlarray:
-    """Return a number as a bool without axes."""
+def _truth(what: str, given: Any) -> Any:
+    """Return a number as a bool without axes, one of Python's as it is."""
+    if isinstance(given, (bool, int, float, np.generic)):
+        return bool(given)
     array = as_array(given, what.partition(":")[0], "pred")
     if array.size != 1:
         raise ArgumentError(
