@@ -411,6 +411,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "stop_gradient",
     "stripdims",
@@ -441,7 +442,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import special, stats
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
@@ -545,7 +546,7 @@ else:
             "solve_triangular",
         ),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("special", "stats")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -56,6 +56,7 @@ ORDER = (
     "functions.layers",
     "functions.numpy_api",
     "special",
+    "stats",
     "call",
     "runtime",
     "describe",
