@@ -148,7 +148,7 @@ class dlarray:
 
     Raises:
         ArgumentError: if `data` is no array of numbers.
-        DTypeError: if the dtype is not float64, float32, bool or an integer type.
+        DTypeError: if the dtype is not float64, float32, complex128, complex64, bool or an integer type.
         DimsError: if `format` does not fit.
 
     Examples:

@@ -20,19 +20,20 @@ UNIQUE_LABELS = "CBT"
 
 BOOL, INT32, INT64, UINT64 = map(np.dtype, ("bool", "int32", "int64", "uint64"))
 FLOAT32, FLOAT64 = map(np.dtype, ("float32", "float64"))
+COMPLEX64, COMPLEX128 = map(np.dtype, ("complex64", "complex128"))
 
 # Each maps to itself: NumPy may hold several equal dtype objects, and the one made by name compares fastest.
 SUPPORTED_DTYPES = {
     dtype: dtype
     for dtype in map(np.dtype, (
-        "float64", "float32", "bool",
+        "float64", "float32", "complex128", "complex64", "bool",
         "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     ))
 }  # fmt: skip
 
 
-NUMPY_NUMBERS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind != "b")
-"""The types of NumPy's numbers that arrays are made of."""
+NUMPY_NUMBERS = frozenset(dtype.type for dtype in SUPPORTED_DTYPES if dtype.kind not in "bc")
+"""The types of NumPy's real numbers that arrays are made of."""
 NUMBERS = NUMPY_NUMBERS | {int, float}
 """The types of numbers that can vary from call to call."""
 
@@ -106,13 +107,13 @@ def check_format(where: str, format: object, ndim: int) -> str | None:
 def check_dtype(where: str, dtype: np.dtype, argument: str = "data") -> np.dtype:
     """Return `dtype` in native byte order, or raise a DTypeError in the name of `where` about an argument."""
     native = SUPPORTED_DTYPES.get(dtype)
-    if native is None and dtype.kind in "biuf":
+    if native is None and dtype.kind in "biufc":
         native = SUPPORTED_DTYPES.get(dtype.newbyteorder("="))
     if native is None:
         role = "" if argument == "data" else f" as {argument}"
         raise DTypeError(
-            f"{where}: data of type {dtype} is not supported{role}; use float64, float32, bool or an integer "
-            "type (for example data.astype(np.float32))."
+            f"{where}: data of type {dtype} is not supported{role}; use float64, float32, complex128, "
+            "complex64, bool or an integer type (for example data.astype(np.float32))."
         )
     return native
 
@@ -133,6 +134,23 @@ def wanted_dtype(where: str, dtype: object) -> np.dtype:
             f"{where}: dtype must be a NumPy dtype such as np.float32, not {brief(dtype)}."
         ) from None
     return check_dtype(where, wanted, "dtype")
+
+
+def is_inexact(dtype: np.dtype) -> bool:
+    """Return whether a dtype is of floating point, real or complex, so that there are derivatives."""
+    return dtype.kind in "fc"
+
+
+def part_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of the real and the imaginary part of complex numbers; a real dtype itself."""
+    if dtype.kind != "c":
+        return dtype
+    return FLOAT32 if dtype == COMPLEX64 else FLOAT64
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the complex dtype whose parts hold numbers of `dtype`."""
+    return COMPLEX64 if dtype in (FLOAT32, COMPLEX64) else COMPLEX128
 
 
 def merge_formats(first: str, second: str) -> str:

@@ -119,7 +119,9 @@ class Builder:
         self.compute = compute
         self.owner = graph if owner is None else owner
         self.location: Where = None  # not `where`, which is an op
-        self.active: Container[Value] = ()  # while it is differentiated: what depends on the variables
+        self.active: Container[Value] | None = (
+            None  # while it is differentiated: what depends on the variables
+        )
 
     def input(self, aval: Aval, data: Any = None) -> Value:
         """Append an input."""
@@ -209,9 +211,11 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
         OverflowError: for an integer of more than 64 bits, where none of `dtypes` is of floating point.
     """
     kind = type(x)
-    if kind is float or kind is int:
+    if kind is float or kind is int or kind is complex:
         for dtype in dtypes:
-            if dtype.kind == "f" or (kind is int and dtype.kind in "iu"):
+            if dtype.kind == "c" or (
+                kind is not complex and (dtype.kind == "f" or (kind is int and dtype.kind in "iu"))
+            ):
                 common = dtype if len(dtypes) == 1 else np.result_type(*dtypes)
                 try:
                     return asarray(x, common)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import messages_accelerate
 import messages_arrays
+import messages_complex
 import messages_convolution
 import messages_derivatives
 import messages_functions
@@ -22,6 +23,7 @@ import messages_layers
 import messages_linalg
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
 import messages_ops
 import messages_record
@@ -74,6 +76,7 @@ def statements(error: BaseException | None) -> set[tuple[Path, int]]:
 TABLES = (
     messages_accelerate,
     messages_arrays,
+    messages_complex,
     messages_convolution,
     messages_derivatives,
     messages_functions,
@@ -82,6 +85,7 @@ TABLES = (
     messages_linalg,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
     messages_ops,
     messages_record,

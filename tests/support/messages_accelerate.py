@@ -342,7 +342,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: square(X, [np.array(["text"])]),
         DTypeError,
-        "square: y[0]: data of type <U4 is not supported; use float64, float32, bool or an integer type "
-        "(for example data.astype(np.float32)).",
+        "square: y[0]: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an "
+        "integer type (for example data.astype(np.float32)).",
     ),
 )

@@ -104,8 +104,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlarray("text"),
         DTypeError,
-        "dlarray: data of type <U4 is not supported; use float64, float32, bool or an integer type (for "
-        "example data.astype(np.float32)).",
+        "dlarray: data of type <U4 is not supported; use float64, float32, complex128, complex64, bool or an integer "
+        "type (for example data.astype(np.float32)).",
     ),
     (
         lambda: tj.add(X, np.ones(4)),

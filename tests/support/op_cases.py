@@ -56,6 +56,8 @@ def draw(op: Op, sample: Sample, dtype: str, seed: int = 0) -> list[np.ndarray]:
             array = rng.uniform(low, high, shape)
             for kink in op.kinks:
                 array += np.where(np.abs(array - kink) < 0.05, 0.1, 0.0)
+        elif kind.kind == "c":
+            array = rng.uniform(low, high, shape) + 1j * rng.uniform(-1.0, 1.0, shape)
         elif kind.kind == "b":
             array = rng.integers(0, 2, shape)
         elif sample.integer_high is not None:

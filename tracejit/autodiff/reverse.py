@@ -3,6 +3,12 @@
 
 The adjoint consists of the same ops, appended through the same builder, so it can be simplified, fused,
 emitted and differentiated again like the forward pass.
+
+Note [complex cotangents]
+The cotangent of a complex value z is the complex number c with dL = Re(c dz): real losses have such a c whether the ops
+between are holomorphic or not. Rules are then the same for real and complex operands, without conjugates: that of y =
+f(z) is c f'(z), that of a product c y and c x. Where a real value goes into a complex one, the real part of c arrives.
+dlgradient returns the conjugate of c, the direction in which the loss grows fastest: dL/dx + i dL/dy for z = x + i y.
 """
 
 from collections.abc import Sequence
@@ -34,12 +40,12 @@ def gradient(
     """
     if nodes is None:
         nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
-    active: set[Value] = {v for v in wrt if v.dtype.kind == "f"}
+    active: set[Value] = {v for v in wrt if v.dtype.kind in "fc"}
     path: list[Node] = []
     for node in nodes:
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             path.append(node)
-            active.update([v for v in node.outputs if v.aval.dtype.kind == "f"])
+            active.update([v for v in node.outputs if v.aval.dtype.kind in "fc"])
 
     around, b.active = b.active, active
     cts: dict[Value, Value] = {}
@@ -88,5 +94,7 @@ def fit(b: Builder, ct: Value, value: Value) -> Value:
         if ct.shape != value.shape:
             ct = b.reshape(ct, shape=value.shape)
     if ct.dtype != value.dtype:
+        if ct.dtype.kind == "c" and value.dtype.kind == "f":
+            ct = b.real(ct)  # Note [complex cotangents]
         ct = b.cast(ct, dtype=value.dtype)
     return ct

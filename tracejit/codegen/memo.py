@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Emissions: nests with the same text, such as equal steps of a loop and bands of one launch, are emitted once."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tracejit.codegen.epilogue import emit_product
 from tracejit.codegen.nest import Emitted, emit_nest
 from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import KernelLaunch, NestLaunch
-from tracejit.passes.loops.nest import Access, Literal, Nest, read_in_place
+from tracejit.passes.loops.nest import Access, Literal, Nest, is_of_part, read_in_place
 
 
 class Emissions:
@@ -38,6 +38,8 @@ class Emissions:
             nest.split,
             tuple([(access.dtype, access.strides) for access in nest.reads]),
             tuple([(access.dtype, access.strides) for access in nest.writes]),
+            _places_of_parts(nest.reads),
+            _places_of_parts(nest.writes),
             self._key_of_lines(nest),
             tuple(read_in_place(nest).items()),
         )
@@ -66,6 +68,16 @@ class Emissions:
             ops = tuple([node.op.name for node in nest.nodes])  # the name of the kernel comes from them
             self._keys_of_lines[ids] = nest, (len(nest.row), lines, ops)
         return self._keys_of_lines[ids][1]
+
+
+def _places_of_parts(accesses: Sequence[Access]) -> Hashable:
+    """Return which accesses are parts of the same complex numbers."""
+    numbers: dict[Value, int] = {}
+    return tuple([
+        (numbers.setdefault(access.root, k), access.offset - accesses[numbers[access.root]].offset)
+        if is_of_part(access) else None
+        for k, access in enumerate(accesses)
+    ])  # fmt: skip
 
 
 def _likeness(part: Any, numbers: dict[Value, int]) -> Hashable:

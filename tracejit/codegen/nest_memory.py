@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NestMemory: the pointers of a kernel, and the expressions that load and store through them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tracejit.codegen import lanes
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
-from tracejit.passes.loops.nest import Access, Nest, read_in_place
+from tracejit.ir import Value
+from tracejit.passes.loops.nest import Access, Nest, is_of_part, read_in_place
 
 
 class PointerArgument(NamedTuple):
@@ -26,6 +27,11 @@ class NestMemory:
     gathered once for several passes (`scratch`, by pointer).
 
     `computed` gives the expressions of reads that are not in memory, by pointer.
+
+    Note [neighbouring parts]
+    Parts of complex numbers lie at every second place. LLVM loads and stores those of neighbouring numbers as vectors
+    where it sees that: the text says that the stride is 2, and both parts are reached by one pointer. Of `beside`, a
+    pointer is another one, moved by some elements.
     """
 
     def __init__(self, nest: Nest, order: LoopOrder, computed: Mapping[str, str]) -> None:
@@ -39,6 +45,19 @@ class NestMemory:
         self.write_strides = [order.strides(access) for access in nest.writes]
         # What a nest overwrites it also reads through the pointer that it writes by (Note [written inputs]).
         self.in_place = {f"p{k}": f"o{written}" for k, written in read_in_place(nest).items()}
+        self.beside: dict[str, tuple[str, int]] = {}
+        for stem, accesses in (("p", nest.reads), ("o", nest.writes)):
+            self._find_neighbours(stem, accesses)
+
+    def _find_neighbours(self, stem: str, accesses: Sequence[Access]) -> None:
+        first: dict[tuple[Value, int, tuple[int, ...]], int] = {}
+        for k, access in enumerate(accesses):
+            if is_of_part(access) and f"{stem}{k}" not in self.in_place:
+                # The real and the imaginary part of one number begin at an even place and the next one.
+                key = access.root, access.offset // 2, access.strides
+                other = first.setdefault(key, k)
+                if other != k:
+                    self.beside[f"{stem}{k}"] = f"{stem}{other}", access.offset - accesses[other].offset
 
     def pointers(self) -> list[PointerArgument]:
         """Return the pointers that are arguments of the kernel."""
@@ -51,18 +70,31 @@ class NestMemory:
             for k, a in enumerate(self.nest.writes)
             if k not in self.kept
         ]
-        left_out = (*self.computed, *self.in_place)
+        left_out = (*self.computed, *self.in_place, *self.beside)
         return [pointer for pointer in (*reads, *writes) if pointer.name not in left_out]
 
     def index(self, pointer: str, strides: tuple[int, ...]) -> str:
         """Return the index of the current element at a pointer."""
+        own, moved = self.beside.get(pointer, (pointer, 0))
         terms = []
         for axis, stride in enumerate(strides):
             if stride == 0:
                 continue
-            is_unit = stride == 1 and self.order.is_unit(axis)
-            terms.append(f"i{axis}" if is_unit else f"i{axis} * {pointer}_{axis}")
-        return " + ".join(terms) or "0"
+            known = self.known_stride(own, axis, stride)
+            terms.append(f"i{axis} * {known or f'{own}_{axis}'}" if known != 1 else f"i{axis}")
+        return " + ".join(terms + [str(moved)] * (moved != 0)).replace("+ -", "- ") or "0"
+
+    def known_stride(self, pointer: str, axis: int, stride: int) -> int | None:
+        """Return the stride along an axis if the text says what it is, otherwise None."""
+        if not self.order.is_unit(axis):
+            return None
+        number = int(pointer[1:])
+        access = self.nest.reads[number] if pointer[0] == "p" else self.nest.writes[number]
+        return stride if stride == (2 if is_of_part(access) else 1) else None
+
+    def at(self, pointer: str, strides: tuple[int, ...]) -> tuple[str, str]:
+        """Return the pointer by which the text reaches the current element of another, and the index."""
+        return self.beside.get(pointer, (pointer, 0))[0], self.index(pointer, strides)
 
     def differs(self, strides: tuple[int, ...]) -> bool:
         """Return whether an element differs between lanes."""
@@ -72,22 +104,23 @@ class NestMemory:
         """Return the expression of the element at a pointer: of a number, or of lanes if they differ."""
         if pointer in self.computed:
             return self.computed[pointer]
-        pointer = self.in_place.get(pointer, pointer)
-        at = self.index(pointer, strides)
+        pointer, at = self.at(self.in_place.get(pointer, pointer), strides)
         if not self.differs(strides):
             return f"{pointer}[{at}]"
         if strides[0] == 1:
             return f"load_first_{self.width}({pointer}, {at}, count)"
-        return f"gather_{self.width}({pointer}, {at}, {pointer}_0, count)"
+        step = self.known_stride(pointer, 0, strides[0]) or f"{pointer}_0"
+        return f"gather_{self.width}({pointer}, {at}, {step}, count)"
 
     def store(self, pointer: str, strides: tuple[int, ...], value: str) -> str:
         """Return the line that stores a number or lanes at a pointer."""
-        at = self.index(pointer, strides)
+        pointer, at = self.at(pointer, strides)
         if not self.differs(strides):
             return f"{pointer}[{at}] = {value}"
         if strides[0] == 1:
             return f"store_first_{self.width}({pointer}, {at}, {value}, count)"
-        return f"scatter_{self.width}({pointer}, {at}, {pointer}_0, {value}, count)"
+        step = self.known_stride(pointer, 0, strides[0]) or f"{pointer}_0"
+        return f"scatter_{self.width}({pointer}, {at}, {step}, {value}, count)"
 
     def scratch_of(self, pointer: str) -> str:
         """Return the name of the scratch memory for what lies at a pointer."""

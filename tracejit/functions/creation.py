@@ -21,7 +21,7 @@ def zeros(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any
 
     Args:
         shape: number of elements, or tuple of sizes.
-        dtype: float64, float32, bool or an integer type; without it that of `like`, or float64.
+        dtype: float64, float32, complex128, complex64, bool or an integer type; without it that of `like`, or float64.
         format: one label for each axis; without it that of `like` if the shapes are the same.
         like: dlarray to take dtype and format from.
 
@@ -47,7 +47,7 @@ def ones(shape: Any, dtype: Any = None, format: str | None = None, *, like: Any 
 
     Args:
         shape: number of elements, or tuple of sizes.
-        dtype: float64, float32, bool or an integer type; without it that of `like`, or float64.
+        dtype: float64, float32, complex128, complex64, bool or an integer type; without it that of `like`, or float64.
         format: one label for each axis; without it that of `like` if the shapes are the same.
         like: dlarray to take dtype and format from.
 
@@ -84,7 +84,8 @@ def full(
     Args:
         shape: number of elements, or tuple of sizes.
         fill_value: number, or anything that broadcasts to `shape`; a traced dlarray stays on its trace.
-        dtype: float64, float32, bool or an integer type; without it that of `like`, or of `fill_value`.
+        dtype: float64, float32, complex128, complex64, bool or an integer type; without it that of `like`, or of
+            `fill_value`.
         format: one label for each axis; without it that of `like` if the shapes are the same.
         like: dlarray to take dtype and format from.
 
@@ -137,7 +138,7 @@ def eye(
         n: number of rows.
         m: number of columns; `n` by default.
         k: the diagonal: 0 the main one, above it positive, below it negative.
-        dtype: float64, float32, bool or an integer type; without it that of `like`, or float64.
+        dtype: float64, float32, complex128, complex64, bool or an integer type; without it that of `like`, or float64.
         format: two labels; without it that of `like` if the shapes are the same.
         like: dlarray to take dtype and format from.
 

@@ -169,7 +169,7 @@ def power(x: Any, y: Any) -> dlarray:
         3 dlarray float64
         [1. 4. 9.]
     """
-    if type(y) in (int, float) and y == 2 and recorder.is_array(x) and x._data.dtype.kind == "f":
+    if type(y) in (int, float) and y == 2 and recorder.is_array(x) and x._data.dtype.kind in "fc":
         return apply("square", x)
     return apply("pow", x, y)
 
@@ -272,6 +272,8 @@ def round(x: Any, decimals: int = 0) -> dlarray:
     array = as_array(x, "round")
     if decimals == 0:
         return copy(array) if array.dtype.kind in "iu" else apply("rint", array)
+    if array.dtype.kind == "c":
+        return apply("complex_of", *[round(apply(part, array), decimals) for part in ("real", "imag")])
     if array.dtype.kind != "f":
         if decimals > 0:
             return copy(array)
@@ -287,7 +289,7 @@ def cast(x: Any, dtype: Any) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray or number.
-        dtype: float64, float32, bool or an integer type, in any spelling that NumPy takes.
+        dtype: float64, float32, complex128, complex64, bool or an integer type, in any spelling that NumPy takes.
 
     Returns:
         dlarray of the sizes and the format of `x`; a copy if it has the dtype already.

@@ -7,7 +7,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import check_format, describe_shape
-from tracejit.errors import DimsError
+from tracejit.errors import DimsError, DTypeError
 from tracejit.functions.movement import relabel
 from tracejit.util.text import brief
 
@@ -60,6 +60,10 @@ def describe_sizes(array: Any) -> str:
 def floating(function: str, x: Any) -> dlarray:
     """Return `x` as an array, in float64 if it holds integers or bools."""
     array = as_array(x, function)
+    if array._data.dtype.kind == "c":
+        raise DTypeError(
+            f"{function}: not defined for {array._data.dtype}; pass a real array, such as abs(x), x.real or x.imag."
+        )
     return array if array._data.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
 
 
@@ -71,6 +75,23 @@ def operand(function: str, argument: str, x: Any) -> Any:
     return x if isinstance(x, (int, float, np.generic)) else array
 
 
-def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
-    """Return `array` in another dtype; no op is recorded where it has that dtype."""
+def in_asked_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
+    """Return `array` in a dtype that the user asked for; imaginary parts may be lost, with NumPy's warning."""
     return array if array._data.dtype == dtype else apply("cast", array, dtype=dtype)
+
+
+def in_dtype(array: dlarray, dtype: np.dtype) -> dlarray:
+    """Return `array` in another dtype; no op is recorded where it has that dtype.
+
+    Raises:
+        DTypeError: if imaginary parts would be lost.
+    """
+    own = array._data.dtype
+    if own == dtype:
+        return array
+    if own.kind == "c" and dtype.kind != "c":
+        raise DTypeError(
+            f"cast: {own} numbers would lose their imaginary parts as {dtype}, in a function of real numbers; pass "
+            "x.real, x.imag or abs(x)."
+        )
+    return apply("cast", array, dtype=dtype)

@@ -109,7 +109,7 @@ def dot(x: Any, y: Any) -> dlarray:
 
 
 def vdot(x: Any, y: Any) -> dlarray:
-    """Return the sum of the products of all elements, as ``numpy.vdot`` of real arrays.
+    """Return the sum of the products of all elements, as ``numpy.vdot``; those of `x` are conjugated.
 
     Args:
         x: dlarray, ndarray, list or number.
@@ -126,7 +126,13 @@ def vdot(x: Any, y: Any) -> dlarray:
     11.0
     """
     first, second = (_flat(as_array(operand, "vdot", name)) for operand, name in ((x, "x"), (y, "y")))
+    first = conjugated(first)
     return _contract("vdot", relabel(first, None), relabel(second, None), (0,), (0,))
+
+
+def conjugated(array: dlarray) -> dlarray:
+    """Return the conjugates of complex numbers; an array of real ones itself."""
+    return apply("conj", array) if array._data.dtype.kind == "c" else array
 
 
 def _flat(array: dlarray) -> dlarray:

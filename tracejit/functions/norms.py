@@ -8,7 +8,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes
-from tracejit.functions.reductions import as_float, number_of, root
+from tracejit.functions.reductions import as_float, number_of, root, square_magnitude
 from tracejit.util.arguments import flag, is_option, is_real
 from tracejit.util.text import brief
 
@@ -44,7 +44,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> d
     keepdims = flag("norm", "keepdims", keepdims)
     kind = _kind_of_norm(array, ord, axis, axes)
     if kind == "root":
-        squares = apply("square", array)
+        squares = square_magnitude(array)
         return root(apply("sum", squares, axes=axes, keepdims=keepdims))
     magnitudes = apply("abs", array)
     if kind == "sum":

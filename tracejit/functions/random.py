@@ -301,6 +301,10 @@ def _check_holds(dtype: np.dtype, low: int, high: int) -> None:
     if dtype.kind == "f":
         most = 2 ** (np.finfo(dtype).nmant + 1)
         least = -most
+    elif dtype.kind == "c":
+        raise DTypeError(
+            f"randi: the numbers are integers, so that the dtype cannot be {dtype}; choose another dtype."
+        )
     elif dtype.kind == "b":
         least, most = 0, 1
     else:

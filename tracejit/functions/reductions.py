@@ -16,7 +16,7 @@ from tracejit.array import apply, as_array, dlarray, wrap
 from tracejit.aval import FLOAT64, describe_shape, wanted_dtype
 from tracejit.errors import DimsError
 from tracejit.functions.axes import drop_axes, normalize_axes, normalize_axis
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.util.arguments import flag, real
 
 
@@ -27,14 +27,14 @@ def _reduce(op: str, x: Any, axis: Any, keepdims: bool) -> dlarray:
 
 def as_float(array: dlarray) -> dlarray:
     """Return `array`, in float64 if it holds integers or bools."""
-    return array if array._data.dtype.kind == "f" else in_dtype(array, FLOAT64)
+    return array if array._data.dtype.kind in "fc" else in_dtype(array, FLOAT64)
 
 
 def _accumulate(op: str, x: Any, axis: Any, keepdims: bool, dtype: Any) -> dlarray:
     if dtype is None:
         return _reduce(op, x, axis, keepdims)
     wanted = wanted_dtype(op, dtype)
-    return in_dtype(_reduce(op, in_dtype(as_array(x, op), wanted), axis, keepdims), wanted)
+    return in_dtype(_reduce(op, in_asked_dtype(as_array(x, op), wanted), axis, keepdims), wanted)
 
 
 def number_of(array: Any, axes: tuple[int, ...]) -> int:
@@ -111,7 +111,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None)
     3.0
     """
     array = as_array(x, "mean")
-    array = as_float(array) if dtype is None else in_dtype(array, wanted_dtype("mean", dtype))
+    array = as_float(array) if dtype is None else in_asked_dtype(array, wanted_dtype("mean", dtype))
     axes = normalize_axes("mean", array, axis)
     total = apply("sum", array, axes=axes, keepdims=flag("mean", "keepdims", keepdims))
     return apply("div", total, number_of(array, axes))
@@ -336,7 +336,7 @@ def cumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> dlarray:
     array = as_array(x, "cumsum")
     wanted = None if dtype is None else wanted_dtype("cumsum", dtype)
     if wanted is not None:
-        array = in_dtype(array, wanted)
+        array = in_asked_dtype(array, wanted)
     if axis is None:
         array, axis = apply("reshape", array, shape=(array._data.size,)), 0
     result = apply("cumsum", array, axis=normalize_axis("cumsum", array, axis), reverse=False)
@@ -348,9 +348,16 @@ def _variance(function: str, x: Any, axis: Any, keepdims: bool, ddof: float) -> 
     axes = normalize_axes(function, array, axis)
     count = number_of(array, axes)
     middle = apply("div", apply("sum", array, axes=axes, keepdims=True), count)
-    squares = apply("square", apply("sub", array, middle))
+    squares = square_magnitude(apply("sub", array, middle))
     total = apply("sum", squares, axes=axes, keepdims=flag(function, "keepdims", keepdims))
     return apply("div", total, builtins.max(count - real(function, "ddof", ddof), 0))
+
+
+def square_magnitude(array: dlarray) -> dlarray:
+    """Return |x| ** 2, without a root where x is complex."""
+    if array._data.dtype.kind != "c":
+        return apply("square", array)
+    return apply("add", *[apply("square", apply(part, array)) for part in ("real", "imag")])
 
 
 def root(square: dlarray) -> dlarray:

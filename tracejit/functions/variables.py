@@ -63,6 +63,11 @@ def target(
             f"{function}: {name} is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum({name}), or "
             "pass the cotangent of its elements as seed of dlgradient."
         )
+    if y.dtype.kind == "c":
+        raise GradientError(
+            f"{function}: {name} is {_describe(y)}, expected a real {expected}, because no direction lowers a complex "
+            f"number; take a real function of it, such as abs({name}) or {name}.real."
+        )
     if y.dtype.kind != "f":
         raise GradientError(
             f"{function}: {name} is {_describe(y)}, expected a floating-point {expected}; comparisons, rounding and "
@@ -102,7 +107,7 @@ class Variables:
         self.function = function
         self.recorder = recorder
         self.root = root
-        self.leaves, self.treedef = tree.flatten(xs, function=function)
+        self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
 
     def place(self, number: int) -> str:
@@ -121,6 +126,8 @@ class Variables:
                 for y in targets:
                     check_written(self, y, number)
                 gradient = builder.constant(np.zeros(x.shape, x.dtype))
+            elif gradient.dtype.kind == "c":
+                gradient = builder.conj(gradient)  # Note [complex cotangents] in autodiff/reverse.py
             grads.append(dlarray._wrap(gradient.data, x.format, gradient))
         return grads
 
@@ -180,7 +187,12 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
     if type(x) is not dlarray:
         raise ArgumentError(f"{function}: {place(number)} is {_without_gradient(x)}")
     recorders.check_open(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind == "c" and function != "dlgradient":
+        raise GradientError(
+            f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient takes complex "
+            "ones. Pass their real and imaginary parts."
+        )
+    if x.dtype.kind not in "fc":
         raise GradientError(
             f"{function}: {place(number)} is {_describe(x)}, expected floating point; integers and bools "
             "have no gradient. Write -1.0 for -1, cast it before the call (x.astype(float)), or leave it out."

@@ -5,11 +5,11 @@ In: sizes, formats and dtypes of operands. Out: those of results; a reference in
 May import: aval.py and below. Records neither build graphs nor emit source themselves: they are handed a builder.
 """
 
-from tracejit.ops import elementwise, indexing, linear, movement, random, reduce
+from tracejit.ops import complex, elementwise, indexing, linear, movement, random, reduce
 from tracejit.ops.op import Kind, Layout, Op, Table
 
 OPS = Table(
-    [elementwise.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS],
+    [elementwise.OPS, complex.OPS, movement.OPS, indexing.OPS, reduce.OPS, linear.OPS, random.OPS],
     late=(
         "attention",
         "recurrent",

@@ -71,6 +71,7 @@ def elementwise(
         vjp=vjp,
         emit=Scalar(template, cost, for_bool),
         promote=promote,
+        takes_complex=True,  # where the ufunc does
         **fields,
     )
 
@@ -112,6 +113,22 @@ def _vjp_pow(b: Any, node: Any, ct: Any) -> Any:
         return b.mul(ct, b.mul(node.output, log_x))
 
     return (by_base, by_exponent)
+
+
+def _vjp_sign(b: Any, node: Any, ct: Any) -> Any:
+    x, y = node.inputs[0], node.output
+    if x.dtype.kind != "c":
+        return (None,)
+    size = b.abs(x)
+    along = b.mul(b.conj(y), b.real(b.mul(ct, y)))
+    slope = b.div(b.sub(ct, along), b.where(b.equal(size, 0.0), 1.0, size))
+    return (b.where(b.equal(size, 0.0), 0.0, slope),)
+
+
+def _by_arccosh(b: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "c":  # the root of the product has another sign where x.real < 0
+        return b.reciprocal(b.mul(b.sqrt(b.sub(x, 1.0)), b.sqrt(b.add(x, 1.0))))
+    return b.reciprocal(b.sqrt(b.sub(b.square(x), 1.0)))
 
 
 def _vjp_extremum(b: Any, node: Any, ct: Any) -> Any:
@@ -162,9 +179,11 @@ ARITHMETIC = (
     elementwise("reciprocal", np.reciprocal, "reciprocal_{T}({0})", "1 / x; -ct y y",
                  _unary(lambda b, x, y: b.neg(b.square(y))), cost=4, domain=(0.5, 3.0)),
     elementwise("abs", np.absolute, "abs({0})", "|x|; ct sign(x), 0 at 0",
-                 _unary(lambda b, x, y: b.sign(x)), kinks=(0.0,), analytic=False, for_bool="{0}"),
-    elementwise("sign", np.sign, "sign_{T}({0})", "-1, 0 or 1, NaN for NaN; no derivative",
-                 analytic=False, kinks=(0.0,)),
+                 _unary(lambda b, x, y: b.conj(b.sign(x)) if x.dtype.kind == "c" else b.sign(x)), kinks=(0.0,),
+                 analytic=False, for_bool="{0}"),
+    elementwise("sign", np.sign, "sign_{T}({0})",
+                 "-1, 0 or 1, NaN for NaN; no derivative. Complex: x / |x|, 0 at 0; (ct - Re(ct y) conj(y)) / |x|",
+                 _vjp_sign, analytic=False, kinks=(0.0,)),
     elementwise("maximum", np.maximum, _MAX, "the larger, NaN if either is; ct to the larger, half each at ties",
                  _vjp_extremum, analytic=False),
     elementwise("minimum", np.minimum, _MIN, "the smaller, NaN if either is; ct to the smaller, half each at ties",
@@ -219,7 +238,7 @@ FUNCTIONS = (
     _function("arcsinh", np.arcsinh, "inverse hyperbolic sine; ct / sqrt(x x + 1)",
               lambda b, x, y: b.reciprocal(b.sqrt(b.add(b.square(x), 1.0)))),
     _function("arccosh", np.arccosh, "inverse hyperbolic cosine; ct / sqrt(x x - 1)",
-              lambda b, x, y: b.reciprocal(b.sqrt(b.sub(b.square(x), 1.0))), domain=(1.2, 3.0)),
+              _by_arccosh, domain=(1.2, 3.0)),
     _function("arctanh", np.arctanh, "inverse hyperbolic tangent; ct / (1 - x x)",
               lambda b, x, y: b.reciprocal(b.sub(1.0, b.square(x))), domain=(-0.9, 0.9)),
     elementwise("arctan2", np.arctan2, "arctan2_{T}({0}, {1})",
@@ -314,17 +333,18 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 SELECTION = (
     Op(name="where", doc="x where the condition holds, else y; ct masked", kind=Kind.ELEMENTWISE,
        infer=_infer_where, numpy=np.where, promote=_promote_where, vjp=_vjp_where,
-       emit=Scalar("where({0}, {1}, {2})"), analytic=False,
+       emit=Scalar("where({0}, {1}, {2})"), analytic=False, takes_complex=True,
        samples=(Sample(((2, 3), (2, 3), (2, 3)), dtypes=("bool", None, None)),
                 Sample(((2, 1), (3,), ()), dtypes=("bool", None, None)))),
     Op(name="cast", doc="x in another dtype; ct (none through integers and bools)", kind=Kind.ELEMENTWISE,
        infer=_infer_cast, numpy=_numpy_cast,
-       vjp=lambda b, n, ct: (ct if n.output.dtype.kind == "f" else None,),
-       emit=Scalar("{R}({0})"), analytic=False,
+       vjp=lambda b, n, ct: (ct if n.output.dtype.kind in "fc" else None,),
+       emit=Scalar("{R}({0})"), analytic=False, takes_complex=True,
        samples=tuple(Sample(((2, 3),), {"dtype": np.dtype(to)}, low=0.0, high=2.9)
                      for to in ("float64", "float32", "int64", "int32", "uint8", "bool"))),
     Op(name="stop_gradient", doc="x; no derivative", kind=Kind.ELEMENTWISE,
-       infer=lambda x: x, numpy=lambda x: x, vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False),
+       infer=lambda x: x, numpy=lambda x: x, vjp=None, emit=Scalar("{0}", 0), samples=_ONE, analytic=False,
+       takes_complex=True),
     Op(name="erf", doc="error function; ct 2 / sqrt(pi) exp(-x x)", kind=Kind.ELEMENTWISE,
        infer=infer_float, numpy=_erf, promote=promote_float,
        vjp=_unary(lambda b, x, y: b.mul(b.exp(b.neg(b.square(x))), float(2.0 / np.sqrt(np.pi)))),

@@ -65,7 +65,7 @@ def _numbers(x: Aval, m: int, axis: int) -> tuple[int, ...]:
 
 def _lowest(dtype: np.dtype) -> int:
     """Return the lowest number of an integer type, 0 for bool, and 1, which means NaN, for floating point."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return 1
     return 0 if dtype.kind == "b" else int(np.iinfo(dtype).min)
 
@@ -281,12 +281,13 @@ def _sample(*shapes: Shape, axis: int, high: int) -> Sample:
 OPS = (
     Op(name="take", doc="x at the places `index` along an axis, which the axes of index replace; ct added to "
        "zeros. Out of range: BoundsError; compiled NaN, or the lowest number of an integer type.",
-       kind=Kind.KERNEL, infer=_infer_take, numpy=_numpy_take, promote=_promote_two, vjp=_vjp_take,
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_take, numpy=_numpy_take, promote=_promote_two, vjp=_vjp_take,
        batch=batch.take, emit=KernelCall("take", _take_numbers, True),
        samples=(_sample((4, 3), (2,), axis=0, high=4), _sample((2, 4), (), axis=1, high=4),
                 _sample((2, 3, 2), (2, 3), axis=1, high=3))),
     Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places "
        "add up; ct, ct taken at index. Out of range: BoundsError; compiled no effect.",
+       takes_complex=True,
        kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
        linear=((0, 2),), batch=batch.scatter, emit=KernelCall("scatter_add", _scatter_numbers, True),
@@ -295,19 +296,19 @@ OPS = (
     Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of "
        "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was "
        "overwritten. Out of range: BoundsError; compiled no effect.",
-       kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
        linear=((0, 2),), batch=batch.scatter, emit=KernelCall("put", _put_numbers, True),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3),
                 _sample((4, 2), (3,), (), axis=0, high=4))),
     Op(name="take_along_axis", doc="x at places given for each element, along an axis; ct added to zeros. "
        "Out of range as in take.",
-       kind=Kind.KERNEL, infer=_infer_take_along, numpy=_numpy_take_along, promote=_promote_two,
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_take_along, numpy=_numpy_take_along, promote=_promote_two,
        vjp=_vjp_take_along, batch=batch.shifted, emit=KernelCall("take_along_axis", _take_along_numbers, True),
        samples=(_sample((4, 3), (2, 3), axis=0, high=4), _sample((2, 3, 2), (2, 5, 2), axis=1, high=3))),
     Op(name="add_along_axis", doc="x with each v added at its place, along an axis, repeated places add up; "
        "ct, ct at the places. Out of range as in scatter_add.",
-       kind=Kind.KERNEL, infer=_infer_add_along, numpy=_numpy_add_along, promote=_promote_three,
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_add_along, numpy=_numpy_add_along, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take_along_axis(ct, n.inputs[1], **n.params)),
        linear=((0, 2),), batch=batch.shifted, emit=KernelCall("add_along_axis", _add_along_numbers, True),
        samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.errors import GradientError
+from tracejit.errors import DTypeError, GradientError
 
 TITLES = {
     "div": "divide",
@@ -181,6 +181,13 @@ class PythonCall(NamedTuple):
     function: Callable[..., Any]
 
 
+class Passed(NamedTuple):
+    """Emission of a HOST op whose results are some of its inputs, and that only its adjoint tells from nothing.
+
+    Its parameters `first` and `count` say which. Programs do not have it.
+    """
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -205,7 +212,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -241,6 +248,7 @@ class Op:
     kinks           points where the op is defined but not smooth
     analytic        the reference accepts complex input, so that the complex step applies
     saved           the number of results, at the end, that only the adjoint reads; they have no cotangent
+    takes_complex   whether a KERNEL or ELEMENTWISE op allows complex operands, as far as infer does; all others do
     """
 
     name: str
@@ -259,6 +267,7 @@ class Op:
     kinks: tuple[float, ...] = ()
     analytic: bool = True
     saved: int = 0
+    takes_complex: bool = False
 
     @property
     def title(self) -> str:
@@ -272,7 +281,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
-            Kind.HOST: (PythonCall, type(None)),
+            Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")
@@ -281,11 +290,27 @@ class Op:
                 f"op {self.name!r}: its template chooses with if, and, or or; choose with where(condition, a, b), "
                 "because operands may be vectors"
             )
+        if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
+            object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
         if not self.doc or not (self.samples or self.kind is Kind.HOST):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _of_real_numbers(title: str, infer: Infer) -> Infer:
+    """Return a rule that refuses complex operands first."""
+
+    def checked(*avals: Aval, **params: Any) -> Any:
+        for aval in avals:
+            if aval.dtype.kind == "c":
+                raise DTypeError(
+                    f"{title}: not defined for {aval.dtype}; compute with x.real and x.imag, or with abs(x)."
+                )
+        return infer(*avals, **params)
+
+    return checked
 
 
 class Table(dict[str, Op]):

@@ -144,7 +144,7 @@ def _infer_recurrence(a: Aval, x: Aval, *, axis: int, reverse: bool) -> Aval:
 
 def _wide(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which NumPy multiplies: 64 bits for integers and bools."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
@@ -152,13 +152,14 @@ def _wide(dtype: np.dtype) -> np.dtype:
 OPS = (
     Op(name="order", doc="(2, ...): the places that sort x along an axis, equal elements in their order and NaN last, "
        "and the rank of each element; no derivative", kind=Kind.KERNEL,
+       takes_complex=True,
        infer=lambda x, *, axis: Aval((2, *x.shape), None, INT64), numpy=_numpy_order, vjp=None, analytic=False,
        batch=batch.stacked, emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
     Op(name="sort", doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
        "at the ranks", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval((2, *x.shape), None, x.dtype), numpy=_numpy_sort,
-       vjp=_vjp_sort, analytic=False, batch=batch.stacked,
+       takes_complex=True, vjp=_vjp_sort, analytic=False, batch=batch.stacked,
        emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}), Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
@@ -177,12 +178,13 @@ OPS = (
        samples=(Sample(((2, 3), (2, 3)), dtypes=("uint64", "uint64"), integer_high=50),)),
     Op(name="cumprod", doc="running products along an axis; ct times the products of the other factors, which is right "
        "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, _wide(x.dtype)),
+       takes_complex=True,
        numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (_wide(x),), vjp=_vjp_cumprod,
        batch=batch.shifted, emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 3),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),), {"axis": 0}))),
     Op(name="recurrence", doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "
        "other way, with the a that is next", kind=Kind.KERNEL, infer=_infer_recurrence, numpy=_numpy_recurrence,
-       promote=_promote_pair, vjp=_vjp_recurrence,
+       takes_complex=True, promote=_promote_pair, vjp=_vjp_recurrence,
        batch=batch.shifted,
        emit=KernelCall("recurrence", lambda out, a, x, *, axis, reverse: (*_numbers(x, axis), int(reverse))),
        samples=(Sample(((2, 3), (2, 3)), {"axis": 1, "reverse": False}),

@@ -41,7 +41,7 @@ def _reduced(x: Aval, axes: tuple[int, ...], keepdims: bool, dtype: np.dtype) ->
 
 def _wide(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which NumPy sums: 64 bits for integers and bools."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype(np.uint64 if dtype.kind == "u" else np.int64)
 
@@ -207,6 +207,7 @@ def _search(name: str, function: Any, what: str) -> Op:
             Sample(((3, 4),), {"axis": 0, "keepdims": False}, dtypes=("int64",), integer_high=2),
         ),
         analytic=False,
+        takes_complex=True,
     )
 
 
@@ -248,7 +249,7 @@ OPS = (
     _search("argmax", np.argmax, "maximum"),
     _search("argmin", np.argmin, "minimum"),
     Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
-       kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
+       takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
        batch=batch.shifted, emit=KernelCall("cumsum", _numbers_cumsum),
        samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),

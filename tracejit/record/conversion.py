@@ -19,7 +19,7 @@ from tracejit.util.uninterrupted import is_of_handler
 
 _LARGE = 1 << 50  # elements, more than any memory has
 _LISTS = (list, tuple)
-_NUMBERS = (np.generic, bool, int, float)
+_NUMBERS = (np.generic, bool, int, float, complex)
 
 
 def data_of(x: Any, function: str, argument: str, array_class: type) -> np.ndarray:

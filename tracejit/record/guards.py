@@ -60,6 +60,8 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
         return False
     if first.tobytes() == second.tobytes():
         return True
+    if first.dtype.kind == "c":
+        return same(first.real, second.real) and same(first.imag, second.imag)
     if first.dtype.kind != "f":
         return False
     equal = (first == second) & (np.signbit(first) == np.signbit(second))

@@ -409,7 +409,7 @@ def _operands(op: Op, operands: Sequence[Any]) -> list[Any]:
     for i, x in enumerate(operands):
         if type(x) is cls:
             continue
-        if type(x) in (float, int, _number_class):
+        if type(x) in (float, int, complex, _number_class):
             if dtypes is None:
                 dtypes = [y._data.dtype if type(y) is cls else y.dtype
                          for y in operands
@@ -441,7 +441,7 @@ def _number(x: float, dtypes: list[np.dtype]) -> Any:
     current = thread.recorder
     if current is None:
         return _array_class._wrap(weak_array(x, dtypes), None, None)
-    key = (x, type(x), *dtypes)
+    key = (repr(x) if type(x) is complex else x, type(x), *dtypes)
     constant = current.numbers.get(key) if x else None  # 0.0 equals -0.0
     if constant is None:
         current.state.number(x)

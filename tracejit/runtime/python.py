@@ -120,6 +120,10 @@ def _call_python(call: HostCall, pointers: Sequence[CheckedPointer]) -> None:
 
 def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPointer:
     """Return a pointer at `offset_bytes` from the first element of `array`."""
+    if array.dtype.kind == "c" and dtype.kind == "f":  # the parts of complex numbers
+        whole = _locate(array, 0, array.dtype)
+        start = 2 * whole._start + offset_bytes // dtype.itemsize
+        return CheckedPointer(whole._elements.view(dtype), start)
     if array.dtype != dtype:  # the arena, whose bytes hold all dtypes
         return CheckedPointer(array.view(dtype), offset_bytes // dtype.itemsize)
     if array.size == 0:

@@ -273,7 +273,7 @@ class TestErrors:
         [
             np.array(["a"]),
             np.array([None]),
-            np.zeros(2, complex),
+            np.zeros(2, "m8[s]"),
             np.zeros(2, "M8[s]"),
             np.zeros(2, [("x", "f4")]),
         ],

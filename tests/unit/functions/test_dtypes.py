@@ -35,6 +35,9 @@ def outcome(call: Callable[[], Any]) -> Any:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
+
+
 def compare(name: str, expected: Any, actual: Any, place: str) -> None:
     """Check that results have the values and dtypes of NumPy's, and that errors are ours."""
     if isinstance(actual, Exception):

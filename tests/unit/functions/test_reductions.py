@@ -173,8 +173,8 @@ def test_dtype_argument():
     for name in ("sum", "prod", "mean", "cumsum"):
         same(getattr(np, name)(x, axis=0, dtype=np.float32), getattr(tj, name)(x, 0, dtype=np.float32))
     same(np.sum(x, dtype=np.int8), reductions.sum(x, dtype="int8"))
-    with pytest.raises(DTypeError, match="sum: data of type complex128 is not supported"):
-        reductions.sum(x, dtype=complex)
+    with pytest.raises(DTypeError, match="sum: data of type timedelta64"):
+        reductions.sum(x, dtype="m8[s]")
 
 
 def test_degrees_of_freedom():

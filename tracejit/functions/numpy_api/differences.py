@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import FLOAT64, wanted_dtype
-from tracejit.functions import elementwise, joining, movement, reductions
+from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.axes import normalize_axes, normalize_axis
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import in_dtype
@@ -32,7 +32,7 @@ def along(array: dlarray, axis: int, start: int | None, stop: int | None) -> dla
 
 
 def _floating(array: dlarray) -> dlarray:
-    return array if array.dtype.kind == "f" else in_dtype(array, FLOAT64)
+    return array if array.dtype.kind in "fc" else in_dtype(array, FLOAT64)
 
 
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> dlarray:
@@ -191,7 +191,7 @@ def _cumulative(name: str, running: Callable[..., dlarray], neutral: int) -> Cal
 
 
 def _without_nan(array: dlarray, value: int) -> dlarray:
-    return where(elementwise.isnan(array), value, array) if array.dtype.kind == "f" else array
+    return where(elementwise.isnan(array), value, array) if array.dtype.kind in "fc" else array
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None) -> dlarray:
@@ -270,6 +270,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> dlarray:
 def correlate(a: Any, v: Any, mode: Any = "valid") -> dlarray:
     """Return the cross-correlation of two vectors: sums of products at all shifts, `v` as it is."""
     first, second = _vectors("np.correlate", a, v)
+    second = linear.conjugated(second)
     if second.size > first.size:
         result = _full(second, movement.flip(first))
         return movement.flip(_trimmed("np.correlate", result, second.size, first.size, mode))

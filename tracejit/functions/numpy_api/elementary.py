@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elementwise functions of NumPy that are no ufuncs: nan_to_num, sinc, i0, fix, isclose, parts of real numbers.
+"""Elementwise functions of NumPy that are no ufuncs: nan_to_num, sinc, i0, fix, isclose, parts of complex numbers.
 
 Labels: elementwise functions keep the format.
 """
@@ -14,6 +14,7 @@ from tracejit.aval import FLOAT64
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
+from tracejit.functions.refusals import refuse
 from tracejit.record import recorder, views
 from tracejit.record.guards import Decides
 
@@ -21,6 +22,10 @@ from tracejit.record.guards import Decides
 def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> dlarray:
     """Return x with numbers in place of NaN and infinities; those have the derivative 0."""
     array = as_array(x, "np.nan_to_num")
+    if array.dtype.kind == "c":
+        parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (real(array), imag(array))]
+        result = apply("complex_of", *parts)
+        return views.assign(x, result, "np.nan_to_num") if not copy and recorder.is_array(x) else result
     if array.dtype.kind != "f":
         return views.copy(array) if copy else array
     info = np.finfo(array.dtype)
@@ -75,7 +80,7 @@ def _chebyshev(t: dlarray, coefficients: tuple[float, ...]) -> dlarray:
 def i0(x: Any) -> dlarray:
     """Return the modified Bessel function of the first kind of order 0."""
     array = as_array(x, "np.i0")
-    size = elementwise.abs(array if array.dtype.kind == "f" else in_dtype(array, FLOAT64))
+    size = elementwise.abs(array) if array.dtype.kind == "f" else elementwise.abs(in_dtype(array, FLOAT64))
     is_near = size <= 8.0
     near = _chebyshev(where(is_near, size, 0.0) / 4.0 - 1.0, _NEAR)
     beyond = where(is_near, 8.0, size)
@@ -87,8 +92,8 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: A
     """Return where |a - b| <= atol + rtol |b|, or both are the same infinity, or NaN if `equal_nan`."""
     x, y = as_array(a, "np.isclose"), as_array(b, "np.isclose")
     if type(b) in (int, float):
-        y = in_dtype(y, x.dtype if x.dtype.kind == "f" else FLOAT64)
-    elif y.dtype.kind != "f":
+        y = in_dtype(y, x.dtype if x.dtype.kind in "fc" else FLOAT64)
+    elif y.dtype.kind not in "fc":
         y = in_dtype(y, np.result_type(y.dtype, 1.0))
     near = elementwise.abs(x - y) <= atol + rtol * elementwise.abs(y)
     result = (near & elementwise.isfinite(y)) | (x == y)
@@ -109,44 +114,68 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 
 def real(val: Any) -> dlarray:
-    """Return the array itself: its numbers are real."""
-    return as_array(val, "np.real")
+    """Return the real parts, which share memory with the array; of real numbers the array itself."""
+    array = as_array(val, "np.real")
+    return apply("real", array) if array._data.dtype.kind == "c" else array
 
 
 def imag(val: Any) -> dlarray:
-    """Return zeros of the size and the format of real numbers, which are read-only."""
+    """Return the imaginary parts, which share memory with the array; of real numbers zeros, which are read-only."""
     array = as_array(val, "np.imag")
+    if array._data.dtype.kind == "c":
+        return apply("imag", array)
     zeros = apply("broadcast_to", array.dtype.type(0), shape=array.shape)
     return movement.relabel(zeros, array._format)
 
 
 def angle(z: Any, deg: Any = False) -> dlarray:
-    """Return 0 for numbers that are not negative, pi for negative ones, or degrees; no derivative."""
+    """Return the angles of complex numbers from the positive real axis, in radians or degrees.
+
+    Those of real numbers are 0, or pi for negative ones, and have no derivative.
+    """
     array = as_array(z, "np.angle")
-    result = elementwise.arctan2(0, elementwise.stop_gradient(array))
+    if array.dtype.kind == "c":
+        result = elementwise.arctan2(imag(array), real(array))
+    else:
+        result = elementwise.arctan2(0, elementwise.stop_gradient(array))
     return result * (180 / np.pi) if deg else result
 
 
 def isreal(x: Any) -> dlarray:
-    """Return True everywhere: dlarrays hold real numbers."""
+    """Return where the imaginary part is 0."""
     array = as_array(x, "np.isreal")
+    if array.dtype.kind == "c":
+        return elementwise.equal(imag(array), 0)
     return dlarray(np.ones(array.shape, bool), array._format)
 
 
 def iscomplex(x: Any) -> dlarray:
-    """Return False everywhere: dlarrays hold real numbers."""
+    """Return where the imaginary part is not 0."""
     array = as_array(x, "np.iscomplex")
+    if array.dtype.kind == "c":
+        return elementwise.not_equal(imag(array), 0)
     return dlarray(np.zeros(array.shape, bool), array._format)
 
 
 def real_if_close(a: Any, tol: Any = 100) -> dlarray:
-    """Return the array itself: its numbers are real."""
-    return as_array(a, "np.real_if_close")
+    """Return the real parts if all imaginary ones are within `tol` epsilons of 0, which is a guard; else the array.
+
+    A `tol` of 1 or less is the distance itself.
+    """
+    array = as_array(a, "np.real_if_close")
+    if array.dtype.kind != "c":
+        return array
+    most = tol * float(np.finfo(array.dtype).eps) if tol > 1 else tol
+    near = reductions.all(elementwise.abs(imag(array)) < most)
+    return real(array) if bool(recorder.need_value(near, "np.real_if_close", Decides.TRUTH)) else array
 
 
 def _signed_infinity(name: str, sign: float) -> Callable[..., dlarray]:
     def function(x: Any, out: Any = None) -> dlarray:
-        return as_array(x, name) == sign * np.inf
+        array = as_array(x, name)
+        if array.dtype.kind == "c":
+            refuse(name, "complex numbers have no sign; pass x.real or x.imag")
+        return array == sign * np.inf
 
     return function
 
@@ -159,21 +188,17 @@ def fix(x: Any, out: Any = None) -> dlarray:
 def astype(x: Any, dtype: Any, *, copy: Any = True, device: Any = None) -> dlarray:
     """Return x in another dtype."""
     array = as_array(x, "np.astype")
-    return (
-        in_dtype(array, np.dtype(dtype))
-        if not copy and array.dtype == np.dtype(dtype)
-        else cast(array, dtype)
-    )
+    return array if not copy and array.dtype == np.dtype(dtype) else cast(array, dtype)
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Return False: dlarrays hold real numbers."""
-    return False
+    """Return whether the dtype is complex."""
+    return as_array(x, "np.iscomplexobj")._data.dtype.kind == "c"
 
 
 def isrealobj(x: Any) -> bool:
-    """Return True: dlarrays hold real numbers."""
-    return True
+    """Return whether the dtype is not complex."""
+    return not iscomplexobj(x)
 
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {

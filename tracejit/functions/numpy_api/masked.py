@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64, wanted_dtype
+from tracejit.aval import FLOAT64, part_dtype, wanted_dtype
 from tracejit.functions import elementwise, movement, reductions
 from tracejit.functions.axes import normalize_axes
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import in_asked_dtype, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
@@ -68,7 +68,7 @@ def _accumulated(
         return _folded(name, op, combine, lambda _: neutral, array, axis, keepdims, initial, where)
     wanted = wanted_dtype(name, dtype)
     result = _folded(
-        name, op, combine, lambda _: neutral, in_dtype(array, wanted), axis, keepdims, initial, where
+        name, op, combine, lambda _: neutral, in_asked_dtype(array, wanted), axis, keepdims, initial, where
     )
     return in_dtype(result, wanted)
 
@@ -131,7 +131,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: Any = False, *, 
     """Return the mean over axes of what `where` leaves."""
     array = as_array(a, "np.mean")
     wanted = array.dtype if dtype is None else wanted_dtype("np.mean", dtype)
-    array = in_dtype(array, wanted if wanted.kind == "f" else FLOAT64)
+    array = in_asked_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
     keepdims = flag("np.mean", "keepdims", keepdims)
     if where is not True:
         array, where = _spread(array, where, "np.mean")
@@ -160,7 +160,7 @@ def _variance(
 ) -> dlarray:
     array = as_array(a, name)
     wanted = array.dtype if dtype is None else wanted_dtype(name, dtype)
-    array = in_dtype(array, wanted if wanted.kind == "f" else FLOAT64)
+    array = in_dtype(array, wanted if wanted.kind in "fc" else FLOAT64)
     keepdims = flag(name, "keepdims", keepdims)
     ddof = real(name, "ddof", ddof if not _is_given(correction) else correction)
     if where is not True:
@@ -169,10 +169,10 @@ def _variance(
     middle = mean_ if _is_given(mean_) else mean(array, axes, None, True, where=where)
     if where is not True:  # NaN that is left out must not reach the derivative of the square
         array = elementwise.where(where, array, elementwise.stop_gradient(middle))
-    squares = elementwise.square(array - middle)
+    squares = reductions.square_magnitude(array - middle)
     count = _count(array, where, axes, keepdims, name)
     divisor = elementwise.maximum(count - ddof, 0) if recorder.is_array(count) else max(count - ddof, 0)
-    return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, array.dtype)
+    return in_dtype(sum(squares, axes, None, keepdims, None, where) / divisor, part_dtype(array.dtype))
 
 
 # Reductions that leave NaN out
@@ -181,7 +181,7 @@ def _variance(
 def _numbers(a: Any, name: str, where: Any = True) -> tuple[dlarray, Any]:
     """Return an array and the mask of what is neither NaN nor left out."""
     array = as_array(a, name)
-    if array.dtype.kind != "f":
+    if array.dtype.kind not in "fc":
         return array, where
     known = ~elementwise.isnan(array)
     return array, known if where is True else known & truths(where, name)
@@ -308,7 +308,7 @@ def average(
         given = movement.permuted(movement.relabel(given, None), tuple(int(i) for i in np.argsort(axes)))
         shape = tuple(extent if i in axes else 1 for i, extent in enumerate(array.shape))
         given = movement.expanded(movement.reshape(given, shape), array.shape)
-    dtypes = (array.dtype, given.dtype, *((FLOAT64,) if array.dtype.kind != "f" else ()))
+    dtypes = (array.dtype, given.dtype, *((FLOAT64,) if array.dtype.kind not in "fc" else ()))
     dtype = np.result_type(*dtypes)
     scale = sum(in_dtype(given, dtype), axes, None, keepdims)
     if bool(recorder.need_value(any(scale == 0), "np.average", Decides.TRUTH)):

@@ -154,7 +154,7 @@ def cov(
     if w is None:
         mean, factor = reductions.mean(x, 1, True), max(n - free, 0)
         deviations = x - mean
-        products = linear.matmul(deviations, movement.transpose(deviations))
+        products = linear.matmul(deviations, movement.transpose(linear.conjugated(deviations)))
     else:
         total = reductions.sum(w)
         mean = masked.average(x, 1, movement.broadcast_to(w, x.shape), keepdims=True)
@@ -165,7 +165,7 @@ def cov(
             factor = total - free * reductions.sum(w * of_importance) / total
         factor = elementwise.maximum(factor, 0.0)
         deviations = x - mean
-        products = linear.matmul(deviations, movement.transpose(deviations * w))
+        products = linear.matmul(deviations, movement.transpose(linear.conjugated(deviations * w)))
     scale = 1 / factor if recorder.is_array(factor) else float(np.float64(1) / factor if factor else np.inf)
     return movement.squeeze(in_dtype(products * scale, wanted))
 

@@ -187,7 +187,7 @@ def _distinct(array: dlarray, equal_nan: bool) -> UniqueAll:
     differs = late != early
     if array.ndim > 1:
         differs = reductions.any(differs, 1)
-    elif equal_nan and array.dtype.kind == "f":
+    elif equal_nan and array.dtype.kind in "fc":
         differs = differs & ~(elementwise.isnan(late) & elementwise.isnan(early))
     first = joining.concatenate([as_array(np.ones(min(n, 1), bool)), differs])
     starts = taking.nonzero(first)[0]

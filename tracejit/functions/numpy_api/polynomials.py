@@ -117,7 +117,7 @@ def poly(seq_of_zeros: Any) -> dlarray:
     zeros = movement.relabel(movement.atleast_1d(as_array(seq_of_zeros, "np.poly")), None)
     if zeros.ndim != 1:
         refuse("np.poly", "a matrix has complex eigenvalues in general; pass a vector of zeros")
-    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind == "f" else FLOAT64)
+    zeros = in_dtype(zeros, zeros.dtype if zeros.dtype.kind in "fc" else FLOAT64)
     product = as_array(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
         tail = apply("pad", zeros[i] * product, widths=((1, 0),), value=0.0)
@@ -168,6 +168,11 @@ def polyfit(
     places = movement.relabel(as_array(x, name), None) + 0.0
     values = movement.relabel(as_array(y, name), None) + 0.0
     order = integer(name, "deg", deg) + 1
+    if "c" in places.dtype.kind + values.dtype.kind:
+        refuse(
+            name,
+            "complex points need complex factors, which dlarrays do not have; fit real and imaginary parts",
+        )
     if full or rcond is not None:
         refuse(name, "full= and rcond= need the singular values of the system, which dlarrays do not have")
     fits = places.ndim == 1 and values.ndim in (1, 2) and values.shape[0] == places.size >= order > 0

@@ -60,7 +60,7 @@ def _shaped(result: dlarray, array: dlarray, axes: tuple[int, ...], keepdims: bo
 
 def _spoiled(rows: dlarray, result: dlarray, lead: int = 0) -> dlarray:
     """Return a result with NaN where a row, which is sorted, ends with NaN."""
-    if rows.dtype.kind != "f" or not rows.shape[-1]:
+    if rows.dtype.kind not in "fc" or not rows.shape[-1]:
         return result
     last = rows[..., -1]
     return where(elementwise.isnan(last), np.nan, result)
@@ -71,7 +71,7 @@ def median(
 ) -> dlarray:
     """Return the middle of the sorted elements over axes, the mean of two of them for an even number."""
     rows, axes, array = _rows("np.median", a, axis)
-    rows = rows if as_array(a).dtype.kind == "f" else in_dtype(rows, FLOAT64)
+    rows = rows if as_array(a).dtype.kind in "fc" else in_dtype(rows, FLOAT64)
     rows = in_order(rows, rows.ndim - 1)
     n = rows.shape[-1]
     if not n:
@@ -149,6 +149,8 @@ def _quantile(
     if not is_option(method, _METHODS):
         refuse(name, f"method must be one of {', '.join(map(repr, _METHODS))}, not {brief(method)}")
     rows, axes, array = _rows(name, a, axis)
+    if rows.dtype.kind == "c":
+        refuse(name, f"a is {rows.dtype}, expected real numbers; pass a.real, a.imag or abs(a)")
     given = movement.relabel(as_array(q, name, "q"), None)
     is_whole = given.dtype.kind in "iu" and scale == 1 and method == "linear" and not without_nan
     if rows.dtype == bool and not (is_whole or method in _DISCRETE):
@@ -267,7 +269,7 @@ def nanmedian(
 ) -> dlarray:
     """Return the middle of the sorted elements over axes without NaN; NaN of NaNs only."""
     rows, axes, array = _rows("np.nanmedian", a, axis)
-    if rows.dtype.kind != "f":
+    if rows.dtype.kind not in "fc":
         return median(a, axis, keepdims=keepdims)
     rows = in_order(rows, rows.ndim - 1)
     count = reductions.sum(~elementwise.isnan(rows), -1)

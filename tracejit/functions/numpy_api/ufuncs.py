@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64, INT64, UINT64, supported
+from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, supported
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
 from tracejit.functions.formats import in_dtype
@@ -23,7 +23,7 @@ def in_loop(ufunc: np.ufunc, *operands: Any) -> list[dlarray]:
     """Return operands in the dtypes of the loop that NumPy would run; Python numbers take that of the others."""
     dtypes: list[Any] = []
     for x in operands:
-        if type(x) in (int, float):
+        if type(x) in (int, float, complex):
             dtypes.append(type(x))
         elif recorder.is_number(x):
             dtypes.append(x._kind)
@@ -48,7 +48,7 @@ def _op(name: str) -> Callable[..., dlarray]:
 def fmax(x: Any, y: Any) -> dlarray:
     """Return the larger of two, NaN only where both are."""
     x, y = in_loop(np.fmax, x, y)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return elementwise.maximum(x, y)
     return elementwise.maximum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
@@ -56,7 +56,7 @@ def fmax(x: Any, y: Any) -> dlarray:
 def fmin(x: Any, y: Any) -> dlarray:
     """Return the smaller of two, NaN only where both are."""
     x, y = in_loop(np.fmin, x, y)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return elementwise.minimum(x, y)
     return elementwise.minimum(where(elementwise.isnan(x), y, x), where(elementwise.isnan(y), x, y))
 
@@ -74,8 +74,10 @@ def fmod(x: Any, y: Any) -> dlarray:
 
 
 def float_power(x: Any, y: Any) -> dlarray:
-    """Return x ** y in float64."""
-    return apply("pow", in_dtype(as_array(x), FLOAT64), in_dtype(as_array(y), FLOAT64))
+    """Return x ** y in float64, or complex128."""
+    x, y = as_array(x), as_array(y)
+    wanted = COMPLEX128 if "c" in x.dtype.kind + y.dtype.kind else FLOAT64
+    return apply("pow", in_dtype(x, wanted), in_dtype(y, wanted))
 
 
 def logaddexp(x: Any, y: Any) -> dlarray:
@@ -170,8 +172,9 @@ def _scaled(ufunc: np.ufunc, over: float, under: float) -> Callable[[Any], dlarr
 
 
 def conjugate(x: Any) -> dlarray:
-    """Return a copy of real numbers, which are their own conjugates."""
-    return elementwise.positive(*in_loop(np.conjugate, x))
+    """Return the conjugates of complex numbers; a copy of real ones, which are their own conjugates."""
+    (x,) = in_loop(np.conjugate, x)
+    return apply("conj", x) if x.dtype.kind == "c" else elementwise.positive(x)
 
 
 def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
@@ -182,7 +185,7 @@ def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
         x, y = movement.moveaxis(x, axis, -1), movement.moveaxis(y, axis, -1)
     if x.dtype == bool and y.dtype == bool:
         return reductions.any(x & y, axis=-1)
-    product = x * y
+    product = (apply("conj", x) if x.dtype.kind == "c" else x) * y
     return reductions.sum(product, axis=-1, dtype=product.dtype)
 
 
@@ -195,6 +198,7 @@ def matvec(x: Any, y: Any) -> dlarray:
 def vecmat(x: Any, y: Any) -> dlarray:
     """Return the products of vectors with matrices, other axes broadcast."""
     x, y = as_array(x, "np.vecmat"), as_array(y, "np.vecmat")
+    x = apply("conj", x) if x.dtype.kind == "c" else x
     return movement.squeeze(linear.matmul(movement.expand_dims(x, -2), y), -2)
 
 

@@ -34,10 +34,10 @@ def split(graph: Graph, save: bool = True) -> Split:
     joint = simplify(graph, keep_stops=True)
     inputs, outputs = list(joint.inputs), list(joint.outputs)
     b = Builder(joint)
-    by_output = [v.dtype.kind == "f" for v in outputs]
+    by_output = [v.dtype.kind in "fc" for v in outputs]
     roots = [v for v, has in zip(outputs, by_output, strict=True) if has]
     cotangents = [b.input(v.aval) for v in roots]
-    variables = [v for v in inputs if v.dtype.kind == "f"]
+    variables = [v for v in inputs if v.dtype.kind in "fc"]
     gradients = autodiff.gradient(b, roots, cotangents, variables)
     by_value = {v: ct for v, ct in zip(variables, gradients, strict=True) if ct is not None}
     by_input: list[int | None] = []

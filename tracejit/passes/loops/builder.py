@@ -11,11 +11,18 @@ from tracejit.passes.loops.nest import Access, Literal, Nest, copy_nest
 from tracejit.passes.loops.products import Matrices
 
 
-class LaunchBuilder:
-    """Appends launches; each copy of an operand is made once."""
+def _both_parts(layout: Layout) -> Layout:
+    """Return a layout of complex numbers as one of their parts, along one more axis."""
+    strides = tuple([2 * stride for stride in layout.strides])
+    return Layout(2 * layout.offset, (*layout.shape, 2), (*strides, 1))
 
-    def __init__(self, fused: Fused) -> None:
+
+class LaunchBuilder:
+    """Appends launches, for the CPU or for a device; each copy of an operand is made once."""
+
+    def __init__(self, fused: Fused, for_device: bool = False) -> None:
         self.fused = fused
+        self.for_device = for_device
         self.launches: list[Single] = []
         self._contiguous: dict[Value, Value] = {}
         self._by_rows: dict[tuple[Matrices, int, int, int], Value] = {}
@@ -27,7 +34,7 @@ class LaunchBuilder:
         """Append the launch of a nest, or of the nests that run over several of its short rows at a time."""
         if not any(access.root.aval.size for access in nest.writes):
             return  # a number that all elements have in common would be read although there is none
-        tiled = tiles.tile(nest)
+        tiled = None if self.for_device else tiles.tile(nest)  # threads share short rows in another way
         if tiled is None:
             self.add(NestLaunch(nest))
             return
@@ -38,6 +45,13 @@ class LaunchBuilder:
         """Append the copy of an array, or of a number, to a layout of another array."""
         if 0 not in target[1].shape:
             self.add_nest(copy_nest(source, target))
+
+    def copy_whole(self, source: tuple[Value, Layout], target: tuple[Value, Layout]) -> None:
+        """Append the copy of an array, of whole numbers where it is complex, to a layout of another array."""
+        is_complex = source[0].dtype.kind == "c"
+        self.copy(
+            *[(root, _both_parts(layout) if is_complex else layout) for root, layout in (source, target)]
+        )
 
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""

@@ -95,7 +95,7 @@ def write_inputs(
     copies = LaunchBuilder(builder.fused)
     for root, target, layout in contents:
         if root not in order.in_place:
-            copies.copy((root, contiguous(layout.shape)), (target, layout))
+            copies.copy_whole((root, contiguous(layout.shape)), (target, layout))
     return first, last + copies.launches
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tracejit.aval import part_dtype
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout
 from tracejit.passes import cost
@@ -24,6 +25,11 @@ class Access(NamedTuple):
         """Return the access that begins `elements` further on."""
         # A new tuple takes a third of the time of _replace, and there are many bands.
         return Access(self.root, self.offset + elements, self.strides, self.dtype) if elements else self
+
+
+def is_of_part(access: Access) -> bool:
+    """Return whether an access walks through the parts of complex numbers."""
+    return access.root.dtype.kind == "c"
 
 
 class Literal(NamedTuple):
@@ -226,13 +232,16 @@ def compact(nest: Nest) -> Nest:
 
 
 def copy_nest(source: tuple[Value, Layout] | Literal, target: tuple[Value, Layout]) -> Nest:
-    """Return a nest that writes a layout of one array, or a number, to a layout of another of equal shape."""
+    """Return a nest that writes a layout of one array, or a number, to a layout of another of equal shape.
+
+    Layouts in complex memory are those of parts.
+    """
     root, layout = target
     axes = [axis for axis, extent in enumerate(layout.shape) if extent != 1]
     extents = tuple([layout.shape[a] for a in axes])
-    write = Access(root, layout.offset, tuple([layout.strides[a] for a in axes]), root.dtype)
+    write = Access(root, layout.offset, tuple([layout.strides[a] for a in axes]), part_dtype(root.dtype))
     if isinstance(source, Literal):
         return Nest(extents, None, [], [write], [[]], [[Store(0, source)]], [])
     base, seen = source
-    read = Access(base, seen.offset, tuple([seen.strides[a] for a in axes]), base.dtype)
+    read = Access(base, seen.offset, tuple([seen.strides[a] for a in axes]), part_dtype(base.dtype))
     return Nest(extents, None, [read], [write], [[]], [[Load(0, 0), Store(0, 0)]], [])

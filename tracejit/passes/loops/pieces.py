@@ -27,7 +27,9 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from tracejit.aval import part_dtype
 from tracejit.ir import Graph, Node, Value
+from tracejit.ops.complex import layout_of_part
 from tracejit.ops.op import Layout, Piece, Pieces, contiguous
 from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import Fused, Loop
@@ -100,6 +102,10 @@ def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
     assert isinstance(emit, Pieces)
     strides = contiguous(out.shape).strides
     pieces = []
+    if out.dtype.kind == "c":  # the parts of all numbers, one beside the other
+        layout = contiguous(out.shape)
+        found = emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params)
+        return [(piece, layout_of_part(layout, number)) for number, piece in enumerate(found)]
     for piece in emit.pieces(out.aval, *[v.aval for v in node.inputs], **node.params):
         offset = sum(start * stride for start, stride in zip(piece.start, strides, strict=True))
         steps = tuple([step * stride for step, stride in zip(piece.step, strides, strict=True)])
@@ -110,19 +116,23 @@ def pieces_of(node: Node) -> list[tuple[Piece, Layout]]:
 def destinations_of(node: Node, pieces: Sequence[tuple[Piece, Layout]], fused: Fused) -> list[Destination]:
     """Return where loops and matrix products may write the pieces of a node."""
     # Pieces cover the whole array. If they have more elements than the array, they overlap.
-    if sum(math.prod(piece.shape) for piece, _ in pieces) != node.output.aval.size:
+    dense = 2 if node.output.dtype.kind == "c" else 1
+    if sum(math.prod(piece.shape) for piece, _ in pieces) != dense * node.output.aval.size:
         return []
     destinations = []
     for number, (piece, target) in enumerate(pieces):
         if not piece.fill:
-            value, layout = _in_place(node.inputs[int(piece.source)], target, fused)
-            if layout is not None and value.dtype == node.output.dtype:
+            value, layout = _in_place(node.inputs[int(piece.source)], target, fused, dense)
+            if layout is not None and value.dtype == part_dtype(node.output.dtype):
                 destinations.append(Destination(node, number, value, layout))
     return destinations
 
 
-def _in_place(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layout | None]:
-    """Return the value that an operand rearranges, and its layout if the operand is to lie at `target`."""
+def _in_place(operand: Value, target: Layout, fused: Fused, dense: int) -> tuple[Value, Layout | None]:
+    """Return the value that an operand rearranges, and its layout if the operand is to lie at `target`.
+
+    Neighbours lie `dense` places apart: 2 where they are parts of complex numbers.
+    """
     base, axes = fused.source(operand)
     step = fused.home.get(base)
     if isinstance(step, Loop):
@@ -134,7 +144,7 @@ def _in_place(operand: Value, target: Layout, fused: Fused) -> tuple[Value, Layo
     extra = len(target.shape) - operand.ndim
     moving = [target.strides[axis + extra] for axis in axes if axis >= 0]
     is_in_order = all(before < after for before, after in pairwise([axis for axis in axes if axis >= 0]))
-    if not is_in_order or any(stride < 1 for stride in moving) or moving[-1:] not in ([], [1]):
+    if not is_in_order or any(stride < 1 for stride in moving) or moving[-1:] not in ([], [dense]):
         return base, None
     strides = tuple([0 if axis < 0 else target.strides[axis + extra] for axis in axes])
     return base, Layout(target.offset, base.shape, strides)

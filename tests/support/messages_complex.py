@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages (messages.py) of complex numbers: a call, the error, its text."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.array import apply
+from tracejit.errors import ArgumentError, DTypeError, GradientError
+
+Z = tj.dlarray(np.array([1.0 + 2.0j, 3.0 - 1.0j]))
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.sigmoid(Z),
+        DTypeError,
+        "sigmoid: not defined for complex128; compute with x.real and x.imag, or with abs(x).",
+    ),
+    (
+        lambda: tj.gelu(Z),
+        DTypeError,
+        "gelu: not defined for complex128; pass a real array, such as abs(x), x.real or x.imag.",
+    ),
+    (
+        lambda: np.geomspace(Z, 9.0, 4),
+        DTypeError,
+        "cast: complex128 numbers would lose their imaginary parts as float64, in a function of real numbers; pass "
+        "x.real, x.imag or abs(x).",
+    ),
+    (
+        lambda: apply("real", 1.0),
+        DTypeError,
+        "real: x is float64, expected complex numbers; real ones have no parts to see apart.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda z: tj.dlgradient((z * z).sum(), z), Z),
+        GradientError,
+        "dlgradient: y is scalar dlarray complex128, expected a real scalar, because no direction lowers a complex "
+        "number; take a real function of it, such as abs(y) or y.real.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda z: tj.dljacobian(abs(z), z, 0), Z),
+        GradientError,
+        "dljacobian: x is 2 dlarray complex128, expected real numbers; only dlgradient takes complex ones. Pass their "
+        "real and imaginary parts.",
+    ),
+    (
+        lambda: tj.randi(5, 3, dtype=complex),
+        DTypeError,
+        "randi: the numbers are integers, so that the dtype cannot be complex128; choose another dtype.",
+    ),
+    (
+        lambda: np.polyfit(np.arange(2.0), Z, 1),
+        ArgumentError,
+        "np.polyfit: complex points need complex factors, which dlarrays do not have; fit real and imaginary parts.",
+    ),
+    (
+        lambda: np.isposinf(Z),
+        ArgumentError,
+        "np.isposinf: complex numbers have no sign; pass x.real or x.imag.",
+    ),
+    (
+        lambda: np.quantile(Z, 0.5),
+        ArgumentError,
+        "np.quantile: a is complex128, expected real numbers; pass a.real, a.imag or abs(a).",
+    ),
+)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ops of complex numbers: their parts, conjugates, and numbers made of two parts.
+
+Other ops take complex operands where NumPy does. Compiled programs have parts only: passes/graph/complex_parts.py.
+Adjoints follow Note [complex cotangents] in autodiff/reverse.py.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, broadcast_shapes, complex_dtype, part_dtype
+from tracejit.errors import DTypeError
+from tracejit.ops import batch
+from tracejit.ops.elementwise import elementwise, format_of
+from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided
+
+Shape = tuple[int, ...]
+_PARTS = ("float64", "float64")
+_SAMPLES = (Sample(((2, 3),), dtypes=("complex128",)), Sample(((3,),), dtypes=("complex64",)))
+
+
+def layout_of_part(layout: Layout, number: int) -> Layout:
+    """Return where the real (0) or imaginary (1) parts of complex numbers lie, in elements of their dtype."""
+    strides = tuple([2 * stride for stride in layout.strides])
+    return Layout(2 * layout.offset + number, layout.shape, strides)
+
+
+def _infer_part(name: str) -> Any:
+    def infer(x: Aval) -> Aval:
+        if x.dtype.kind != "c":
+            raise DTypeError(
+                f"{name}: x is {x.dtype}, expected complex numbers; real ones have no parts to see apart."
+            )
+        return Aval(x.shape, x.format, part_dtype(x.dtype))
+
+    return infer
+
+
+def _infer_complex(x: Aval, y: Aval) -> Aval:
+    dtype = complex_dtype(np.result_type(x.dtype, y.dtype))
+    return Aval(broadcast_shapes("complex_of", (x, y)), format_of((x, y)), dtype)
+
+
+def _promote_complex(x: np.dtype, y: np.dtype) -> tuple[np.dtype, ...]:
+    part = part_dtype(complex_dtype(np.result_type(x, y)))
+    return (part, part)
+
+
+def _numpy_complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_dtype(np.result_type(x, y)))
+    out.real, out.imag = x, y
+    return out
+
+
+def _pieces_complex(out: Aval, x: Aval, y: Aval) -> list[Piece]:
+    start, step = (0,) * len(out.shape), (1,) * len(out.shape)
+    return [Piece(0, start, out.shape, step), Piece(1, start, out.shape, step)]
+
+
+OPS = (
+    elementwise("conj", np.conjugate, "{0}", "complex conjugate, a real number itself; the conjugate of ct",
+                lambda b, n, ct: (b.conj(ct),), analytic=False),
+    Op(name="real", doc="the real parts of complex numbers; ct as a complex number", kind=Kind.MOVE,
+       infer=_infer_part("real"), numpy=lambda x: x.real, vjp=lambda b, n, ct: (ct,), analytic=False,
+       batch=batch.shifted,
+       emit=Strided(lambda layout: layout_of_part(layout, 0)), samples=_SAMPLES,
+       view=lambda apply, x, v: apply("complex_of", v, apply("imag", x))),
+    Op(name="imag", doc="the imaginary parts of complex numbers; -i ct", kind=Kind.MOVE,
+       infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
+       vjp=lambda b, n, ct: (b.complex_of(b.constant(np.zeros(ct.shape, ct.dtype)), b.neg(ct)),),
+       batch=batch.shifted,
+       emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
+       view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
+    Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
+       infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
+       vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),
+       samples=(Sample(((2, 3), (2, 3)), dtypes=_PARTS), Sample(((), ()), dtypes=_PARTS))),
+)  # fmt: skip
