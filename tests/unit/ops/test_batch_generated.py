@@ -115,3 +115,28 @@ def test_an_op_that_would_be_repeated_too_often_says_so() -> None:
     known = {u: b.constant(np.zeros((MOST_REPEATED + 1, 4)))}
     with pytest.raises(TraceError, match=r"^dlmap: permutation works on one observation at a time"):
         batch(b, graph.nodes[:], [order], known, MOST_REPEATED + 1, "dlmap")
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 1), (1, 4)), ((2, 3, 1), (1, 4)), ((3, 1), (2, 1, 4)), ((3, 2), (2, 1))]
+)
+@pytest.mark.parametrize("differs", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_products_of_thin_and_of_transposed_matrices(shapes: Any, differs: Any, is_turned: bool) -> None:
+    rng = np.random.default_rng(0)
+    many = [[rng.standard_normal(shape) for shape in shapes] for _ in range(COUNT)]
+    graph = Graph()
+    b = Builder(graph)
+    x, y = (b.constant(array) for array in many[0])
+    columns = [np.stack(parts) for parts in zip(*many, strict=True)]
+    known = {v: b.constant(c) for v, c, own in zip((x, y), columns, differs, strict=True) if own}
+    if is_turned and differs[1]:  # as the operands of adjoints are
+        axes = (*range(columns[1].ndim - 2), columns[1].ndim - 1, columns[1].ndim - 2)
+        turned = b.constant(np.swapaxes(columns[1], -1, -2).copy())
+        known[y] = b.transpose(turned, axes=axes)
+    product = b.matmul(x, y)
+    graph.outputs = [v for v in batch(b, [product.node], [product], known, COUNT, "dlmap") if v is not None]
+    verify(graph)
+    each = [[a if own else same for a, same, own in zip(one, many[0], differs, strict=True)] for one in many]
+    expected = np.stack([first @ second for first, second in each])
+    np.testing.assert_allclose(evaluate(graph, [])[0], expected, rtol=1e-12)
