@@ -449,7 +449,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
