@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tangents of every op: against an independent derivative, against its adjoint, and of its adjoint."""
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -175,6 +176,15 @@ def test_ops_whose_adjoints_have_no_derivatives_say_so() -> None:
             with pytest.raises(GradientError, match=rf"^{function}: derivatives in forward mode"):
                 pushed(op, sample.params, draw(op, sample, "float64"))
     assert {"gru", "lstm", "rnn"} <= named
+
+
+def test_an_adjoint_that_is_no_operation_of_the_cotangent_is_not_taken_for_zero() -> None:
+    backward = dataclasses.replace(OPS["sin"], name="backward", vjp=None)
+    op = dataclasses.replace(
+        OPS["cumsum"], name="custom", vjp=lambda b, node, ct: (b.apply(backward, (ct,), {}),), linear=()
+    )
+    with pytest.raises(GradientError, match=r"^custom: derivatives in forward mode"):
+        pushed(op, op.samples[0].params, [np.ones(op.samples[0].shapes[0])])
 
 
 # What one writes by hand, with the op itself where its result is read; views are left out.
