@@ -216,6 +216,19 @@ def test_functions_are_short() -> None:
     assert long == []
 
 
+def test_locks_are_those_that_a_forked_child_can_take() -> None:
+    """util/locks.py makes them; util/uninterrupted.py releases its own in a child."""
+    made = {
+        module_of(path)
+        for path in FILES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, (ast.Attribute, ast.Name))
+        and (node.attr if isinstance(node, ast.Attribute) else node.id)
+        in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock")
+    }
+    assert made == {"util.locks", "util.uninterrupted"}
+
+
 def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module_of(path): set() for path in FILES}
     for statement in imports():

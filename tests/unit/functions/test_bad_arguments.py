@@ -72,7 +72,7 @@ COMPOSED_OF = {
 # Arguments that are functions: what they raise is theirs.
 CALLED = {
     ("dlfeval", 0),
-    *((name, 0) for name in ("hessian", "hvp", "jacobian", "jvp", "vjp")),
+    *((name, 0) for name in ("dlmap", "hessian", "hvp", "jacobian", "jvp", "vjp")),
     ("dlupdate", 0),
     ("check_gradients", 0),
     ("check_gradients", 1),
