@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What loops carry from one step to the next: arrays of one size, format and dtype, in containers."""
+"""The carry of loops, from one step to the next: arrays of one size, format and dtype, in containers."""
 
 from collections.abc import Sequence
 from typing import Any
