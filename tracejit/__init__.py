@@ -153,6 +153,7 @@ from tracejit.functions.movement import (
 )
 from tracejit.functions.norms import norm
 from tracejit.functions.numpy_api import buffers, methods
+from tracejit.functions.kernel import LoopKernel, kernel
 from tracejit.functions.numpy_function import NumpyFunction, numpy_function
 from tracejit.functions.padding import pad, repeat, tile
 from tracejit.functions.random import (
