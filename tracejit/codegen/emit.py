@@ -127,7 +127,11 @@ class _Emission:
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
-    if launch.node is not None and isinstance(launch.node.op.emit, UserLoop) and launch.name == launch.node.op.name:
+    if (
+        launch.node is not None
+        and isinstance(launch.node.op.emit, UserLoop)
+        and launch.name == launch.node.op.name
+    ):
         return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":

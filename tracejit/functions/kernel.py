@@ -87,8 +87,8 @@ class LoopKernel:
         told = [told] if _is_pair(told) else told
         if not isinstance(told, (list, tuple)) or len(told) != wanted or not all(map(_is_pair, told)):
             raise ArgumentError(
-                f"{self._name}: out returned {brief(told)}, expected {count(wanted, 'pair')} (shape, dtype); return one "
-                "pair, or a list of them."
+                f"{self._name}: out returned {brief(told)}, expected {count(wanted, 'pair')} (shape, dtype); return "
+                "one pair, or a list of them."
             )
         return [
             Aval(tuple(int(size) for size in shape), None, check_dtype(self._name, np.dtype(dtype), "out"))
@@ -137,7 +137,12 @@ def _is_shape(x: Any) -> bool:
 
 
 def _is_pair(x: Any) -> bool:
-    return isinstance(x, (tuple, list)) and len(x) == 2 and _is_shape(x[0]) and not isinstance(x[1], (tuple, list))
+    return (
+        isinstance(x, (tuple, list))
+        and len(x) == 2
+        and _is_shape(x[0])
+        and not isinstance(x[1], (tuple, list))
+    )
 
 
 def _definition(name: str, function: Any) -> tuple[ast.FunctionDef, str, int]:
@@ -147,20 +152,32 @@ def _definition(name: str, function: Any) -> tuple[ast.FunctionDef, str, int]:
         tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
     except (OSError, TypeError, SyntaxError) as error:
         raise ArgumentError(
-            f"{name}: the text of the function, which is compiled, is not there ({type(error).__name__}); define it in a "
-            "file or a notebook."
+            f"kernel: function: the text of {name}, which is compiled, is not there ({type(error).__name__}); define "
+            "it in a file or a notebook."
         ) from error
     if not isinstance(tree, ast.FunctionDef):
-        raise ArgumentError(f"{name}: a kernel is a function that def defines, with its loops; not a lambda.")
+        raise ArgumentError(f"kernel: function: {name} must be a function that def defines, with its loops.")
     arguments = tree.args
-    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or arguments.posonlyargs:
-        raise ArgumentError(f"{name}: the parameters of a kernel are names only: its inputs and then its outputs.")
+    if (
+        arguments.vararg
+        or arguments.kwarg
+        or arguments.kwonlyargs
+        or arguments.defaults
+        or arguments.posonlyargs
+    ):
+        raise ArgumentError(
+            f"kernel: function: the parameters of {name} must be names only: its inputs and then its outputs."
+        )
     return tree, function.__code__.co_filename, line
 
 
 def _names_of(function: Any) -> dict[str, Any]:
     """Return what the names outside of a function hold now; they are constants of its kernel."""
-    found = {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    found = {
+        name: function.__globals__[name]
+        for name in function.__code__.co_names
+        if name in function.__globals__
+    }
     cells = function.__closure__ or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
         try:
@@ -182,14 +199,16 @@ def kernel(function: Callable[..., Any], /, *, out: Out | None = None) -> LoopKe
 
 
 @overload
-def kernel(function: None = None, /, *, out: Out | None = None) -> Callable[[Callable[..., Any]], LoopKernel]: ...
+def kernel(
+    function: None = None, /, *, out: Out | None = None
+) -> Callable[[Callable[..., Any]], LoopKernel]: ...
 
 
 def kernel(function: Callable[..., Any] | None = None, /, *, out: Out | None = None) -> Any:
     """Return a function of dlarrays made of loops that write into arrays, which are compiled into the program.
 
     The function has inputs and then outputs as parameters: arrays of numbers whose elements it reads and writes one by
-    one, and which are 0 at first. An input without axes is a number. In a replay the loops are one launch, compiled, with
+    one; outputs are 0 at first. An input without axes is a number. In a replay the loops are one launch, compiled, with
     indices checked; uncompiled they run in Python. What the names of its module hold when it is defined is part of it.
 
     Args:
@@ -215,4 +234,3 @@ def kernel(function: Callable[..., Any] | None = None, /, *, out: Out | None = N
         6.5
     """
     return LoopKernel(function, out) if function is not None else lambda chosen: LoopKernel(chosen, out)
-

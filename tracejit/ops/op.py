@@ -184,8 +184,8 @@ class PythonCall(NamedTuple):
 class UserLoop(NamedTuple):
     """Emission of a KERNEL op: loops that a user has written, as the text of a kernel.
 
-    Its arguments are `sizes`, the addresses of the inputs and outputs, and that of an integer that it sets to 1 where an
-    index is out of range.
+    Its arguments are `sizes`, the addresses of the inputs and outputs, and that of an integer that it sets to 1 where
+    an index is out of range.
     """
 
     text: str

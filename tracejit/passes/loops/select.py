@@ -14,7 +14,7 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous, UserLoop
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
