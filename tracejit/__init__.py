@@ -277,6 +277,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlmap",
     "dlnetwork",
     "dlresize",
     "dltranspconv",
@@ -448,7 +449,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
@@ -486,6 +487,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
@@ -500,6 +502,7 @@ else:
         "functions.differentiable": ("DifferentiableFunction",),
         "functions.kernel": ("LoopKernel", "kernel"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
