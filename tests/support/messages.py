@@ -24,7 +24,9 @@ import messages_linalg
 import messages_loops
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
+import messages_ode
 import messages_ops
 import messages_record
 import messages_sequences
@@ -86,7 +88,9 @@ TABLES = (
     messages_loops,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
+    messages_ode,
     messages_ops,
     messages_record,
     messages_sequences,

@@ -8,9 +8,10 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
 from tracejit.ir import Builder, Graph
 from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
 from tracejit.passes.loops.bodies import no_bodies
 from tracejit.passes.loops.inputs import NO_WRITES
@@ -25,6 +26,24 @@ def returning(*results: Any) -> Callable[[], object]:
     """Return a call of a loop whose step returns one result after the other."""
     left = list(results)
     return lambda: tj.dlscan(lambda carry, x: (left or list(results)).pop(0), {"h": tj.dlarray(X[0])}, X)
+
+
+def unfinished(x: Any) -> Any:
+    """Return a loop whose step, which is not made, writes."""
+    seen = x.reshape(1) * 1.0
+
+    def step(carry: Any) -> Any:
+        seen[0] = carry
+        return carry + 1.0
+
+    return tj.dlwhile(lambda carry: carry < 1.0, step, x)
+
+
+def choosing(true_fun: Any, false_fun: Any) -> Callable[[], object]:
+    """Return an accelerated call of a choice, which is false."""
+    return lambda: tj.dlaccelerate(lambda x: tj.dlcond(x.sum() < 0, true_fun, false_fun, x * 1.0))(
+        tj.dlarray(X)
+    )
 
 
 def body() -> Body:
@@ -112,6 +131,75 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "dlscan: after a step y is 2 float64, expected 3x2 float64 as before it; results of all steps have the same "
         "size, format and dtype. Reshape or relabel it in fun.",
+    ),
+    (lambda: tj.dlwhile(3, abs, 1.0), ArgumentError, "dlwhile: cond must be a function, not 3."),  # type: ignore[arg-type]
+    (lambda: tj.dlwhile(abs, 3, 1.0), ArgumentError, "dlwhile: fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: tj.dlwhile(lambda x: x > 0, abs, X),
+        ArgumentError,
+        "dlwhile: cond returned 3x2 bool, expected one number or bool; reduce it (all, any).",
+    ),
+    (
+        lambda: tj.dlwhile(lambda x: x < 2, lambda x: [x], 1.0),
+        ArgumentError,
+        "dlwhile: carry is a leaf in the first carry and a list in what fun returned; a step returns the carry in the "
+        "containers that it gets.",
+    ),
+    (
+        lambda: tj.dlaccelerate(unfinished)(tj.dlarray(3.0)),
+        TraceError,
+        "dlwhile: fun writes into an array that was made outside it. It is recorded also where it is not called, and "
+        "the write cannot be undone. Return the array in the carry.",
+    ),
+    (
+        lambda: tj.dlaccelerate(lambda x: tj.dlgradient(tj.dlwhile(lambda c: c < 9, lambda c: c * x, x), x))(
+            tj.dlarray(2.0)
+        ),
+        tj.GradientError,
+        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; use dlscan with the "
+        "greatest length, and tj.where to keep the carry as it is after the end.",
+    ),
+    (lambda: tj.dlcond(True, 3, abs), ArgumentError, "dlcond: true_fun must be a function, not 3."),  # type: ignore[arg-type]
+    (lambda: tj.dlcond(True, abs, 3), ArgumentError, "dlcond: false_fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: tj.dlcond(X, abs, abs, 1.0),
+        ArgumentError,
+        "dlcond: pred is 3x2 float64, expected one number or bool; reduce it (all, any).",
+    ),
+    (
+        choosing(lambda x: [x], lambda x: x),
+        ArgumentError,
+        "dlcond: the result is a list in true_fun and a leaf in false_fun; both return the same containers.",
+    ),
+    (
+        choosing(lambda x: {"a": x}, lambda x: {"a": x[0]}),
+        DimsError,
+        "dlcond: the result['a'] is 3x2 float64 from true_fun and 2 float64 from false_fun; both give the same kind of "
+        "array. Reshape, broadcast or relabel one of them.",
+    ),
+    (
+        choosing(lambda x: x, lambda x: x.astype(np.float32)),
+        DTypeError,
+        "dlcond: the result is 3x2 float64 from true_fun and 3x2 float32 from false_fun; both give the same kind of "
+        "array. Cast one of them (x.astype(np.float64)).",
+    ),
+    (
+        choosing(lambda x: x.__setitem__(0, 1.0) or x, lambda x: x),
+        TraceError,
+        "dlcond: true_fun writes into an array that was made outside it. It is recorded also where it is not chosen, "
+        "and the write cannot be undone. Return the array.",
+    ),
+    (
+        lambda: Builder(Graph()).apply(WHILE, [np.ones(2)], {"body": body()}),
+        ValueError,
+        "while: the body does not fit the operands ['2 float64']",
+    ),
+    (
+        lambda: Builder(Graph()).apply(
+            COND, [np.True_, np.False_, np.ones(2)], {"then": body(), "other": body()}
+        ),
+        ValueError,
+        "cond: the bodies do not fit the operands ['scalar bool', 'scalar bool', '2 float64'], or each other",
     ),
     (lambda: tj.dlcheckpoint(3), ArgumentError, "dlcheckpoint: fun must be a function, not 3."),  # type: ignore[arg-type]
     (

@@ -20,7 +20,7 @@ from tracejit.codegen.templates import (
 )
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
-from tracejit.ops.op import HANDLED, PythonCall
+from tracejit.ops.op import HANDLED, PythonCall, UserLoop
 from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
@@ -57,14 +57,14 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
     first_commit = len(emission.rows)
     emission.run(plan.launches[at:])
     rows = emission.rows
-    checked = tuple(dict.fromkeys(map(_op_at, plan.checked)))
+    checked = tuple(dict.fromkeys(map(op_at, plan.checked)))
     return Program(
         rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
         written=plan.written, commits=len(rows) - first_commit, loops=tuple(emission.loops),
     )  # fmt: skip
 
 
-def _op_at(node: Node) -> str:
+def op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 
@@ -103,7 +103,7 @@ class _Emission:
         self.loops += [
             RowLoop(
                 first + loop.first, first + loop.end, loop.most,
-                None if loop.condition is None else self.moved(launch, loop.condition)._replace(steps=()),
+                None if loop.condition is None else self.moved(launch, loop.condition),
             )
             for loop in body.loops
         ]  # fmt: skip
@@ -194,6 +194,12 @@ class _Emission:
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
+    if (
+        launch.node is not None
+        and isinstance(launch.node.op.emit, UserLoop)
+        and launch.name == launch.node.op.name
+    ):
+        return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":
         _, m, n, *_ = launch.numbers

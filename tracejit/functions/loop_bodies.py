@@ -23,7 +23,9 @@ import numpy as np
 from tracejit.errors import BoundsError
 from tracejit.functions.rng import Generator
 from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ops import Op
 from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
 from tracejit.record import monitor
 from tracejit.record.guards import same
@@ -42,6 +44,7 @@ class Step(NamedTuple):
     outputs             the carry and the results
     bases, ends         the blocks that were drawn before it and after it, by generator
     hindrance           why it cannot be a body, None if it can
+    made                the generators that the function has made, with their states before the step
     """
 
     first: int
@@ -52,6 +55,20 @@ class Step(NamedTuple):
     bases: dict[Generator, int]
     ends: dict[Generator, int]
     hindrance: str | None
+    made: Sequence[tuple[Generator, np.ndarray]] = ()
+
+    @property
+    def writes(self) -> bool:
+        """True if what it writes is why."""
+        return self.hindrance == WRITES
+
+    @property
+    def draws(self) -> bool:
+        """True if it draws random numbers."""
+        return self.bases != self.ends
+
+
+WRITES = "the step writes into an array that was made outside it"
 
 
 class EndedBody:
@@ -84,6 +101,7 @@ class StepWatch:
         self._private = [(root, root._data.copy()) for root in recorder.views if type(root._view) is Private]
         self._guards, self._rewritten = len(recorder.guards), len(recorder.rewritten)
         self._bases = _drawn(recorder)
+        self._made = [(each, each.advance(0)) for each, draw in recorder.draws.items() if draw is None]
 
     def _settle(self) -> None:
         """Record the views of the graph so far: those that a step asks for first belong in front of it."""
@@ -97,7 +115,7 @@ class StepWatch:
         nodes = set(graph.nodes[self.first :])
         return Step(
             self.first, self.start, len(graph.nodes), self.inputs, self.outputs, self._bases, _drawn(self.recorder),
-            self._hindrance(nodes, written),
+            self._hindrance(nodes, written), self._made,
         )  # fmt: skip
 
     def _hindrance(self, nodes: set[Node], written: Sequence[tuple[Any, Value | None]]) -> str | None:
@@ -111,11 +129,13 @@ class StepWatch:
                 before.node in nodes if before is not None else id(root) not in private and _is_private(root)
             )
             if not own:
-                return "the step writes into an array that was made outside it"
+                return WRITES
         if any(not same(root._data, before) for root, before in self._private):
-            return "the step writes into an array that was made outside it"
+            return WRITES
+        if any(not same(each.advance(0), state) for each, state in self._made):
+            return "the step draws from a generator that was made outside it"
         if len(recorder.rewritten) > self._rewritten:
-            return "the step changes an array that it reads from outside"
+            return WRITES
         return None
 
 
@@ -159,14 +179,17 @@ class _Taker:
         step: the step.
         carries: how many of its inputs are the carry.
         draws: whether the states of generators are carried on.
+        before: Values from outside that are its first constants, whether it reads them or not.
     """
 
-    def __init__(self, recorder: Recorder, step: Step, carries: int, draws: bool) -> None:
+    def __init__(
+        self, recorder: Recorder, step: Step, carries: int, draws: bool, before: Sequence[Value] = ()
+    ) -> None:
         self.step, self.carries = step, carries
         self.nodes = recorder.graph.nodes[step.start : step.end]
         self.b = Builder(Graph())
         self.mapping: dict[Value, Value] = {}
-        self.constants: list[Value] = []
+        self.constants = [*before]
         self.drawn: dict[Value, Generator] = {}
         if draws:
             read = {value for node in self.nodes for value in node.inputs}
@@ -181,7 +204,7 @@ class _Taker:
         self.mapping = {value: b.input(value.aval) for value in step.inputs[:carries]}
         states = {value: b.input(value.aval) for value in self.drawn}
         self.mapping |= states
-        self.mapping |= {value: b.input(value.aval) for value in step.inputs[carries:]}
+        self.mapping |= {value: b.input(value.aval) for value in (*step.inputs[carries:], *self.constants)}
         for node in self.nodes:
             b.location = node.where
             inputs = tuple([self.value(value) for value in node.inputs])
@@ -241,6 +264,35 @@ def _alike(one: Value, other: Value) -> bool:
     return one is other or bool(one.is_constant and other.is_constant and same(one.data, other.data))
 
 
+def give_back_draws(recorder: Recorder, step: Step) -> None:
+    """Have generators give again what a recorded step has drawn that is not made."""
+    for generator, end in step.ends.items():
+        blocks = end - step.bases.get(generator, 0)
+        if blocks:
+            draw = recorder.draws[generator]
+            draw.blocks -= blocks
+            generator.take_back(draw.start + np.array([0, draw.blocks]), blocks)
+    for generator, state in step.made:
+        generator.take_back(state, int(generator.advance(0)[1] - state[1]))
+
+
+def decided(recorder: Recorder, array: Any, step: Step, number: int) -> bool:
+    """Return the truth of an array that decided whether a recorded step is made, as a guard in front of the step.
+
+    Args:
+        recorder: of the graph.
+        array: the array.
+        step: the step.
+        number: of guards there were before the step.
+    """
+    before = len(recorder.guards)
+    truth = bool(array)
+    for guard in recorder.guards[before:]:
+        recorder.guards.remove(guard)
+        recorder.guards.insert(number, guard._replace(at=step.first))
+    return truth
+
+
 def take_loop(
     recorder: Recorder, name: str, steps: Sequence[Step], operands: tuple[Sequence[Value], Sequence[Value]],
     params: dict[str, Any],
@@ -280,6 +332,38 @@ def take_call(recorder: Recorder, name: str, step: Step) -> list[Value]:
     ]
 
 
+def take_while(recorder: Recorder, steps: Sequence[Step], carry: Sequence[Value]) -> Sequence[Value]:
+    """Replace the two recorded steps of a loop that a value ends by a node; return its results.
+
+    Args:
+        recorder: of the graph.
+        steps: the recorded ones; the first of their results is the bool that says whether the loop goes on.
+        carry: that bool before the first step, and the first carry.
+    """
+    taken = _Taker(recorder, steps[0], len(carry), False).run()
+    _cut(recorder, steps[0].first, "dlwhile")
+    return _append(recorder, [*carry, *taken.constants], {"body": taken.body}, WHILE)
+
+
+def take_branches(recorder: Recorder, steps: Sequence[Step], pred: Value) -> Sequence[Value]:
+    """Replace the recorded branches of a choice by a node; return its results.
+
+    Args:
+        recorder: of the graph.
+        steps: the recorded branches, that for true first.
+        pred: the bool that chooses.
+    """
+    then = _Taker(recorder, steps[0], 0, False).run()
+    other = _Taker(recorder, steps[1], 0, False, then.constants).run()
+    for value in other.constants[len(then.constants) :]:
+        Builder(then.body.graph).input(value.aval)
+    _cut(recorder, min(step.first for step in steps), "dlcond")
+    b = recorder.builder
+    b.location = user_location()
+    operands = [pred, b.logical_not(pred), *other.constants]
+    return _append(recorder, operands, {"then": then.body, "other": other.body}, COND)
+
+
 def _cut(recorder: Recorder, first: int, name: str) -> None:
     """Take the nodes from number `first` on out of the graph."""
     graph = recorder.graph
@@ -292,12 +376,14 @@ def _cut(recorder: Recorder, first: int, name: str) -> None:
     recorder.memories.forget()
 
 
-def _append(recorder: Recorder, inputs: Sequence[Value], params: dict[str, Any]) -> Sequence[Value]:
+def _append(
+    recorder: Recorder, inputs: Sequence[Value], params: dict[str, Any], op: Op = SCAN
+) -> Sequence[Value]:
     b = recorder.builder
     b.location = user_location()
     try:
         with monitor.paused(), collector_paused():
-            outputs: Sequence[Value] = b.apply(SCAN, inputs, params)
+            outputs: Sequence[Value] = b.apply(op, inputs, params)
     except BoundsError:
         recorder.refuse("a loop met an index out of range", b.location, "check indices outside")
         raise

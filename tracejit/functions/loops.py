@@ -11,13 +11,13 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 
 from tracejit import tree
-from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.joining import stack
 from tracejit.functions.loop_bodies import Step, take_call, take_loop, watched, why_not_kept
+from tracejit.functions.loop_carry import array_of, check_same, next_carry, own, value_of
 from tracejit.functions.movement import permuted, relabel, reshaped, sliced
-from tracejit.ir import Value, weak_array
+from tracejit.ir import Value
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
 from tracejit.util.arguments import callable_, integer
@@ -74,10 +74,10 @@ def dlscan(
         (6.0, [0.0, 2.0, 6.0, 12.0])
     """
     callable_("dlscan", "fun", fun)
-    loop = _Loop(fun, carry, xs, length, reverse)
+    loop = _Scan(fun, carry, xs, length, reverse)
     recorder = recorders.recorder()
     if recorder is not None and recorder.accelerating and loop.length >= _LEAST:
-        operands = loop.operands(recorder)
+        operands = loop.operands()
         steps = [loop.recorded(recorder), loop.recorded(recorder)]
         if why_not_kept(recorder, steps, len(loop.carry)) is None:
             return loop.kept(recorder, steps, operands)
@@ -86,7 +86,7 @@ def dlscan(
     return loop.result()
 
 
-class _Loop:
+class _Scan:
     """A scan on its way.
 
     Attributes:
@@ -100,9 +100,9 @@ class _Loop:
         self.saves = self.fun is fun
         self.reverse = bool(reverse)
         leaves, self.treedef = tree.flatten(carry, function="dlscan")
-        self.carry = [_as_array(leaf, "carry") for leaf in leaves]
+        self.carry = [array_of("dlscan", "carry", leaf) for leaf in leaves]
         leaves, self.xs_treedef = tree.flatten(xs, function="dlscan")
-        self.xs = [_as_array(leaf, "xs") for leaf in leaves]
+        self.xs = [array_of("dlscan", "xs", leaf) for leaf in leaves]
         self.axes = [self._axis(number) for number in range(len(self.xs))]
         self.length = self._length(length)
         self.done = 0
@@ -158,15 +158,9 @@ class _Loop:
             parts.append(reshaped(part, x.shape[:axis] + x.shape[axis + 1 :], format))
         return parts
 
-    def own(self) -> list[dlarray]:
-        """Return the carry as arrays of the next step's own."""
-        if recorders.recorder() is None:
-            return [dlarray._wrap(array._data.copy(), array._format, None) for array in self.carry]
-        return [apply("cast", _on_tape(array), dtype=array.dtype) for array in self.carry]
-
     def step(self) -> None:
         """Make the next step."""
-        self.call(self.own(), self.parts())
+        self.call(own(self.carry), self.parts())
 
     def call(self, carry: list[dlarray], parts: list[dlarray]) -> None:
         """Make the next step, given its carry and its parts."""
@@ -176,23 +170,13 @@ class _Loop:
                 f"dlscan: fun returned {brief(returned)}, expected a pair (carry, y); return carry, None where a step "
                 "has no result."
             )
-        self._go_on(returned[0])
+        self.carry = next_carry("dlscan", returned[0], self.treedef, self.carry)
         self._keep(returned[1])
         self.done += 1
 
-    def _go_on(self, carry: Any) -> None:
-        leaves, treedef = tree.flatten(carry, function="dlscan")
-        if treedef != self.treedef:
-            differ = tree.difference(self.treedef, treedef, "carry", "the first carry", "what fun returned")
-            raise ArgumentError(f"dlscan: {differ}; a step returns the carry in the containers that it gets.")
-        arrays = [_as_array(leaf, "carry", before) for leaf, before in zip(leaves, self.carry, strict=True)]
-        for number, (array, before) in enumerate(zip(arrays, self.carry, strict=True)):
-            _check_same("carry", self.treedef, number, array, before)
-        self.carry = arrays
-
     def _keep(self, result: Any) -> None:
         leaves, treedef = tree.flatten(result, function="dlscan")
-        arrays = [_as_array(leaf, "y") for leaf in leaves]
+        arrays = [array_of("dlscan", "y", leaf) for leaf in leaves]
         if not self.results:
             self.results_treedef = treedef
             for number, array in enumerate(arrays):
@@ -205,24 +189,23 @@ class _Loop:
             differ = tree.difference(self.results_treedef, treedef, "y", "the first step", "a later one")
             raise ArgumentError(f"dlscan: {differ}; each step returns a y of the same containers.")
         else:
-            for number, (array, before) in enumerate(zip(arrays, self.results[0], strict=True)):
-                _check_same("y", treedef, number, array, before)
+            check_same("dlscan", "y", treedef, arrays, self.results[0])
         self.results.append(arrays)
 
     def recorded(self, recorder: Recorder) -> Step:
         """Make the next step, and return what was recorded."""
         with watched(recorder) as (watch, steps):
-            carry, parts = self.own(), self.parts()
+            carry, parts = own(self.carry), self.parts()
             watch.inputs = [recorder.value(array) for array in (*carry, *parts)]
             watch.start = len(recorder.graph.nodes)
             self.call(carry, parts)
             watch.outputs = [recorder.value(array) for array in (*self.carry, *self.results[-1])]
         return steps[0]
 
-    def operands(self, recorder: Recorder) -> tuple[list[Value], list[Value]]:
+    def operands(self) -> tuple[list[Value], list[Value]]:
         """Return the Values of the first carry, and of xs with time as their first axis."""
-        carry = [_value(recorder, array) for array in self.carry]
-        parts = [_value(recorder, _time_first(x, axis)) for x, axis in zip(self.xs, self.axes, strict=True)]
+        carry = [value_of(array) for array in self.carry]
+        parts = [value_of(_time_first(x, axis)) for x, axis in zip(self.xs, self.axes, strict=True)]
         return carry, parts
 
     def kept(
@@ -256,25 +239,6 @@ class _Loop:
         return carry, tree.unflatten(self.results_treedef, stacked)
 
 
-def _as_array(leaf: Any, argument: str, like: dlarray | None = None) -> dlarray:
-    """Return a leaf as an array; a Python number in the dtype of the array that it takes the place of."""
-    if like is not None and type(leaf) in (int, float):
-        return dlarray(weak_array(leaf, [like.dtype]))
-    return as_array(leaf, "dlscan", argument)
-
-
-def _on_tape(array: dlarray) -> dlarray:
-    """Return an array with a Value in the recording of this thread."""
-    recorder = recorders.recorder()
-    assert recorder is not None
-    return dlarray._wrap(array._data, array._format, recorder.value(array))
-
-
-def _value(recorder: Recorder, array: dlarray) -> Value:
-    value: Value = recorder.value(array)
-    return value
-
-
 def _time_first(x: dlarray, axis: int) -> dlarray:
     """Return an array without labels, and with an axis in front."""
     return permuted(relabel(x, None), (axis, *[i for i in range(x.ndim) if i != axis]))
@@ -286,19 +250,6 @@ def _along_time(stacked: dlarray, format: str | None) -> dlarray:
         return relabel(stacked, None)
     plain = relabel(stacked, None)
     return relabel(permuted(plain, (*range(1, plain.ndim), 0)), format + "T")
-
-
-def _check_same(root: str, treedef: tree.TreeDef, number: int, array: dlarray, before: dlarray) -> None:
-    """Check that an array has the size, format and dtype of the one that stood in its place a step before."""
-    found, expected = (Aval(x._data.shape, x._format, x._data.dtype) for x in (array, before))
-    if found == expected:
-        return
-    path = tree.paths(treedef, root)[number]
-    keeps = "a carry keeps its" if root == "carry" else "results of all steps have the same"
-    text = f"dlscan: after a step {path} is {found}, expected {expected} as before it; {keeps} size, format and dtype."
-    if found.shape == expected.shape and found.format == expected.format:
-        raise DTypeError(f"{text} Cast it in fun (x.astype(np.{expected.dtype})).")
-    raise DimsError(f"{text} Reshape or relabel it in fun.")
 
 
 class Checkpointed(Generic[P, R]):

@@ -23,8 +23,8 @@ import numpy as np
 
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.ode.problem import Problem
-from tracejit.ode.solve import Arrays, Solution, Step, cotangents_between
-from tracejit.ode.steps import Steps, Tolerances
+from tracejit.ode.solve import Arrays, Solution, TakenStep, cotangents_between
+from tracejit.ode.steps import StepSizes, Tolerances
 
 _MOST_KEPT = 4  # solutions whose steps are kept for backward, of each function
 
@@ -40,7 +40,7 @@ class OdeSolution(DifferentiableFunction):
 
     memory = 0
 
-    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: Steps) -> None:
+    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
         self.problem, self.tolerances, self.sizes = problem, tolerances, sizes
         self.count = len(problem.state.formats)
         super().__init__(
@@ -76,9 +76,9 @@ class DirectSolution(OdeSolution):
 
     memory = 1
 
-    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: Steps) -> None:
+    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
         super().__init__(problem, tolerances, sizes)
-        self.kept: OrderedDict[bytes, list[Step]] = OrderedDict()
+        self.kept: OrderedDict[bytes, list[TakenStep]] = OrderedDict()
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the states at all times but the first, and the key of the steps."""

@@ -18,7 +18,7 @@ from tracejit.functions.movement import moveaxis
 from tracejit.ode import steps
 from tracejit.ode.adjoint import AdjointSolution, DirectSolution, OdeSolution, SeminormSolution
 from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of, unlabelled
-from tracejit.ode.steps import State, Steps, Tolerances
+from tracejit.ode.steps import State, StepSizes, Tolerances
 from tracejit.util.arguments import integer, is_option
 from tracejit.util.text import brief
 
@@ -85,7 +85,7 @@ def dlode45(
         _positive(what, "relative_tolerance", relative_tolerance),
         _positive(what, "absolute_tolerance", absolute_tolerance),
     )
-    sizes = Steps(
+    sizes = StepSizes(
         None if initial_step_size is None else _positive(what, "initial_step_size", initial_step_size),
         None if max_step_size is None else _positive(what, "max_step_size", max_step_size),
     )
@@ -201,7 +201,9 @@ def _fixed(
 _solutions: "OrderedDict[Hashable, OdeSolution]" = OrderedDict()
 
 
-def _solution(kind: type[OdeSolution], problem: Problem, tolerances: Tolerances, sizes: Steps) -> OdeSolution:
+def _solution(
+    kind: type[OdeSolution], problem: Problem, tolerances: Tolerances, sizes: StepSizes
+) -> OdeSolution:
     key = (kind, id(problem), tolerances, sizes)
     found = _solutions.get(key)
     if found is None:

@@ -16,8 +16,8 @@ from tracejit.functions.elementwise import stop_gradient
 from tracejit.functions.evaluate import dlgradient
 from tracejit.functions.labels import stripdims
 from tracejit.ode import steps
-from tracejit.ode.solve import Arrays, Solution, Step, integrate
-from tracejit.ode.steps import State, Steps, Tolerances
+from tracejit.ode.solve import Arrays, Solution, TakenStep, integrate
+from tracejit.ode.steps import State, StepSizes, Tolerances
 from tracejit.util.text import brief
 
 MOST_KEPT = 16  # right-hand sides whose accelerated functions are kept
@@ -138,7 +138,7 @@ class Problem:
         return (*map(unlabelled, slopes), *[-unlabelled(g) for g in gradients])
 
     def solved(
-        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: Steps
+        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: StepSizes
     ) -> Solution:
         """Return the solution for all times."""
         return _integrate(
@@ -151,11 +151,18 @@ class Problem:
         """Return the solution of the adjoint equation: the state, the cotangents, and the gradients by parameters."""
         step = self._fast_adjoint_step(tolerances)
         return _integrate(
-            f"{self.what}, adjoint", self._fast_adjoint_slope, step, times, state, theta, tolerances, Steps()
+            f"{self.what}, adjoint",
+            self._fast_adjoint_slope,
+            step,
+            times,
+            state,
+            theta,
+            tolerances,
+            StepSizes(),
         )
 
     def step_gradients(
-        self, step: Step, theta: Arrays, by_after: Arrays, by_slopes: tuple[Arrays, ...]
+        self, step: TakenStep, theta: Arrays, by_after: Arrays, by_slopes: tuple[Arrays, ...]
     ) -> Arrays:
         """Return the gradients by the state, the first slope and the parameters of a step that was taken."""
         found = self._fast_step_gradients(
@@ -170,7 +177,7 @@ class Problem:
 
 def _integrate(
     what: str, slope: Any, step: Any, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances,
-    sizes: Steps,
+    sizes: StepSizes,
 ) -> Solution:  # fmt: skip
     """Return a solution by accelerated functions."""
 

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.ode import steps
-from tracejit.ode.steps import Steps, Tolerances
+from tracejit.ode.steps import StepSizes, Tolerances
 
 Arrays = tuple[np.ndarray, ...]
 SlopeOf = Callable[[np.ndarray, Arrays], Arrays]
 StepOf = Callable[[np.ndarray, np.ndarray, Arrays, Arrays], tuple[Arrays, tuple[Arrays, ...], Any]]
 
 
-class Step(NamedTuple):
+class TakenStep(NamedTuple):
     """A step that was taken: its time and size, the state there, the seven slopes, and the times within it."""
 
     time: np.ndarray
@@ -28,7 +28,7 @@ class Solution(NamedTuple):
     """The states at all times but the first, by array with the time as the first axis, and the steps between."""
 
     states: Arrays
-    steps: list[Step]
+    steps: list[TakenStep]
 
 
 def integrate(
@@ -38,7 +38,7 @@ def integrate(
     times: Sequence[float],
     state: Arrays,
     tolerances: Tolerances,
-    sizes: Steps,
+    sizes: StepSizes,
 ) -> Solution:
     """Return the solution of a differential equation.
 
@@ -60,7 +60,7 @@ def integrate(
     size = sizes.initial or _first_size(slope, time, sign, state, first, tolerances)
     size = min(size, longest)
     results = [np.empty((len(wanted), *part.shape), part.dtype) for part in state]
-    taken: list[Step] = []
+    taken: list[TakenStep] = []
     done = 0
     while done < len(wanted):
         left = abs(end - time)
@@ -81,7 +81,7 @@ def integrate(
                 for result, new in zip(results, after, strict=True):
                     result[done + inside - 1] = new
                 parts[-1] = 1.0
-            taken.append(Step(at, by, state, slopes, parts))
+            taken.append(TakenStep(at, by, state, slopes, parts))
             done += inside
             time, state, first = reached, after, slopes[-1]
         size = min(steps.next_size(size, tolerated), longest)
@@ -98,7 +98,7 @@ def _between(state: Arrays, h: np.ndarray, slopes: tuple[Arrays, ...], parts: np
     ])  # fmt: skip
 
 
-def cotangents_between(step: Step, cotangents: Arrays) -> tuple[Arrays, tuple[Arrays, ...]]:
+def cotangents_between(step: TakenStep, cotangents: Arrays) -> tuple[Arrays, tuple[Arrays, ...]]:
     """Return the cotangents by the state and the slopes of a step, from those by the states at its parts."""
     weights = (steps.parts_of_slopes(step.parts) * float(step.size)).astype(step.size.dtype)
     by_slopes = [np.tensordot(weights.T, cotangent, 1) for cotangent in cotangents]

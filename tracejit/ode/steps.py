@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Steps of solvers on states that are tuples of arrays, and the choice of their size."""
+"""StepSizes of solvers on states that are tuples of arrays, and the choice of their size."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class Tolerances(NamedTuple):
     counted: int | None = None
 
 
-class Steps(NamedTuple):
+class StepSizes(NamedTuple):
     """The size of the first step and the greatest one, None to choose it."""
 
     initial: float | None = None

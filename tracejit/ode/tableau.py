@@ -15,9 +15,9 @@ STAGES = (
     (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
     (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
-"""How each slope but the first one takes part in the state that a stage is evaluated at; the last is the new state."""
+"""The weights of slopes in the state of each stage but the first; the last one is the new state."""
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
-"""How slopes take part in the difference of the two orders."""
+"""The weights of slopes in the difference of the two orders."""
 BETWEEN = (
     (1.0, -8048581381 / 2820520608, 8663915743 / 2820520608, -12715105075 / 11282082432),
     (0.0, 0.0, 0.0, 0.0),

@@ -182,6 +182,24 @@ class PythonCall(NamedTuple):
     function: Callable[..., Any]
 
 
+class UserLoop(NamedTuple):
+    """Emission of a KERNEL op: loops that a user has written, as the text of a kernel.
+
+    Its arguments are `sizes`, the addresses of the inputs and outputs, and that of an integer that it sets to 1 where
+    an index is out of range.
+    """
+
+    text: str
+    sizes: tuple[int, ...]
+
+
+class Passed(NamedTuple):
+    """Emission of a HOST op whose results are some of its inputs, and that only its adjoint tells from nothing.
+
+    Its parameters `first` and `count` say which. Programs do not have it.
+    """
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -206,7 +224,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed | UserLoop
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -274,9 +292,9 @@ class Op:
             Kind.REDUCE: Fold,
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
-            Kind.KERNEL: KernelCall,
+            Kind.KERNEL: (KernelCall, UserLoop),
             Kind.LOOP: type(None),
-            Kind.HOST: (PythonCall, type(None)),
+            Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")

@@ -5,7 +5,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
 from typing import Any
@@ -86,9 +86,7 @@ class ProgramTable:
             slot = len(self._arguments)
             self._arguments.append(self._word(argument, slot))
             if isinstance(argument, Pointer):
-                for loop, step in zip(around, argument.steps, strict=False):
-                    if step:
-                        self._moves[loop] += (slot, step)
+                self._move(argument, slot, around)
 
     def _add_loop(self, number: int) -> None:
         at = self._places[number] = len(self._arguments)
@@ -98,6 +96,15 @@ class ProgramTable:
         if condition is not None:
             slot = at + words.LOOP_CONDITION
             self._arguments[slot] = self._word(condition, slot)
+            own = self._program.loops[number]
+            loops = enumerate(self._program.loops[:number])
+            self._move(condition, slot, [i for i, loop in loops if own.first < loop.end])
+
+    def _move(self, pointer: Pointer, slot: int, around: Sequence[int]) -> None:
+        """Note that loops around move the address in a slot on."""
+        for loop, step in zip(around, pointer.steps, strict=False):
+            if step:
+                self._moves[loop] += (slot, step)
 
     def _word(self, argument: Argument, slot: int) -> int:
         """Return the word of an argument in a slot, without what differs between calls."""

@@ -10,7 +10,8 @@ import numpy as np
 from tracejit import config
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph
-from tracejit.passes.graph.scan import SCAN, set_runner
+from tracejit.ops import Op
+from tracejit.passes.graph.bodies import Body, bodies_of, set_runner
 from tracejit.record.recorder import suspended
 from tracejit.traces.replay import Replay
 from tracejit.util.locks import new_lock
@@ -26,14 +27,18 @@ class _LoopPrograms:
         self._replays: OrderedDict[Any, Replay] = OrderedDict()
         self._lock = new_lock()
 
-    def run(self, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> Sequence[np.ndarray] | None:
-        """Return the results of a scan, or None if it is short."""
-        steps = params["length"] * _size(params["body"].graph)
-        if steps < _LONG or config.settings.backend == "python":
+    def run(
+        self, op: Op, arrays: Sequence[np.ndarray], params: dict[str, Any], steps: int
+    ) -> Sequence[np.ndarray] | None:
+        """Return the results of a loop, or None if it is short."""
+        size = sum(_size(body.graph) for body in params.values() if isinstance(body, Body))
+        if steps * size < _LONG or config.settings.backend == "python":
             return None
-        key = (str(params), *[(array.shape, array.dtype) for array in arrays])
+        key = (op.name, str(params), *[(array.shape, array.dtype) for array in arrays])
         with self._lock:
-            replay = self._replays.pop(key, None) or Replay(_alone(arrays, params), "a loop that is recorded")
+            replay = self._replays.pop(key, None) or Replay(
+                _alone(op, arrays, params), "a loop that is recorded"
+            )
             self._replays[key] = replay
             if len(self._replays) > _KEPT:
                 self._replays.popitem(last=False)
@@ -45,16 +50,15 @@ def _size(graph: Graph) -> int:
     """Return the number of ops of a body, those of loops inside it once for each step."""
     size = len(graph.nodes)
     for node in graph.nodes:
-        if node.op is SCAN:
-            size += node.params["length"] * _size(node.params["body"].graph)
+        size += sum(node.params.get("length", 1) * _size(body.graph) for body in bodies_of(node))
     return size
 
 
-def _alone(arrays: Sequence[np.ndarray], params: dict[str, Any]) -> Graph:
-    """Return a graph of one scan."""
+def _alone(op: Op, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> Graph:
+    """Return a graph of one loop."""
     b = Builder(Graph())
     inputs = [b.input(Aval(array.shape, None, array.dtype)) for array in arrays]
-    b.graph.outputs = [*b.apply(SCAN, inputs, params)]
+    b.graph.outputs = [*b.apply(op, inputs, params)]
     return b.graph
 
 

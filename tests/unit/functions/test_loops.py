@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loops import agree, array, check_functions_of_python, loops_of
 from random_loops import check
 
 import tracejit as tj
@@ -18,32 +19,6 @@ W = tj.dlarray(np.array([[0.5, -0.2], [0.3, 0.4]]))
 def decay(state: Any, x: Any) -> Any:
     state = tj.tanh(state @ W + x)
     return state, state.sum()
-
-
-def loops_of(accelerated: Any) -> list[str]:
-    """Return the heads of the loops in the source of a program."""
-    return [line.strip() for line in accelerated.source().splitlines() if line.strip().startswith("for step")]
-
-
-def agree(fun: Any, *arguments: Any, loops: int = 1) -> Any:
-    """Check that accelerated calls give what the function in Python gives, and that it keeps its loops."""
-    accelerated = tj.dlaccelerate(fun)
-    for _ in range(3):
-        expected = tj.dlfeval(fun, *arguments)
-        found = accelerated(*arguments)
-        for one, other in zip(*(tj.tree.flatten(each)[0] for each in (found, expected)), strict=True):
-            assert type(one) is type(other)
-            if isinstance(one, tj.dlarray):
-                assert (one.shape, one.format, one.dtype) == (other.shape, other.format, other.dtype)
-                np.testing.assert_allclose(one._data, other._data, rtol=1e-10, atol=1e-12)
-            else:
-                assert one == other
-    assert len(loops_of(accelerated)) == loops
-    return accelerated
-
-
-def array(*shape: int, format: str | None = None) -> tj.dlarray:
-    return tj.dlarray(np.random.default_rng(sum(shape)).uniform(-1, 1, shape), format)
 
 
 @pytest.mark.parametrize("twice", [False, True], ids=["first", "second"])
@@ -250,38 +225,6 @@ def test_complex_numbers_are_computed_step_by_step() -> None:
         array(4, 2),
         loops=0,
     )
-
-
-class Cube(tj.DifferentiableFunction):
-    """A function of NumPy's, which a program calls."""
-
-    def __init__(self) -> None:
-        super().__init__(1, save_inputs_for_backward=True)
-
-    def forward(self, x: Any) -> Any:
-        if x.max() > 50.0:
-            raise ValueError("too large")
-        return x**3
-
-    def backward(self, ct: Any, compute_gradients: Any, x: Any) -> Any:
-        return 3.0 * x**2 * ct
-
-
-def check_functions_of_python() -> None:
-    """A step may call Python; its errors end the loop, and the next call is right."""
-    cube, other = Cube(), Cube()
-
-    def fun(w: Any, xs: Any) -> Any:
-        before = other(xs.sum() * 0.1)
-        last, ys = tj.dlscan(lambda c, x: (tj.tanh(cube(c * w) + x), c.sum()), w * 0.1, xs)
-        loss = last.sum() + ys.mean() + before
-        return loss, tj.dlgradient(loss, (w, xs))
-
-    accelerated = agree(fun, array(3), array(6, 3), loops=2)
-    with pytest.raises(ValueError, match="too large"):
-        accelerated(array(3) * 100.0, array(6, 3))
-    found = [accelerated(array(3), array(6, 3))[0].item() for _ in range(2)]
-    assert found == [found[0]] * 2 and np.isclose(found[0], tj.dlfeval(fun, array(3), array(6, 3))[0].item())
 
 
 def test_functions_of_python() -> None:

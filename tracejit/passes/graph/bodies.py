@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The bodies of loops: graphs that are a parameter of a node."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from tracejit.ir import Graph, Node
-from tracejit.ops import OPS, Kind
+import numpy as np
+
+from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ops import OPS, Kind, Op
 
 
 class Body:
@@ -52,9 +54,47 @@ def _text(body: Body) -> str:
     return "\n".join(lines)
 
 
+def bodies_of(node: Node) -> list[Body]:
+    """Return the bodies of a node."""
+    return [value for value in node.params.values() if isinstance(value, Body)]
+
+
 def with_bodies(graph: Graph) -> Iterator[Node]:
     """Yield the nodes of a graph, and those of the bodies of its loops."""
     for node in graph.nodes:
         yield node
         if node.op.kind is Kind.LOOP:
-            yield from with_bodies(node.params["body"].graph)
+            for body in bodies_of(node):
+                yield from with_bodies(body.graph)
+
+
+Run = Callable[[Op, Sequence[np.ndarray], dict[str, Any], int], Sequence[np.ndarray] | None]
+
+
+def _never(op: Op, arrays: Sequence[np.ndarray], params: dict[str, Any], steps: int) -> None:
+    return None
+
+
+_runner: list[Run] = [_never]
+
+
+def set_runner(run: Run) -> None:
+    """Let a function run loops that are recorded.
+
+    It takes the op, its operands and parameters, and about how many steps there are. It returns the results, or None to
+    have NumPy compute them.
+    """
+    _runner[0] = run
+
+
+def run_as_program(
+    op: Op, arrays: Sequence[np.ndarray], params: dict[str, Any], steps: int
+) -> Sequence[np.ndarray] | None:
+    """Return the results of a loop as the function of set_runner() computes them, or None."""
+    return _runner[0](op, arrays, params, steps)
+
+
+def zeros(b: Builder, like: Value) -> Value:
+    """Return zeros of the shape and dtype of a value."""
+    zero = b.constant(np.zeros((), like.dtype))
+    return b.broadcast_to(zero, shape=like.shape) if like.ndim else zero

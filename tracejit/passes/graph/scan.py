@@ -13,7 +13,7 @@ saved: then the forward scan gets further results. The op is appended once more 
 that the forward steps run once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +21,8 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Node, Value, evaluate
 from tracejit.ops import Kind, Op
-from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.bodies import Body, run_as_program, zeros
 from tracejit.passes.graph.split import Split, split
-
-Run = Callable[..., Sequence[np.ndarray] | None]
 
 
 def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, ...]:
@@ -44,7 +42,8 @@ def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, 
 
 
 def _numpy(*arrays: np.ndarray, body: Body, length: int, reverse: bool, save: bool) -> tuple[np.ndarray, ...]:
-    found = _runner[0](arrays, {"body": body, "length": length, "reverse": reverse, "save": save})
+    params = {"body": body, "length": length, "reverse": reverse, "save": save}
+    found = run_as_program(SCAN, arrays, params, length)
     return reference(arrays, body, length, reverse) if found is None else tuple(found)
 
 
@@ -60,18 +59,6 @@ def reference(arrays: Sequence[np.ndarray], body: Body, length: int, reverse: bo
         for result, part in zip(results, found[first:], strict=True):
             result[step] = part
     return (*carry, *results)
-
-
-def _never(arrays: Sequence[np.ndarray], params: dict[str, Any]) -> None:
-    return None
-
-
-_runner: list[Run] = [_never]
-
-
-def set_runner(run: Run) -> None:
-    """Let a function run scans that are recorded; it returns their results, or None to have NumPy run them."""
-    _runner[0] = run
 
 
 class _Adjoint(NamedTuple):
@@ -211,12 +198,6 @@ class _AdjointWriter:
             self.b.location = node.where
             return self.b.matmul_add(*node.inputs, total)  # type: ignore[no-any-return]
         return self.b.add(total, value)  # type: ignore[no-any-return]
-
-
-def zeros(b: Builder, like: Value) -> Value:
-    """Return zeros of the shape and dtype of a value."""
-    zero = b.constant(np.zeros((), like.dtype))
-    return b.broadcast_to(zero, shape=like.shape) if like.ndim else zero
 
 
 def _vjp(b: Builder, node: Node, ct: Any) -> list[Value | None]:

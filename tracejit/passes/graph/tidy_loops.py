@@ -26,7 +26,7 @@ def _joined(graph: Graph) -> Graph:
     """Return a graph in which scans of one body on the same operands, with other further results, are one."""
     groups: dict[Any, list[Node]] = {}
     for node in graph.nodes:
-        if node.op.kind is Kind.LOOP:
+        if node.op.name == "scan":
             key = (node.params["body"].origin, node.params["length"], node.params["reverse"], *node.inputs)
             groups.setdefault(key, []).append(node)
     first = {nodes[0]: nodes for nodes in groups.values() if len(nodes) > 1}
@@ -116,7 +116,7 @@ def _trimmed(graph: Graph) -> Graph:
     for node in reversed(graph.nodes):
         if needed.isdisjoint(node.outputs):
             continue
-        if node.op.kind is Kind.LOOP:
+        if node.op.name == "scan":
             part = _kept(node.params["body"], [value in needed for value in node.outputs])
             needed.update([node.inputs[i] for i in part.inputs])
             kept.append((node, part))
@@ -160,7 +160,7 @@ def _hoisted(graph: Graph) -> Graph:
     """Return a graph in which loops do not compute what is the same in each step."""
     copier = _Copier(graph)
     for node in graph.nodes:
-        if node.op.kind is Kind.LOOP:
+        if node.op.name == "scan":
             _hoist(copier, node)
         else:
             copier.append(node, node.inputs, node.params, node.outputs)

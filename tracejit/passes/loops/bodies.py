@@ -32,6 +32,8 @@ class BuiltBody(NamedTuple):
     origins: Mapping[str, dict[str, Node]]
 
 
+_MOST = 1 << 62  # steps of a loop that a value ends
+
 BuildBody = Callable[[Graph, Sequence[Layout | None], Writes], BuiltBody]
 
 
@@ -44,33 +46,72 @@ def no_bodies(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) ->
     raise CodegenError("a graph with a loop is selected without a function that builds its body.")
 
 
-def launch_scan(
+def launch_loop(
     builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value]
 ) -> Sequence[Node]:
-    """Launch a scan.
+    """Launch a loop, or a choice of bodies.
 
     Args:
         builder: takes the launches.
-        node: the scan.
+        node: a scan, a while or a cond.
         build: returns the program of a body.
         fault: returns the value that is set where an index is out of range.
 
     Returns:
-        The nodes of the body whose indices are checked.
+        The nodes of the bodies whose indices are checked.
     """
-    body, count, is_reversed = (node.params[name] for name in ("body", "length", "reverse"))
+    if node.op.name == "cond":
+        condition = [builder.contiguous(value) for value in node.inputs[:2]]
+        bodies = zip((node.params["then"], node.params["other"]), condition, strict=True)
+        return [
+            each
+            for body, access in bodies
+            for each in _launch_branch(builder, node, build, fault, body, access)
+        ]
+    body = node.params["body"]
+    inputs, layouts = _operands(builder, node)
+    built = build(body.graph, layouts, Writes({number: number for number in range(body.carries)}))
+    outputs = [
+        _part(node, value, contiguous(value.shape), value.dtype) for value in node.outputs[body.carries :]
+    ]
+    goes_on = None
+    if node.op.name == "while":
+        goes_on = Access(node.outputs[0], 0, (), node.outputs[0].dtype)
+    _add(builder, node, built, (node.params.get("length", _MOST), inputs, outputs), fault, goes_on)
+    return built.checked
+
+
+def _launch_branch(
+    builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value], body: Any, condition: Access
+) -> Sequence[Node]:  # fmt: skip
+    """Launch a body that runs if a condition holds: a loop of at most one step."""
+    inputs: list[tuple[Access, int]] = []
+    layouts: list[Layout | None] = []
+    for value in node.inputs[2:]:
+        root, layout = builder.fused.view(value)
+        inputs.append((Access(root, layout.offset, (), value.dtype), 0))
+        layouts.append(_if_strided(layout._replace(offset=0)))
+    built = build(body.graph, layouts, Writes())
+    outputs = [(Access(value, 0, (), value.dtype), 0) for value in node.outputs]
+    _add(builder, node, built, (1, inputs, outputs), fault, condition)
+    return built.checked
+
+
+def _operands(builder: LaunchBuilder, node: Node) -> tuple[list[tuple[Access, int]], list[Layout | None]]:
+    """Return the memory of the inputs of a loop's body in the first step, and their layouts."""
+    body = node.params["body"]
+    inputs: list[tuple[Access, int]] = []
+    layouts: list[Layout | None] = []
     operands = [builder.fused.view(value) for value in node.inputs]
     for value, (root, layout) in zip(node.outputs[: body.carries], operands, strict=False):
         builder.copy((root, layout), (value, contiguous(value.shape)))
-    inputs: list[tuple[Access, int]] = []
-    layouts: list[Layout | None] = []
     for number, (value, (root, layout)) in enumerate(zip(node.inputs, operands, strict=True)):
         if number < body.carries:
             out = node.outputs[number]
             inputs.append((Access(out, 0, (), out.dtype), 0))
             layouts.append(None)
         elif number < body.carries + body.slices:
-            inputs.append(_moving(root, layout.offset, layout.strides[0], value.dtype, count, is_reversed))
+            inputs.append(_part(node, root, layout, value.dtype))
             layouts.append(_if_strided(Layout(0, layout.shape[1:], layout.strides[1:])))
         elif 0 in layout.strides:
             inputs.append((Access(root, layout.offset, (), value.dtype), 0))
@@ -79,43 +120,37 @@ def launch_scan(
             # All steps read it: what a kernel may have to lay out by rows is laid out once.
             inputs.append((builder.contiguous(value), 0))
             layouts.append(None)
-    built = build(body.graph, layouts, Writes({number: number for number in range(body.carries)}))
-    outputs = [
-        _moving(value, 0, contiguous(value.shape).strides[0], value.dtype, count, is_reversed)
-        for value in node.outputs[body.carries :]
-    ]
-    if built.checked:
-        outputs.append((Access(fault(), 0, (), np.dtype(np.int64)), 0))
-    _add(builder, node, built, count, inputs, outputs)
-    return built.checked
+    return inputs, layouts
+
+
+def _part(node: Node, root: Value, layout: Layout, dtype: np.dtype) -> tuple[Access, int]:
+    """Return the memory of an array's part for the first step that runs, and how many bytes it moves on after each."""
+    offset, stride = layout.offset, layout.strides[0]
+    if node.params["reverse"]:
+        offset, stride = offset + (node.params["length"] - 1) * stride, -stride
+    return Access(root, offset, (), dtype), stride * dtype.itemsize
 
 
 def _add(
     builder: LaunchBuilder,
     node: Node,
     built: BuiltBody,
-    count: int,
-    inputs: Sequence[tuple[Access, int]],
-    outputs: Sequence[tuple[Access, int]],
+    memory: tuple[int, Sequence[tuple[Access, int]], Sequence[tuple[Access, int]]],
+    fault: Callable[[], Value],
     condition: Access | None = None,
 ) -> None:
-    """Append the launch of a body."""
+    """Append the launch of a body, given the number of its steps and the memory of its inputs and outputs."""
     program = built.program
-    if not program.rows or not count:
+    most, inputs, outputs = memory
+    if not program.rows or not most:
         return
+    if built.checked:
+        outputs = [*outputs, (Access(fault(), 0, (), np.dtype(np.int64)), 0)]
     constants = [_constant(array) for array in program.constants]
     scratch = Value(Aval((program.arena_bytes,), None, np.dtype(np.uint8)), None)
-    memory = inputs, outputs, constants, scratch
-    builder.add(LoopLaunch(node, program, count, *memory, condition, built.origins))
-
-
-def _moving(
-    root: Value, offset: int, stride: int, dtype: np.dtype, count: int, is_reversed: bool
-) -> tuple[Access, int]:
-    """Return the memory of the first step that runs, and how many bytes it moves on after each."""
-    if is_reversed:
-        offset, stride = offset + (count - 1) * stride, -stride
-    return Access(root, offset, (), dtype), stride * dtype.itemsize
+    builder.add(
+        LoopLaunch(node, program, most, inputs, outputs, constants, scratch, condition, built.origins)
+    )
 
 
 def _if_strided(layout: Layout) -> Layout | None:

@@ -14,9 +14,9 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
-from tracejit.passes.loops.bodies import BuildBody, launch_scan, no_bodies
+from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
@@ -47,7 +47,13 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, build: BuildBody = no_bodies) -> Selection:
+def select(
+    graph: Graph,
+    fused: Fused,
+    writes: Writes = NO_WRITES,
+    build: BuildBody = no_bodies,
+    for_device: bool = False,
+) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
@@ -55,18 +61,21 @@ def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, build: BuildB
         fused: its steps.
         writes: the outputs that are new contents of inputs.
         build: returns the program of the body of a loop.
+        for_device: whether kernels of a device are chosen, not those of the CPU.
     """
-    return _Selector(graph, fused, writes, build).run()
+    return _Selector(graph, fused, writes, build, for_device).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody) -> None:
+    def __init__(
+        self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody, for_device: bool
+    ) -> None:
         self.graph = graph
         self.build = build
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
-        self.builder = LaunchBuilder(fused)
+        self.builder = LaunchBuilder(fused, for_device)
         self.assemblies = Assemblies(graph, fused)
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.external = {value: Place("input", i, 0) for i, value in enumerate(graph.inputs)}
@@ -172,10 +181,13 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
+            tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
+            if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
         elif node.op.kind is Kind.LOOP:
-            self.checked += launch_scan(self.builder, node, self.build, self.fault)
+            self.checked += launch_loop(self.builder, node, self.build, self.fault)
+        elif isinstance(emit, UserLoop):
+            self.user_loop(node, emit)
         elif node.op.kind is Kind.HOST:
             pointers = [self.builder.contiguous(v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
@@ -204,6 +216,14 @@ class _Selector:
         self.builder.add(
             KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
         )
+
+    def user_loop(self, node: Node, emit: UserLoop) -> None:
+        """Launch loops that a user has written."""
+        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+        pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
+        self.checked.append(node)
+        self.builder.add(KernelLaunch(node.op.name, emit.sizes, tuple(pointers), len(node.outputs) + 1, node))
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
