@@ -3,7 +3,7 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import Any
 
@@ -36,7 +36,8 @@ def dlode45(
 
     Args:
         fun: the right-hand side, ``fun(t, y, theta)``, or ``fun(t, y)`` without theta. t is a number as an array, y
-            is as y0; the derivative is returned in the same containers and sizes.
+            is as y0; the derivative is returned in the same containers and sizes. Or a dlnetwork, which is then also
+            the parameters.
         tspan: two or more times, increasing or decreasing. y0 is the state at the first one.
         y0: the first state: an array, or a container of arrays, of one floating-point dtype.
         theta: the parameters: an array, or a container of arrays. The solution has gradients by theta and y0.
@@ -80,6 +81,7 @@ def dlode45(
             f"{what}: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not {brief(gradient_mode)}."
         )
     times = _times(what, tspan)
+    fun, theta = _right_hand_side(fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
     tolerances = Tolerances(
         _positive(what, "relative_tolerance", relative_tolerance),
@@ -174,6 +176,7 @@ def _fixed(
     times = _times(what, tspan)
     if integer(what, "num_steps", num_steps) < 1:
         raise ArgumentError(f"{what}: num_steps must be at least 1, not {num_steps}.")
+    fun, theta = _right_hand_side(fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
     problem = problem_of(what, fun, state, parameters)
     given = () if parameters is None else tuple(parameters.arrays)
@@ -212,6 +215,17 @@ def _solution(
             _solutions.popitem(last=False)
     _solutions.move_to_end(key)
     return found
+
+
+def _right_hand_side(fun: Any, theta: Any) -> tuple[Callable[..., Any], Any]:
+    """Return a right-hand side and its parameters: those of a network are the network itself."""
+    if theta is None and hasattr(fun, "learnables") and hasattr(fun, "predict"):
+        return _of_network, fun
+    return fun, theta
+
+
+def _of_network(t: Any, y: Any, network: Any) -> Any:
+    return network.predict(y)
 
 
 def _times(what: str, tspan: Any) -> list[float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""StepSizes of solvers on states that are tuples of arrays, and the choice of their size."""
+"""Steps of solvers on states that are tuples of arrays, and the choice of their size."""
 
 import math
 from collections.abc import Callable, Sequence

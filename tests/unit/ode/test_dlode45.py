@@ -141,6 +141,25 @@ class TestSolution:
         found = tj.dlode45(oscillator, [0, 1, 2], y0, [np.array(4.0)], gradient_mode=mode, **TIGHT)
         np.testing.assert_allclose(found["x"], np.cos(2 * np.array([[1, 1], [2, 2]])), rtol=1e-6)
 
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_network_is_its_own_parameters(self, mode: str) -> None:
+        network = tj.dlnetwork(
+            [tj.nn.FeatureInput(2), tj.nn.FullyConnected(5), tj.nn.Tanh(), tj.nn.FullyConnected(2)]
+        )
+        network = network.initialize(seed=1) if not network.initialized else network
+
+        def loss(network: Any, y0: Any) -> Any:
+            y = tj.dlode45(network, [0, 1], y0, gradient_mode=mode)
+            return tj.dlgradient((y**2).sum(), network)
+
+        gradient = tj.dlfeval(loss, network, tj.dlarray(np.ones((3, 2), "float32"), "BC"))
+        w = [
+            value.numpy() if hasattr(value, "numpy") else np.asarray(value)
+            for value in tj.tree.flatten(network)[0]
+        ]
+        assert [np.shape(leaf) for leaf in tj.tree.flatten(gradient)[0]] == [part.shape for part in w]
+        assert all(np.abs(np.asarray(leaf)).max() > 0 for leaf in tj.tree.flatten(gradient)[0])
+
     def test_float32(self) -> None:
         found = tj.dlode45(pull, TIMES, Y0.astype("float32"), A.astype("float32"))
         assert found.dtype == "float32"
