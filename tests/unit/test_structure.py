@@ -57,6 +57,7 @@ ORDER = (
     "functions.numpy_api",
     "special",
     "stats",
+    "xp",
     "call",
     "runtime",
     "describe",
