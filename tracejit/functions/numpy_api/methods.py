@@ -428,8 +428,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 PROPERTIES = ("T", "device", "mT", "real")
 _GUARDED = (
-    "__array_function__", "__array_namespace__", "__array_ufunc__", "__bytes__", "__dlpack__", "__dlpack_device__", "__getitem__", "__matmul__", "__pow__",
-    "__reduce__", "__rmatmul__", "__round__", "__setitem__", "__str__",
+    "__array_function__", "__array_namespace__", "__array_ufunc__", "__bytes__", "__dlpack__", "__dlpack_device__",
+    "__getitem__", "__matmul__", "__pow__", "__reduce__", "__rmatmul__", "__round__", "__setitem__", "__str__",
 )  # fmt: skip
 """Methods that do by themselves what _as_ndarrays_otherwise() does for others, since they are called often."""
 
