@@ -26,8 +26,10 @@ SAME = {
     "nn": "networks",
     "activation_variants": "activations",
     "class_losses": "losses",
+    "mapping": "derivatives",
     "numpy_function": "evaluate",
     "rng": "random",
+    "transforms": "derivatives",
 }  # modules whose names stand with those of another one
 FIRST = ("array", "accelerate", "evaluate", "labels")
 

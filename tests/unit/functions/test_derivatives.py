@@ -124,6 +124,32 @@ class TestForwardMode:
         _, along = tj.jvp(fun, ([1.0, 2.0],), ([1.0, 10.0],))
         assert along.tolist() == [41.0, 20.0]
 
+    def test_programs_are_those_of_forward_mode_by_hand(self):
+        weights = [RNG.standard_normal(size) for size in ((6, 3), (6, 6), (2, 6))]
+
+        def by_hand(x, v):
+            for w in weights[:-1]:
+                x, v = w @ x, w @ v
+                x = tj.tanh(x)
+                v = (1 - x**2) * v
+            return weights[-1] @ x, weights[-1] @ v
+
+        def network(x):
+            for w in weights[:-1]:
+                x = tj.tanh(w @ x)
+            return weights[-1] @ x
+
+        def derived(x, v):
+            return tj.jvp(network, (x,), (v,))
+
+        counts = []
+        for fun in (by_hand, derived):
+            accelerated = dlaccelerate(fun)
+            found = [accelerated(X, V) for _ in range(3)][-1]
+            counts.append((accelerated.stats.launches, accelerated.stats.kernels))
+            np.testing.assert_allclose(found[1], dlfeval(by_hand, X, V)[1], rtol=1e-12)
+        assert counts[0] == counts[1]
+
     def test_products_with_hessians(self):
         w = {"a": dlarray(A), "b": dlarray(B)}
         v = {"a": RNG.standard_normal(A.shape), "b": RNG.standard_normal(B.shape)}
@@ -258,6 +284,18 @@ class TestSecondDerivatives:
         square = ready(lambda x: tj.dlhessian((x**3).sum(), x), dlarray(X[:2, :2], "CB"))
         np.testing.assert_allclose(square._data.reshape(4, 4), np.diag(6 * X[:2, :2].ravel()), rtol=1e-12)
         assert dlfeval(lambda x: tj.dlhessian(x.sum(), x), np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+    def test_of_logaddexp_where_operands_are_equal(self):
+        found = tj.hessian(lambda x: np.logaddexp(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, [[0.25, -0.25], [-0.25, 0.25]], rtol=1e-14)
+        found = tj.hessian(lambda x: np.logaddexp2(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, np.log(2) * np.array([[0.25, -0.25], [-0.25, 0.25]]), rtol=1e-14)
+        values = np.array([-np.inf, -np.inf, np.inf, np.inf, np.nan, 0.0, 1e300, -40.0])
+        others = np.array([-np.inf, np.inf, np.inf, 1.0, 1.0, np.nan, -1e300, 0.0])
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(
+                dlfeval(lambda x, y: np.logaddexp(x, y), values, others), np.logaddexp(values, others)
+            )
 
     def test_mixed_dtypes(self):
         x = np.ones(3, np.float32)
