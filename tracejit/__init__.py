@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
@@ -194,6 +195,7 @@ __all__ = [
     "CacheWarning",
     "ChangedTraceWarning",
     "CodegenError",
+    "CustomGradient",
     "DTypeError",
     "DifferentiableFunction",
     "DimsError",
@@ -259,6 +261,7 @@ __all__ = [
     "crossentropy",
     "ctc",
     "cumsum",
+    "custom_gradient",
     "depthtospace",
     "det",
     "diag",
@@ -446,7 +449,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian

@@ -23,6 +23,7 @@ TITLES = {  # module: title, where its name says too little
     "random": "Random numbers",
 }
 SAME = {
+    "nn": "networks",
     "activation_variants": "activations",
     "class_losses": "losses",
     "mapping": "derivatives",

@@ -168,6 +168,7 @@ CALLS: dict[str, list[Call]] = {
     "dlarray": [call(A, "CB")],
     "set_policy": [call("default")],
     "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
+    "custom_gradient": [call(lambda x: (x, x))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
                           audit=True, max_variants=8, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],

@@ -313,7 +313,7 @@ def test_results_are_those_of_numpy(name: str) -> None:
                     compared += 1
     assert (
         compared
-        or effort.EFFORT is effort.Effort.SAMPLE
+        or effort.EFFORT <= effort.Effort.SAMPLE
         or len(CALLS[name][0].args) > 1
         or CALLS[name][0].options
     )
