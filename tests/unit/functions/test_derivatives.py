@@ -159,6 +159,22 @@ class TestForwardMode:
             np.testing.assert_allclose(found[1], dlfeval(by_hand, X, V)[1], rtol=1e-12)
         assert counts[0] == counts[1]
 
+    def test_functions_with_a_backward_function_of_their_own(self):
+        @tj.custom_gradient
+        def softplus(x):
+            return tj.log(1 + tj.exp(x)), x
+
+        @softplus.backward
+        def _(x, dy):
+            return 10 * dy * tj.sigmoid(x)
+
+        x, v = RNG.standard_normal((2, 4))
+        s = 1 / (1 + np.exp(-x))
+        _, along = ready(lambda x, v: tj.jvp(lambda x: softplus(x) * x, (x,), (v,)), x, v)
+        np.testing.assert_allclose(along, (10 * s * x + np.log(1 + np.exp(x))) * v, rtol=1e-12)
+        product = ready(lambda x, v: tj.hvp(lambda x: softplus(x).sum(), x, v), x, v)
+        np.testing.assert_allclose(product, 10 * s * (1 - s) * v, rtol=1e-12)
+
     def test_complex_numbers(self):
         a = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
         z, v = RNG.standard_normal((2, 3)) + 1j * RNG.standard_normal((2, 3))
