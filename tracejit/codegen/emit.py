@@ -14,7 +14,7 @@ from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.codegen.templates import by_op, gemm
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
-from tracejit.ops.op import HANDLED, PythonCall
+from tracejit.ops.op import HANDLED, PythonCall, UserLoop
 from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
@@ -121,6 +121,12 @@ class _Emission:
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
+    if (
+        launch.node is not None
+        and isinstance(launch.node.op.emit, UserLoop)
+        and launch.name == launch.node.op.name
+    ):
+        return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":
         _, m, n, *_ = launch.numbers
