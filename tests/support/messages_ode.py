@@ -7,6 +7,10 @@ import tracejit as tj
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 
+def layer_of(*layers):
+    return tj.nn.NeuralODE(tj.dlnetwork([*layers], initialize=False), [0, 1])
+
+
 def falls(t, y):
     return -y
 
@@ -64,5 +68,16 @@ ROWS = [
         ArgumentError,
         "dlode45: the step at time 0.999961 became 2.63e-15, too small to change the time; the solution grows without "
         "bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the right-hand side.",
+    ),
+    (
+        lambda: tj.dlnetwork([tj.nn.FeatureInput(2), layer_of(tj.nn.BatchNormalization())]),
+        ArgumentError,
+        "initialize: layer 'neuralode' (NeuralODE), given 2(C) x 1(B) float32: NeuralODE: the network has state, which "
+        "an equation cannot update; use layers without state.",
+    ),
+    (
+        lambda: layer_of(tj.nn.Addition(2)),
+        ArgumentError,
+        "NeuralODE: network must have one input and one output; this one has 2 and 1.",
     ),
 ]

@@ -71,6 +71,7 @@ from tracejit.nn.layers.normalization import (
     RMSNormalization,
     SpatialDropout,
 )
+from tracejit.nn.layers.ode import NeuralODE
 from tracejit.nn.layers.pooling import (
     AdaptiveAveragePooling2d,
     AveragePooling1d,
@@ -148,6 +149,7 @@ __all__ = [
     "MaxUnpooling2d",
     "Multiplication",
     "Network",
+    "NeuralODE",
     "PatchEmbedding",
     "Permute",
     "PositionEmbedding",
