@@ -11,13 +11,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
-from tracejit.codegen.templates import (
-    convolution,
-    convolution_channels,
-    convolution_weights,
-    gemm,
-    hand_written,
-)
+from tracejit.codegen.templates import by_op, gemm
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
 from tracejit.ops.op import HANDLED, PythonCall, UserLoop
@@ -213,14 +207,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
-    if launch.name in ("windows", "channelwise"):
-        biased = len(launch.pointers) > 3
-        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise", biased)
-    if launch.name == "channels":
-        return convolution_channels.channels(dtype, launch.numbers)
-    if launch.name == "filters":
-        return convolution_weights.filters(dtype, launch.numbers)
-    return hand_written.kernel(launch) or _adapter(launch)
+    return by_op.kernel(launch) or _adapter(launch)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:
