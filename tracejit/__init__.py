@@ -448,13 +448,14 @@ __all__ = [
     "vjp",
     "vstack",
     "where",
+    "xp",
     "zeros",
     "zeros_like",
 ]
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import nn, special, stats
+    from tracejit import nn, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.branches import dlcond, dlwhile
@@ -582,7 +583,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("nn", "special", "stats")
+    _NAMESPACES = ("nn", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -58,6 +58,7 @@ ORDER = (
     "functions.numpy_api",
     "special",
     "stats",
+    "xp",
     "call",
     "runtime",
     "describe",
