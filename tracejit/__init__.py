@@ -273,6 +273,7 @@ __all__ = [
     "dlcond",
     "dlconv",
     "dldivergence",
+    "dleuler",
     "dlfeval",
     "dlgradient",
     "dlhessian",
@@ -281,7 +282,9 @@ __all__ = [
     "dllaplacian",
     "dlmap",
     "dlnetwork",
+    "dlode45",
     "dlresize",
+    "dlrk4",
     "dlscan",
     "dltranspconv",
     "dlupdate",
@@ -500,6 +503,7 @@ if typing.TYPE_CHECKING:
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
+    from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
 
     __version__: str
 else:
@@ -571,6 +575,7 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "ode.dlode45": ("dleuler", "dlode45", "dlrk4"),
         "functions.branches": (
             "dlcond",
             "dlwhile",

@@ -26,6 +26,7 @@ import messages_losses
 import messages_movement
 import messages_nn
 import messages_numpy
+import messages_ode
 import messages_ops
 import messages_record
 import messages_sequences
@@ -89,6 +90,7 @@ TABLES = (
     messages_movement,
     messages_nn,
     messages_numpy,
+    messages_ode,
     messages_ops,
     messages_record,
     messages_sequences,

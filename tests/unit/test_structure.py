@@ -68,6 +68,7 @@ ORDER = (
     "traces",
     "view",
     "accelerate",
+    "ode",
     "optim",
     "testing",
     "nn",
