@@ -22,9 +22,10 @@ from tracejit.passes.graph.pairs import Operand, Parts
 def _rules() -> dict[str, Callable[..., Any]]:
     """Return the formulas by the name of the op; most programs do without them."""
     from tracejit.passes.graph.complex_arrays import ARRAYS
+    from tracejit.passes.graph.complex_fourier import FOURIER
     from tracejit.passes.graph.complex_functions import FUNCTIONS
 
-    return {**FUNCTIONS, **ARRAYS}
+    return {**FUNCTIONS, **ARRAYS, **FOURIER}
 
 
 def is_known(name: str) -> bool:

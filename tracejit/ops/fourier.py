@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Discrete Fourier transforms along one axis, without a factor; the functions multiply by that of `norm`.
+
+Adjoints are transforms again (Note [complex cotangents] in autodiff.py): the matrix of fft is symmetric, so that the
+cotangent of x is the transform of that of y in the same direction.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, complex_dtype, describe_shape, part_dtype
+from tracejit.errors import DimsError, DTypeError
+from tracejit.ops.op import KernelCall, Kind, Op, Sample
+
+
+def _check_axis(name: str, x: Aval, axis: int) -> None:
+    if not 0 <= axis < x.ndim or not x.shape[axis]:
+        raise DimsError(
+            f"{name}: axis {axis} of x of {describe_shape(x.shape, x.format)} has no elements to transform; pass an "
+            "axis that has some, or n."
+        )
+
+
+def _infer_fft(x: Aval, *, axis: int, inverse: bool) -> Aval:
+    _check_axis("fft", x, axis)
+    return Aval(x.shape, x.format, complex_dtype(x.dtype))
+
+
+def _numpy_fft(x: np.ndarray, *, axis: int, inverse: bool) -> np.ndarray:
+    found = np.fft.ifft(x, axis=axis, norm="forward") if inverse else np.fft.fft(x, axis=axis)
+    return found.astype(complex_dtype(x.dtype), copy=False)  # NumPy 1 has complex128 only
+
+
+def _vjp_fft(b: Any, node: Any, ct: Any) -> Any:
+    return (b.fft(ct, **node.params),)
+
+
+def _infer_rfft(x: Aval, *, axis: int) -> Aval:
+    _check_axis("rfft", x, axis)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"rfft: x is {x.dtype}, expected real numbers; use fft, or pass x.real.")
+    shape = (*x.shape[:axis], x.shape[axis] // 2 + 1, *x.shape[axis + 1 :])
+    return Aval(shape, x.format, complex_dtype(x.dtype))
+
+
+def _numpy_rfft(x: np.ndarray, *, axis: int) -> np.ndarray:
+    return np.fft.rfft(x, axis=axis).astype(complex_dtype(x.dtype), copy=False)
+
+
+def _vjp_rfft(b: Any, node: Any, ct: Any) -> Any:
+    axis, n = node.params["axis"], node.inputs[0].shape[node.params["axis"]]
+    widths = tuple([(0, n - ct.shape[i]) if i == axis else (0, 0) for i in range(ct.ndim)])
+    return (b.real(b.fft(b.pad(ct, widths=widths, value=0.0), axis=axis, inverse=False)),)
+
+
+def _infer_irfft(x: Aval, *, axis: int, n: int) -> Aval:
+    _check_axis("irfft", x, axis)
+    if x.shape[axis] != n // 2 + 1 or n < 1:
+        raise DimsError(
+            f"irfft: axis {axis} of x of {describe_shape(x.shape, x.format)} has {x.shape[axis]} elements, expected "
+            f"{n // 2 + 1} for n={n}; cut or pad it first."
+        )
+    return Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.format, part_dtype(complex_dtype(x.dtype)))
+
+
+def _numpy_irfft(x: np.ndarray, *, axis: int, n: int) -> np.ndarray:
+    found = np.fft.irfft(x, n, axis, norm="forward")
+    return found.astype(part_dtype(complex_dtype(x.dtype)), copy=False)
+
+
+def _vjp_irfft(b: Any, node: Any, ct: Any) -> Any:
+    # An element between the ends stands for two, conjugate to each other.
+    axis, n = node.params["axis"], node.params["n"]
+    count = np.full(n // 2 + 1, 2.0, ct.dtype)
+    count[0] = 1.0
+    if n % 2 == 0:
+        count[-1] = 1.0
+    count = count.reshape(-1, *(1,) * (ct.ndim - axis - 1))
+    return (b.mul(b.conj(b.rfft(ct, axis=axis)), b.constant(count)),)
+
+
+def _promote_complex(x: np.dtype) -> tuple[np.dtype, ...]:
+    return (complex_dtype(x),)
+
+
+def _promote_real(x: np.dtype) -> tuple[np.dtype, ...]:
+    return (part_dtype(complex_dtype(x)),)
+
+
+def _samples(**params: Any) -> tuple[Sample, ...]:
+    kinds: tuple[tuple[tuple[int, ...], int], ...] = (((2, 6), 1), ((5, 2), 0), ((2, 8, 3), 1), ((1,), 0))
+    return tuple(Sample((shape,), {"axis": axis, **params}) for shape, axis in kinds)
+
+
+def _no_kernel(name: str) -> Callable[..., Any]:
+    def numbers(*avals: Any, **params: Any) -> Any:
+        raise AssertionError(f"{name} is made of products: passes/graph/complex_fourier.py")
+
+    return numbers
+
+
+OPS = (
+    Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
+       kind=Kind.KERNEL, takes_complex=True, infer=_infer_fft, numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
+       analytic=False, emit=KernelCall("fft", _no_kernel("fft")),
+       samples=(*_samples(inverse=False), *_samples(inverse=True))),
+    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; the real parts of that of ct and zeros",
+       kind=Kind.KERNEL, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real, vjp=_vjp_rfft, analytic=False,
+       emit=KernelCall("rfft", _no_kernel("rfft")), samples=_samples()),
+    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled between the ends",
+       kind=Kind.KERNEL, takes_complex=True, infer=_infer_irfft, numpy=_numpy_irfft, promote=_promote_complex,
+       vjp=_vjp_irfft, analytic=False, emit=KernelCall("irfft", _no_kernel("irfft")),
+       samples=(Sample(((2, 4),), {"axis": 1, "n": 6}), Sample(((3, 2),), {"axis": 0, "n": 5}),
+                Sample(((1,),), {"axis": 0, "n": 1}))),
+)  # fmt: skip
