@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -194,6 +195,7 @@ __all__ = [
     "ChangedTraceWarning",
     "CodegenError",
     "DTypeError",
+    "DifferentiableFunction",
     "DimsError",
     "ExportError",
     "Exported",
@@ -265,8 +267,13 @@ __all__ = [
     "dlaccelerate",
     "dlarray",
     "dlconv",
+    "dldivergence",
     "dlfeval",
     "dlgradient",
+    "dlhessian",
+    "dljacobian",
+    "dljvp",
+    "dllaplacian",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -303,8 +310,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "hstack",
     "huber",
+    "hvp",
     "indexcrossentropy",
     "inner",
     "instancenorm",
@@ -314,6 +323,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacobian",
+    "jvp",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -394,6 +405,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "spacetodepth",
+    "special",
     "split",
     "sqrt",
     "square",
@@ -420,6 +432,7 @@ __all__ = [
     "trunc",
     "var",
     "vdot",
+    "vjp",
     "vstack",
     "where",
     "zeros",
@@ -428,8 +441,10 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
+    from tracejit import special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -461,12 +476,15 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
             "clippedrelu",
@@ -527,10 +545,13 @@ else:
             "solve_triangular",
         ),
     }
+    _NAMESPACES = ("special",)
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:
         """Return a public name that is imported late, or the version of the installed package."""
+        if name in _NAMESPACES:
+            return importlib.import_module(f"tracejit.{name}")
         if name in _LATE:
             value = getattr(importlib.import_module(_LATE[name]), name)
             globals()[name] = value

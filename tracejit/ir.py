@@ -5,7 +5,7 @@ A Graph is positional: its values have shapes and dtypes but no formats. Labels 
 resolved where an operation is recorded (record.recorder.apply), so an adjoint never has to maintain them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -119,6 +119,7 @@ class Builder:
         self.compute = compute
         self.owner = graph if owner is None else owner
         self.location: Where = None  # not `where`, which is an op
+        self.active: Container[Value] = ()  # while it is differentiated: what depends on the variables
 
     def input(self, aval: Aval, data: Any = None) -> Value:
         """Append an input."""

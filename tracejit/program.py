@@ -4,7 +4,7 @@
 A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from tracejit.aval import Aval
 from tracejit.errors import BoundsError
 from tracejit.ir import Where
 from tracejit.record.guards import GuardFailed
+from tracejit.util.uninterrupted import is_of_handler
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 
@@ -25,11 +26,42 @@ class Place(NamedTuple):
     offset: int
 
 
+class HostCall(NamedTuple):
+    """A function of Python that a row calls, with ndarrays of the given sizes; it returns ndarrays.
+
+    Attributes:
+        function: takes the inputs and returns the outputs, in a tuple if there are several.
+        inputs: their sizes and dtypes.
+        outputs: their sizes and dtypes; where the function returns others, the program does not apply.
+        handled: whether the program does not apply either where the function raises an error.
+    """
+
+    function: Callable[..., Any]
+    inputs: tuple[Aval, ...]
+    outputs: tuple[Aval, ...]
+    handled: bool = False
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> Any:
+        """Return the results; None where the program does not apply because of an error."""
+        if not self.handled:
+            return self.function(*arrays)
+        try:
+            return self.function(*arrays)
+        except Exception as error:
+            if is_of_handler(error):
+                raise
+            return None
+
+
 class Kernel(NamedTuple):
-    """Emitted source of one kernel, a function of one argument array; its name ends in a hash of the text."""
+    """Emitted source of one kernel, a function of one argument array; its name ends in a hash of the text.
+
+    With `host` the row calls this function of Python instead, and the text says so.
+    """
 
     name: str
     text: str
+    host: HostCall | None = None
 
 
 class Pointer(NamedTuple):
@@ -130,6 +162,11 @@ class Program(NamedTuple):
     def kernels(self) -> list[Kernel]:
         """The distinct kernels, in the order of first use."""
         return list(dict.fromkeys(row.kernel for row in self.rows))
+
+    @property
+    def calls_python(self) -> bool:
+        """True if some rows call functions of Python."""
+        return any(row.kernel.host is not None for row in self.rows)
 
     def new_outputs(self) -> tuple[np.ndarray, ...]:
         """Return memory for the outputs."""

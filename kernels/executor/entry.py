@@ -48,6 +48,7 @@ from .state import (
     DICT_SIZE,
     DICT_TYPE,
     DROP_REFERENCE,
+    FAILED,
     FLOAT_TYPE,
     FLOAT_VALUE,
     GUARDED,
@@ -109,6 +110,7 @@ from .state import (
     TAKEN,
     TEXT_COMPARE,
     TEXT_TYPE,
+    THREAD,
     TUPLE_HEAD,
     TUPLE_TYPE,
     TURN,
@@ -126,9 +128,11 @@ def enter(_: Word, given: Word, count: Word) -> Word:
 
     Without a pattern the arguments are a tuple of the inputs. Without a recipe the result is the list of the labelled
     arrays. If nothing has run the result is the frame, and the status in its state says why: the number of the first
-    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use.
+    input, counted from 1, that fails its check, or MISSED, or the negative number of a result that is in use. It is the
+    frame too if a row has ended the run (HALTED).
 
-    Returns an object, or 0 if Python has no memory for it; then an error is set.
+    Returns an object, or 0 if Python has no memory for it, or a function that a row calls has failed; then an error is
+    set.
     """
     frame = given[1]
     items = frame[LIST_ITEMS]
@@ -148,10 +152,10 @@ def enter(_: Word, given: Word, count: Word) -> Word:
         held = state[TAKEN]
         for i in range(held):
             call(api[TAKE_REFERENCE], objects[i])
-        thread = call(api[SAVE_THREAD])
-        launch(state)
-        call(api[RESTORE_THREAD], thread)
-        if state[GUARDED] != 0:
+        state[THREAD] = call(api[SAVE_THREAD])
+        status = launch(state)
+        call(api[RESTORE_THREAD], state[THREAD])
+        if status == 0 and state[GUARDED] != 0:
             data = state[DATA] + WORD_BYTES * state[INPUT_COUNT]
             if half_at(data[state[OUTPUT_COUNT] - 1]) & 0xFF == 0:
                 status = MISSED
@@ -165,6 +169,8 @@ def enter(_: Word, given: Word, count: Word) -> Word:
             result = assemble(state, results[LIST_ITEMS])
         else:
             call(api[TAKE_REFERENCE], result)
+    elif status == FAILED:
+        result = 0
     else:
         state[STATUS] = status
         call(api[TAKE_REFERENCE], result)

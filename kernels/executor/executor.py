@@ -3,6 +3,7 @@
 
 from .machine import Word, call, call_kernel, half_at, read_control, set_control
 from .state import (
+    API,
     ARGUMENTS,
     ARRAY_DATA,
     ARRAY_DTYPE,
@@ -11,6 +12,7 @@ from .state import (
     ARRAY_SHAPE,
     ARRAY_STRIDES,
     ARRAY_TYPE,
+    CALL_OBJECT,
     CHECK_AXES,
     CHECK_DTYPE,
     CHECK_FLAGS,
@@ -18,13 +20,19 @@ from .state import (
     CHECKS,
     COMMIT_COUNT,
     CONTIGUOUS,
+    CONTROL,
     DATA,
+    DROP_REFERENCE,
+    FAILED,
     FAULT,
     FLUSH,
     FLUSH_TO_ZERO,
     GUARD,
+    HALTED,
     INPUT_COUNT,
     MISSED,
+    NEW_INT,
+    NONE,
     OBJECT_TYPE,
     OUTPUT_COUNT,
     PATCH_ARGUMENT,
@@ -34,6 +42,7 @@ from .state import (
     PATCH_WORDS,
     PATCHES,
     POOL,
+    RESTORE_THREAD,
     ROW_ARGUMENTS,
     ROW_COUNT,
     ROW_KERNEL,
@@ -42,11 +51,13 @@ from .state import (
     ROW_WORDS,
     ROWS,
     RUN_PARTS,
+    SAVE_THREAD,
     SEEN,
     SPAN_HIGH,
     SPAN_LOW,
     SPAN_WORDS,
     SPANS,
+    THREAD,
     TUPLE_HEAD,
     WORD_BYTES,
     WRITTEN,
@@ -62,7 +73,7 @@ def run(state: Word, inputs: Word, outputs: Word) -> Word:
     numbers count as 0 while the program runs, and the addresses of a pool of threads, or 0, and of threads.run_parts.
 
     Returns 0, or the number of the first input, counted from 1, that fails its check, or MISSED if inputs share memory
-    that the program writes; then nothing has run.
+    that the program writes; then nothing has run. Or HALTED or FAILED, if a row has ended the run (call_python).
     """
     status = check_inputs(state, inputs + state[TUPLE_HEAD])
     if status == 0:
@@ -70,7 +81,16 @@ def run(state: Word, inputs: Word, outputs: Word) -> Word:
         items = outputs + state[TUPLE_HEAD]
         for i in range(state[OUTPUT_COUNT]):
             data[i] = items[i][ARRAY_DATA]
-        launch(state)
+        status = launch(state)
+    return status
+
+
+def run_with_python(state: Word, inputs: Word, outputs: Word) -> Word:
+    """Do the same as run() for a program with rows that call Python; the caller holds Python's lock."""
+    api = state[API]
+    state[THREAD] = call(api[SAVE_THREAD])
+    status = run(state, inputs, outputs)
+    call(api[RESTORE_THREAD], state[THREAD])
     return status
 
 
@@ -156,8 +176,11 @@ def fits(state: Word, array: Word, check: Word) -> Word:
     return 1
 
 
-def launch(state: Word) -> None:
-    """Fill in the addresses of inputs and outputs, and launch every row, the commits only if the results count."""
+def launch(state: Word) -> Word:
+    """Fill in the addresses of inputs and outputs, and launch every row, the commits only if the results count.
+
+    Returns 0, or the status with which a row has ended the run.
+    """
     arguments = state[ARGUMENTS]
     patch = state[PATCHES]
     data = state[DATA]
@@ -165,30 +188,64 @@ def launch(state: Word) -> None:
         arguments[patch[PATCH_ARGUMENT]] = data[patch[PATCH_DATA]] + patch[PATCH_BYTES]
         patch += WORD_BYTES * PATCH_WORDS
     control = read_control()
+    state[CONTROL] = control
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
-    launch_rows(state, 0, state[ROW_COUNT])
-    if state[COMMIT_COUNT] != 0:
+    status = launch_rows(state, 0, state[ROW_COUNT])
+    if status == 0 and state[COMMIT_COUNT] != 0:
         holds = 1
         if state[GUARD] != 0:
             holds = half_at(data[state[GUARD]]) & 0xFF
         if state[FAULT] != 0:
             holds = holds and data[state[FAULT]][0] == 0
         if holds != 0:
-            launch_rows(state, state[ROW_COUNT], state[ROW_COUNT] + state[COMMIT_COUNT])
+            status = launch_rows(state, state[ROW_COUNT], state[ROW_COUNT] + state[COMMIT_COUNT])
     if state[FLUSH] != 0:
         set_control(control)
+    return status
 
 
-def launch_rows(state: Word, start: Word, stop: Word) -> None:
-    """Launch the rows from number `start` to before `stop`."""
+def launch_rows(state: Word, start: Word, stop: Word) -> Word:
+    """Launch the rows from number `start` to before `stop`; return 0, or the status with which one ends the run."""
     arguments = state[ARGUMENTS]
     i = start
     while i < stop:
         row = state[ROWS] + WORD_BYTES * ROW_WORDS * i
-        if row[ROW_PARTS] == 1 or state[POOL] == 0:
+        parts = row[ROW_PARTS]
+        if parts == 1 or (parts != 0 and state[POOL] == 0):
             call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
+            i += 1
+        elif parts == 0:
+            status = call_python(state, row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
+            if status != 0:
+                return status
             i += 1
         else:
             call(state[RUN_PARTS], state[POOL], row, arguments)
-            i += row[ROW_PARTS] * row[ROW_LENGTH]
+            i += parts * row[ROW_LENGTH]
+    return 0
+
+
+def call_python(state: Word, function: Word, arguments: Word) -> Word:
+    """Call an object of Python with the address of arguments, in the thread that runs the program.
+
+    Meanwhile arithmetic is as it was before the run. An error stays set, and whoever has started the run raises it.
+    Returns 0, HALTED or FAILED.
+    """
+    api = state[API]
+    control = read_control()
+    set_control(state[CONTROL])
+    call(api[RESTORE_THREAD], state[THREAD])
+    status = FAILED
+    number = call(api[NEW_INT], arguments)
+    if number != 0:
+        result = call(api[CALL_OBJECT], function, number)
+        if result != 0:
+            status = HALTED
+            if result == api[NONE]:
+                status = 0
+            call(api[DROP_REFERENCE], result)
+        call(api[DROP_REFERENCE], number)
+    state[THREAD] = call(api[SAVE_THREAD])
+    set_control(control)
+    return status

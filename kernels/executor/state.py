@@ -33,13 +33,14 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
-    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, SCRATCH,
-) = range(39)  # fmt: skip
+    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SCRATCH,
+) = range(41)  # fmt: skip
 SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
 # A row of a program: the kernel, the place of its arguments in the table of arguments, and how many rows from this
-# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself.
+# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself. 0 parts: the kernel is an
+# object of Python, which is called with the address of its arguments and returns None, or something else to halt.
 ROW_KERNEL, ROW_ARGUMENTS, ROW_PARTS, ROW_LENGTH = range(4)
 ROW_WORDS = 4
 
@@ -59,14 +60,15 @@ SPAN_WORDS = 2
 # Python's functions, by their names in C, its types and None.
 API_FUNCTIONS = (
     "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread", "PyDict_Next", "PyUnicode_Compare",
-    "PyLong_AsLongLongAndOverflow", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_SetItem",
+    "PyLong_AsLongLongAndOverflow", "PyTuple_New", "PyList_New", "PyDict_New", "PyDict_SetItem", "PyLong_FromLongLong",
+    "PyObject_CallOneArg",
 )  # fmt: skip
 API_OBJECTS = (tuple, list, dict, float, int, str, None)
 (
     TAKE_REFERENCE, DROP_REFERENCE, SAVE_THREAD, RESTORE_THREAD, DICT_NEXT, TEXT_COMPARE, INT_VALUE, NEW_TUPLE,
-    NEW_LIST, NEW_DICT, SET_ITEM,
+    NEW_LIST, NEW_DICT, SET_ITEM, NEW_INT, CALL_OBJECT,
     TUPLE_TYPE, LIST_TYPE, DICT_TYPE, FLOAT_TYPE, INT_TYPE, TEXT_TYPE, NONE,
-) = range(18)  # fmt: skip
+) = range(20)  # fmt: skip
 
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
@@ -82,7 +84,9 @@ IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1
 IS_ARRAY_WORDS, IS_SCALAR_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 4, 4, 3
 PUT_WORDS, PUT_DICT_ITEM_WORDS = 2, 2
 
-MISSED = 1 << 62  # a status: the arguments do not fit the pattern, or the guard does not hold
+# Statuses: the arguments do not fit the pattern, or the guard does not hold; a function of Python that a row calls says
+# that the program does not apply; or it has raised an error, which is set.
+MISSED, HALTED, FAILED = 1 << 62, (1 << 62) + 1, (1 << 62) + 2
 
 # Fields of a pool; those that change often, the lock and the condition have cache lines of their own.
 (

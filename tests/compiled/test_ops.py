@@ -12,9 +12,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy.special
 from emitted import CALLS, names_needed
 from graphs import assert_same, random_case, strided
-from op_cases import CASES, ELEMENTWISE, assert_ulps, defined, draw, exact, graph_of, known_operands, numbers
+from op_cases import (
+    CASES,
+    ELEMENTWISE,
+    OF_SCIPY,
+    assert_ulps,
+    defined,
+    draw,
+    exact,
+    graph_of,
+    known_operands,
+    numbers,
+)
 
 from tracejit.autodiff import gradient
 from tracejit.codegen import target
@@ -29,7 +41,7 @@ from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops import OPS, Kind, Op, linalg
 from tracejit.ops.op import Layout
 from tracejit.pipeline import build
-from tracejit.program import Kernel, Program
+from tracejit.program import Kernel, Program, Symbol
 from tracejit.runtime.cpu import CpuExecutable
 
 
@@ -237,7 +249,10 @@ def test_hand_written_kernels(dtype: str) -> None:
         np.testing.assert_array_equal(have, want, strict=True)
 
 
-@pytest.mark.parametrize("op", [op for op in OPS.values() if op.kind is Kind.KERNEL], ids=lambda op: op.name)
+KERNELS = [op for op in OPS.values() if op.kind is Kind.KERNEL and op not in OF_SCIPY]
+
+
+@pytest.mark.parametrize("op", KERNELS, ids=lambda op: op.name)
 def test_kernel_of_the_record(op: Op) -> None:
     samples = [sample for owner, sample in CASES if owner is op]
     arrays = [draw(op, sample, "float64") for sample in samples]
@@ -260,6 +275,43 @@ def test_kernel_of_the_record(op: Op) -> None:
             np.testing.assert_allclose(have, want, rtol=0, atol=atol, strict=True)
         else:
             assert_ulps(have, want, 8, op.name)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:floating point number truncated:RuntimeWarning", "ignore:non-integer arg n"
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_loops_of_scipy(dtype: str) -> None:
+    ops = [op for op in OF_SCIPY if hasattr(scipy.special, op.name.partition(".")[2])]
+    arrays = list(
+        draw(ops[-1], ops[-1].samples[0]._replace(shapes=((2, 3), (3,), (), (2, 1), (2, 3))), dtype)
+    )
+
+    def make(b: Builder, *inputs: Value) -> list[Value]:
+        outputs = []
+        for op in defined(ops, arrays):
+            results = b.apply(op, inputs[: len(op.samples[0].shapes)], {})
+            outputs += results if isinstance(results, tuple) else [results]
+        return outputs
+
+    graph = graph_of(make, arrays)
+    program = build(graph)
+    calls = [row for row in program.rows if isinstance(row.arguments[0], Symbol)]
+    dtypes = {row.arguments[0].name.partition("/")[2] for row in calls}
+    assert len(calls) == len(defined(ops, arrays))
+    assert len({row.kernel for row in calls}) == len(dtypes)
+    for have, want in zip(CpuExecutable(program)(arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_array_equal(have, want, strict=True)  # denormal numbers too
+
+
+def test_loops_of_scipy_in_parts_and_of_no_elements() -> None:
+    for count in (0, 1, 300_000):
+        x = np.linspace(0.1, 9, count)
+        graph = graph_of(lambda b, x: [getattr(b, "special.betaln")(b.mul(x, 2.0), x)], [x])
+        program = build(graph)
+        assert (max(row.parts for row in program.rows) > 1) == (count > 1)
+        (found,) = CpuExecutable(program)([x])
+        np.testing.assert_array_equal(found, scipy.special.betaln(2 * x, x))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])

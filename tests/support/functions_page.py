@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import special_page
 from numpy_grid import BY_FUNCTION
 
 from tracejit.functions.numpy_api import answers, table, ufuncs, writes
@@ -123,6 +124,7 @@ def page(gradients: dict[str, bool]) -> str:
             for name in by_subject[module]
         ]
         lines.append("")
+    lines += special_page.section()
     lines += ["## Not there", "", "| function | why |", "|---|---|"]
     lines += [f"| `np.{name}` | {why} |" for name, why in MISSING.items()]
     lines += ["", "## Not about numbers", "", "| function | |", "|---|---|"]

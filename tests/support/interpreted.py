@@ -3,6 +3,9 @@
 
 from itertools import zip_longest
 
+from tracejit.kernels.executor.state import HALTED
+
+from tracejit.record.guards import GuardFailed
 from tracejit.runtime import python
 
 
@@ -18,7 +21,11 @@ def interpreted(program, title, layouts=()):
                 fits = array.strides == tuple(s * array.itemsize for s in layout.strides)
             if not fits or array.shape != aval.shape or array.dtype != aval.dtype:
                 return i + 1
-        for out, result in zip(outputs, run(inputs), strict=True):
+        try:
+            results = run(inputs)
+        except GuardFailed:
+            return HALTED
+        for out, result in zip(outputs, results, strict=True):
             out[...] = result
         return 0
 

@@ -16,7 +16,9 @@ import messages_accelerate
 import messages_arrays
 import messages_complex
 import messages_convolution
+import messages_derivatives
 import messages_functions
+import messages_host
 import messages_layers
 import messages_linalg
 import messages_losses
@@ -75,7 +77,9 @@ TABLES = (
     messages_arrays,
     messages_complex,
     messages_convolution,
+    messages_derivatives,
     messages_functions,
+    messages_host,
     messages_layers,
     messages_linalg,
     messages_losses,

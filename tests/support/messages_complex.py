@@ -40,6 +40,12 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "number; take a real function of it, such as abs(y) or y.real.",
     ),
     (
+        lambda: tj.dlfeval(lambda z: tj.dljacobian(abs(z), z, 0), Z),
+        GradientError,
+        "dljacobian: x is 2 dlarray complex128, expected real numbers; only dlgradient takes complex ones. Pass their "
+        "real and imaginary parts.",
+    ),
+    (
         lambda: tj.randi(5, 3, dtype=complex),
         DTypeError,
         "randi: the numbers are integers, so that the dtype cannot be complex128; choose another dtype.",

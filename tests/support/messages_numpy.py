@@ -9,11 +9,8 @@ from messages_shared import M, V, X, traced
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import (
-    ArgumentError,
-    DimsError,
-    TraceError,
-)
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, TraceError
+from tracejit.ops.ufunc_loops import ufunc_of
 from tracejit.util import arguments
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -52,7 +49,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
         TraceError,
         "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
-        "at <place>); scipy.special.logsumexp(x) is tj.logsumexp(x).",
+        "at <place>); scipy.special.logsumexp(x) is tj.special.logsumexp(x).",
     ),
     (
         lambda: tj.einsum("ij->i", M, optimize="much"),
@@ -243,5 +240,46 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: apply("recurrence", X, X[:1], axis=1, reverse=False),
         DimsError,
         "recurrence: a has size 2(B) x 3(C) and b 1(B) x 3(C); broadcast them to one size.",
+    ),
+    (
+        lambda: tj.special.jv(2.0),
+        ArgumentError,
+        "special.jv: 1 operands, expected 2; see the documentation of SciPy.",
+    ),
+    (
+        lambda: tj.special.eval_hermite(2.5, X),
+        DTypeError,
+        "special.eval_hermite: not defined for float, float64; cast the operands first (x.astype(np.float64)).",
+    ),
+    (
+        lambda: tj.dlfeval(lambda v: tj.dlgradient(tj.special.jv(v, 1.0), v), np.array(2.0)),
+        GradientError,
+        "special.jv: there is no formula for its derivative by operand 1; give it numbers that do not depend on "
+        "what is differentiated by (stop_gradient cuts a dependence).",
+    ),
+    (
+        lambda: ufunc_of("nothing"),
+        ArgumentError,
+        "scipy.special.nothing: the SciPy that is installed has no such function; install another version.",
+    ),
+    (
+        lambda: tj.special.multigammaln(3.0, 0),
+        ArgumentError,
+        "special.multigammaln: d is 0, expected a positive dimension.",
+    ),
+    (
+        lambda: tj.special.comb(X, 2, exact=True),
+        ArgumentError,
+        "special.comb: exact=True is not supported on dlarrays; use math.comb.",
+    ),
+    (
+        lambda: tj.special.perm(X, 2, exact=True),
+        ArgumentError,
+        "special.perm: exact=True is not supported on dlarrays; use math.perm.",
+    ),
+    (
+        lambda: tj.special.jvp(2, X, -1),
+        ArgumentError,
+        "special.jvp: n is -1, expected the number of a derivative.",
     ),
 )

@@ -30,6 +30,7 @@ from damaged_caches import (
 from damaged_exports import after, load_damaged
 from messages import Outcome, statements
 from messages_accelerate import counting
+from messages_host import Square
 from messages_shared import V
 
 import tracejit as tj
@@ -396,6 +397,12 @@ ROWS: tuple[FolderRow, ...] = (
         "differ: a constant of cast was 1, is 2 (1 of 1 elements differ): an array that is created in "
         "each call has different contents each time at <place>. Or export the traces for other arguments "
         "only: export(function, path, args=(...)).",
+    ),
+    FolderRow(
+        lambda folder: tj.export(tj.dlaccelerate(Square()), folder / "f", args=(V,)),
+        ExportError,
+        "export: Square, for argument 1: 3 float64: it calls Square at <place>, Python code that runs between the "
+        "kernels and that a loaded function does not have. Write it with functions of tracejit.",
     ),
     FolderRow(
         lambda folder: tj.export(draws(tj.Generator(1)), folder / "f", args=(V,)),

@@ -281,7 +281,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: traced(lambda x: tj.dlgradient(x, x)),
         GradientError,
-        "dlgradient: y is 2x3 dlarray float64, expected a traced scalar; reduce it first, e.g. sum(y).",
+        "dlgradient: y is 2x3 dlarray float64, expected a traced scalar; reduce it first, e.g. sum(y), or "
+        "pass the cotangent of its elements as seed of dlgradient.",
     ),
     (
         lambda: traced(lambda x: tj.dlgradient((x > 0).sum(), x)),

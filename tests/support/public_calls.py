@@ -4,6 +4,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import public_calls_derivatives
 import public_calls_layers
 import public_calls_linalg
 
@@ -169,6 +170,7 @@ CALLS: dict[str, list[Call]] = {
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
                           audit=True, max_variants=8, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_derivatives.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
 }  # fmt: skip

@@ -116,7 +116,7 @@ def test_a_message(row):
 
 WITHOUT_ROW = {  # statement: why no row provokes it
     "__init__.__getattr__: has no attribute": "Python's own text",
-    "autodiff.gradient: : its adjoint gives": "a mistake in the record of an op",
+    "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",

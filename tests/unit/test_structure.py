@@ -42,6 +42,7 @@ ORDER = (
     "ir",
     "record",
     "program",
+    "batching",
     "autodiff",
     "passes.cost",
     "passes.graph",
@@ -54,6 +55,7 @@ ORDER = (
     "functions",
     "functions.layers",
     "functions.numpy_api",
+    "special",
     "call",
     "runtime",
     "describe",
@@ -292,7 +294,10 @@ def test_kernels_that_are_written_as_text_are_those_of_the_op(op: str, name: str
 
 
 @pytest.mark.whole("structure")
-@pytest.mark.parametrize(("op", "name"), [call for call in CALLS if call[1] not in TEXTS])
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [call for call in CALLS if call[1] not in TEXTS and not call[1].startswith("ufunc_loop_")],
+)
 def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     function = hand_written(name)
     assert function.__doc__

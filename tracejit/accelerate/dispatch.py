@@ -15,7 +15,7 @@ from tracejit.call.copies import given
 from tracejit.call.explain import leaf_names
 from tracejit.call.path import MISS
 from tracejit.call.signature import Call, key_call, may_vary
-from tracejit.errors import BoundsError, RetraceError
+from tracejit.errors import BoundsError, GradientError, RetraceError
 from tracejit.functions.evaluate import evaluate
 from tracejit.record import recorder as recorders
 from tracejit.traces import refusals
@@ -104,6 +104,8 @@ class CallDispatcher:
             were = before(call, trace) if is_checked else None
             try:
                 result = trace.run(call) if recorder is None else trace.run_within(call)
+            except GradientError as error:  # what it differentiates has no second derivative
+                return self._run_uncompiled(call, refusals.no_op(error))
             except NoRoomError as error:
                 return self._give_up(call, variants, refusals.no_room(error))
             except BoundsError:

@@ -291,6 +291,16 @@ class ObservedInstance(ObservedNames):
             snapshot.read_whole(self.value)  # by what is not written in Python
 
 
+class ObservedPart(ObservedInstance):
+    """An object that the programs of what calls it hold, as a function with a backward function of its own."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, where: tuple[str, int]) -> None:
+        super().__init__(value, where)
+        self.is_fixed = self.is_told = True
+
+
 def _is_code(raw: Any) -> bool:
     """Return whether an entry of a class is part of its code, or of how Python keeps it."""
     return hasattr(type(raw), "__get__") and not isinstance(raw, types.MemberDescriptorType)

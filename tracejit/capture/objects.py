@@ -31,6 +31,7 @@ from tracejit.capture.named import (
     ObservedInstance,
     ObservedMember,
     ObservedModule,
+    ObservedPart,
     ObservedSubarray,
     note_state,
 )
@@ -270,6 +271,8 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedHolder
     if getattr(kind, "evaluates_itself", False):
         return ObservedAccelerated
+    if getattr(kind, "is_part_of_programs", False):
+        return ObservedPart
     if is_user_class(kind):
         return ObservedInstance
     if hasattr(value, "__wrapped__"):

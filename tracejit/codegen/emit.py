@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """emit: a Plan becomes a Program, and a Program becomes one readable Python module."""
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +19,18 @@ from tracejit.codegen.templates import (
     hand_written,
 )
 from tracejit.ir import Node, Where
+from tracejit.ops import Kind
+from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
-from tracejit.program import Argument, Kernel, Pointer, Program, Row, ScalarArgument, Symbol
+from tracejit.program import Argument, HostCall, Kernel, Pointer, Program, Row, ScalarArgument, Symbol
 from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
 
 COMMIT = "commit"
+_NO_NAME = re.compile(r"\W+")
 
 
 def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> Program:
@@ -54,6 +60,7 @@ class _Emission:
         self.plan = plan
         self.origins = origins
         self.nests = Emissions()
+        self.hosts: dict[Any, Kernel] = {}
         self.notes: dict[tuple[Node, ...], tuple[str, tuple[Where, ...]]] = {}
 
     def run(self, launches: Sequence[Launch]) -> list[Row]:
@@ -73,7 +80,9 @@ class _Emission:
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
-            kernel = _kernel(launch)
+            node = launch.node
+            is_host = node is not None and node.op.kind is Kind.HOST
+            kernel = self.host(node) if is_host and node is not None else _kernel(launch)
             arguments: list[Argument] = [] if launch.symbol is None else [Symbol(launch.symbol)]
             arguments += launch.numbers
             arguments += map(self.pointer, launch.pointers)
@@ -86,6 +95,23 @@ class _Emission:
         return Row(
             kernel, tuple(arguments), note or kernel.name.partition("_")[0], where, part, parts, length
         )
+
+    def host(self, node: Node) -> Kernel:
+        """Return what a row that calls a function of Python has for a kernel; equal calls have the same."""
+        inputs, outputs = [tuple(v.aval for v in values) for values in (node.inputs, node.outputs)]
+        key = node.op, str(node.params), inputs
+        kernel = self.hosts.get(key)
+        if kernel is None:
+            name = f"{_NO_NAME.sub('_', node.op.name)}_host_{len(self.hosts)}"
+            text = f"def {name}(args):\n    call_python({name!r}, args)\n"
+            emission = node.op.emit
+            function = emission.function if isinstance(emission, PythonCall) else node.op.numpy
+            params = {name: value for name, value in node.params.items() if name != HANDLED}
+            # After an index out of range the function may get anything.
+            handled = HANDLED in node.params or bool(self.plan.checked)
+            function = partial(function, **params) if params else function
+            kernel = self.hosts[key] = Kernel(name, text, HostCall(function, inputs, outputs, handled))
+        return kernel
 
     def note(self, nodes: tuple[Node, ...]) -> tuple[str, tuple[Where, ...]]:
         """Return the names of operations, and the user's lines that they come from."""
@@ -131,12 +157,12 @@ def _adapter(launch: KernelLaunch) -> Kernel:
     for i, access in enumerate(launch.pointers):
         suffix = SUFFIXES[access.dtype]
         place = f"args[{len(arguments)}]"
-        if launch.symbol is not None:
-            arguments.append(place)  # a foreign routine takes plain addresses
+        if launch.name == "gemm":
+            arguments.append(place)  # BLAS takes plain addresses
             continue
         arguments.append(f"read_{suffix}({place})" if i < reads else f"write_{suffix}({place}, {i - reads})")
     lines = "".join(f"        {argument},\n" for argument in arguments)
-    function = launch.name if launch.symbol is None else f"{launch.name}_{suffix}"
+    function = f"gemm_{suffix}" if launch.name == "gemm" else launch.name
     return named(f"def {NAME}(args):\n    {function}(\n{lines}    )\n", launch.name)
 
 

@@ -47,7 +47,7 @@ def object_code(wanted: Kernel | str, cpu: Cpu | None = None) -> StoredKernel:
         wanted: the kernel, or the name of the function.
         cpu: the CPU to compile for; by default that of this process.
     """
-    name, source = (wanted, "") if isinstance(wanted, str) else wanted
+    name, source = (wanted, "") if isinstance(wanted, str) else (wanted.name, wanted.text)
     key = key_of("function", name, cpu) if not source else key_of("kernel", source, cpu)
     cache = store()
     stored = None if cache is None or key is None else cache.load(key)

@@ -144,7 +144,7 @@ def _text(text: str) -> str:
 
 def _entry(kernel: Kernel) -> str:
     """Return the name of a kernel's cache entry, "" if it has none."""
-    key = key_of("kernel", kernel.text)
+    key = None if kernel.host is not None else key_of("kernel", kernel.text)
     return "" if key is None else key.name
 
 

@@ -3,7 +3,8 @@
 
 A kernel takes an array of words. Its text says what it takes each of them for: `args[0]` is an integer,
 `read_f32(args[1])` and `write_f32(args[2], 0)` are addresses, `number_f32(args[3])` are the bits of a number. A kernel
-that calls a routine of BLAS takes all words as they are: the address of the routine, integers, three addresses.
+that calls a routine of BLAS takes all words as they are: the address of the routine, integers, three addresses. One
+that runs the loop of a ufunc takes the loop, for elements of the dtypes of its addresses.
 """
 
 import re
@@ -19,6 +20,7 @@ from tracejit.program import Argument, Kernel, Pointer, ScalarArgument, Symbol
 _ROUTINES = {"gemm_f32": "sgemm", "gemm_f64": "dgemm"}  # by the function that calls it
 _MATRICES = 3  # addresses that the routine takes: two factors and the product
 _CALLS = re.compile(rf"\b({'|'.join(_ROUTINES)})\(\s*args\[0\]")
+_LOOP = re.compile(r"\bufunc_loop_\d\(\s*args\[0\]")
 _WORD = re.compile(r"\bargs\b(?:\[(\d+)\])?")
 _TYPED = re.compile(r"\b(read|write|number)_(\w+)\(args\[(\d+)\]")
 
@@ -53,7 +55,7 @@ class Parameter(NamedTuple):
         if self.kind == "number":
             return isinstance(argument, ScalarArgument) and argument.dtype == self.dtype
         if self.kind == "symbol":
-            return isinstance(argument, Symbol) and argument.name == self.routine
+            return isinstance(argument, Symbol) and argument.name.endswith(self.routine)
         return type(argument) is int
 
 
@@ -77,6 +79,12 @@ def parameters(kernel: Kernel) -> tuple[Parameter, ...]:
         dtype = DTYPES[called[1].rpartition("_")[2]]
         found[0] = Parameter("symbol", routine=_ROUTINES[called[1]])
         found[-_MATRICES:] = [Parameter("read", dtype), Parameter("read", dtype), Parameter("write", dtype)]
+    if _LOOP.search(body) is not None:
+        kinds = {
+            kind: "".join(p.dtype.char for p in found if p.kind == kind and p.dtype)
+            for kind in ("read", "write")
+        }
+        found[0] = Parameter("symbol", routine=f"/{kinds['read']}->{kinds['write']}")
     return tuple(found)
 
 

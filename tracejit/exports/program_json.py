@@ -19,6 +19,7 @@ from tracejit.errors import CodegenError, TraceJitError
 from tracejit.exports.parameters import misfit, parameters
 from tracejit.ops import Layout
 from tracejit.program import ALIGNMENT, Argument, Kernel, Place, Pointer, Program, Row, ScalarArgument, Symbol
+from tracejit.runtime import ufunc_loops
 
 MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
 _MOST_AXES = 64
@@ -233,7 +234,7 @@ class _Reader:
         kind = data[0] if isinstance(data, list) else "number"
         if kind == "symbol":
             _, name = data
-            if name not in _SYMBOLS:
+            if name not in _SYMBOLS and not (isinstance(name, str) and ufunc_loops.NAME.fullmatch(name)):
                 raise _wrong(f"row {row} calls {name!r:.40}")
             return Symbol(name)
         if kind == "number":

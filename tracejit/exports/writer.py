@@ -33,6 +33,7 @@ from tracejit.errors import ArgumentError, ExportError
 from tracejit.exports import files, values
 from tracejit.exports.machine import HOST, checked_targets, executor_hash, system
 from tracejit.functions import rng
+from tracejit.ops import Kind
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
 from tracejit.record.recorder import at_location
@@ -260,6 +261,13 @@ class _Writer:
         Raises:
             ExportError: if it cannot be exported.
         """
+        for node in trace.graph.nodes:
+            if node.op.kind is Kind.HOST:
+                raise self._refusal(
+                    trace,
+                    f"it calls {node.op.name}{at_location(node.where)}, Python code that runs between the kernels and "
+                    "that a loaded function does not have. Write it with functions of tracejit.",
+                )
         reads, blocks = rng.without_draws(trace.state)
         self._check_generators(trace, blocks)
         fixed = {guard.name: guard.value for guard in reads.guards() if guard.name}

@@ -23,6 +23,7 @@ OPS = Table(
         "linalg",
         "spectral",
         "fourier",
+        "special",
     ),
 )
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.ops import batch
 from tracejit.ops.floats import cast_alike, one_float
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -397,7 +398,7 @@ def _adjoint_sample(sample: Sample) -> Sample:
 OPS = (
     Op(name="attention_forward", doc="exp(scale q k' + mask - lse) v and lse, the logarithm of the sum of exp(...) "
        "over keys, infinity for none; its adjoint is attention_backward", kind=Kind.KERNEL, infer=_infer_forward,
-       numpy=_forward, promote=one_float, vjp=_vjp_forward, analytic=False, samples=_SAMPLES,
+       numpy=_forward, promote=one_float, vjp=_vjp_forward, batch=batch.attention, analytic=False, samples=_SAMPLES,
        emit=KernelCall("attention_forward", _forward_numbers,
                        cut=RangeCut(_forward_ns, _units))),
     Op(name="attention_backward", doc="with P = exp(scale q k' + mask - lse) and F = P (ct v' - delta): scale F k, and "

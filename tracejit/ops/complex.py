@@ -2,7 +2,7 @@
 """Ops of complex numbers: their parts, conjugates, and numbers made of two parts.
 
 Other ops take complex operands where NumPy does. Compiled programs have parts only: passes/graph/complex_parts.py.
-Adjoints follow Note [complex cotangents] in autodiff.py.
+Adjoints follow Note [complex cotangents] in autodiff/reverse.py.
 """
 
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from tracejit.aval import Aval, broadcast_shapes, complex_dtype, part_dtype
 from tracejit.errors import DTypeError
+from tracejit.ops import batch
 from tracejit.ops.elementwise import elementwise, format_of
 from tracejit.ops.op import Kind, Layout, Op, Piece, Pieces, Sample, Strided
 
@@ -46,7 +47,8 @@ def _promote_complex(x: np.dtype, y: np.dtype) -> tuple[np.dtype, ...]:
     return (part, part)
 
 
-def _numpy_complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def numpy_complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return x + i y."""
     out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_dtype(np.result_type(x, y)))
     out.real, out.imag = x, y
     return out
@@ -61,17 +63,18 @@ OPS = (
     elementwise("conj", np.conjugate, "{0}", "complex conjugate, a real number itself; the conjugate of ct",
                 lambda b, n, ct: (b.conj(ct),), analytic=False),
     Op(name="real", doc="the real parts of complex numbers; ct as a complex number", kind=Kind.MOVE,
-       takes_complex=True,
        infer=_infer_part("real"), numpy=lambda x: x.real, vjp=lambda b, n, ct: (ct,), analytic=False,
+       batch=batch.shifted,
        emit=Strided(lambda layout: layout_of_part(layout, 0)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", v, apply("imag", x))),
     Op(name="imag", doc="the imaginary parts of complex numbers; -i ct", kind=Kind.MOVE,
-       takes_complex=True, infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
+       infer=_infer_part("imag"), numpy=lambda x: x.imag, analytic=False,
        vjp=lambda b, n, ct: (b.complex_of(b.constant(np.zeros(ct.shape, ct.dtype)), b.neg(ct)),),
+       batch=batch.shifted,
        emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
     Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
-       takes_complex=True, infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False,
+       infer=_infer_complex, numpy=numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
        vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),
        samples=(Sample(((2, 3), (2, 3)), dtypes=_PARTS), Sample(((), ()), dtypes=_PARTS))),
 )  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
-from tracejit.ops import convolution_numpy
+from tracejit.ops import batch, convolution_numpy
 from tracejit.ops.convolution_numpy import Sizes, Windows
 from tracejit.ops.op import KernelCall, Kind, Op, Sample, contiguous
 
@@ -277,12 +277,12 @@ OPS = (
     Op(name="convolution", doc="sums of x w over windows, plus a bias of each filter if there is a third operand; ct "
        "by convolution_input for x, by convolution_weights for w, the sum of ct for the bias",
        kind=Kind.KERNEL, infer=_infer, numpy=_reference, promote=_promote, vjp=_vjp,
-       emit=KernelCall("convolution", _numbers, variant=_loops_with_bias),
+       batch=batch.convolution(X, Y), emit=KernelCall("convolution", _numbers, variant=_loops_with_bias),
        samples=(*_SAMPLES[Y], _BIASED), domain=(0.25, 1.0)),
     Op(name="convolution_input", doc="y w added at the taps of windows, the adjoint of convolution by x and a "
        "transposed convolution; ct by convolution for y, by convolution_weights for w",
        kind=Kind.KERNEL, infer=_infer_input, numpy=_reference_input, promote=_promote, vjp=_vjp_input,
-       emit=KernelCall("convolution_input", _numbers_input),
+       batch=batch.convolution(Y, X), emit=KernelCall("convolution_input", _numbers_input),
        samples=tuple([sample._replace(shapes=sample.shapes[::-1]) for sample in _SAMPLES[X]]), domain=(0.25, 1.0)),
     Op(name="convolution_weights", doc="sums of x y over images and windows, the adjoint of convolution by w; ct by "
        "convolution_input for x, by convolution for y",

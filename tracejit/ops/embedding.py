@@ -9,6 +9,7 @@ import numpy as np
 
 from tracejit.aval import INT32, INT64, Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
+from tracejit.ops import batch
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -89,6 +90,7 @@ OPS = (
     Op(name="embed", doc="the rows of x at the places `index`, 0 to n - 1; ct summed by place. Out of range: "
        "BoundsError; compiled NaN.", kind=Kind.KERNEL, infer=_infer_embed, numpy=_numpy_embed,
        promote=lambda x, index: (float_of(x), INT64), vjp=_vjp_embed,
+       batch=batch.embed,
        emit=KernelCall("embed", _embed_numbers, True, RangeCut(lambda n: prod(n[1::2]) * _NS_PER_ELEMENT, _rows)),
        samples=tuple(Sample((x, (m,)), dtypes=(None, "int64"), integer_high=4)
                      for x, m in (((4, 3), 7), ((4, 1), 2), ((5, 0), 3), ((4, 2), 0)))),

@@ -5,14 +5,17 @@ Adjoints are transforms again (Note [complex cotangents] in autodiff.py): the ma
 cotangent of x is the transform of that of y in the same direction.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval, complex_dtype, describe_shape, part_dtype
 from tracejit.errors import DimsError, DTypeError
-from tracejit.ops.op import KernelCall, Kind, Op, Sample
+from tracejit.ops import batch
+from tracejit.ops.complex import numpy_complex
+from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
 
 def _check_axis(name: str, x: Aval, axis: int) -> None:
@@ -96,21 +99,60 @@ def _samples(**params: Any) -> tuple[Sample, ...]:
 
 def _no_kernel(name: str) -> Callable[..., Any]:
     def numbers(*avals: Any, **params: Any) -> Any:
-        raise AssertionError(f"{name} is made of products: passes/graph/complex_fourier.py")
+        raise AssertionError(f"{name} is made of fft_lines: passes/graph/complex_fourier.py")
 
     return numbers
 
 
+UNIT = 16  # lines that are transformed together: as many as the widest vectors have lanes
+
+Steps = tuple[int, int, int]
+
+
+def _infer_lines(x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps) -> tuple[Aval, Aval, Aval]:
+    outer, lines, n = count
+    flat = Aval((outer * lines * n,), None, x.dtype)
+    # Scratch memory for each group of lines; that of the first in a part of the launch serves the others.
+    work = Aval((outer * -(-lines // UNIT) * 4 * n * UNIT,), None, x.dtype)
+    return flat, flat, work
+
+
+def _numpy_lines(
+    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps
+) -> tuple[np.ndarray, ...]:
+    whole = numpy_complex(x.ravel(), y.ravel())
+    size = whole.itemsize
+    given = np.lib.stride_tricks.as_strided(whole, count, [size * step for step in reads])
+    out = np.zeros(prod(count), whole.dtype)
+    place = np.lib.stride_tricks.as_strided(out, count, [size * step for step in writes])
+    place[...] = _numpy_fft(given, axis=2, inverse=False) if out.size else 0
+    work = _infer_lines(Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes)[2]
+    return out.real.copy(), out.imag.copy(), np.zeros(work.shape, x.dtype)
+
+
+def _numbers_lines(out: Any, x: Aval, y: Aval, a: Aval, b: Aval, plan: Aval, **params: Any) -> Sequence[int]:
+    outer, lines, n = params["count"]
+    groups = -(-lines // UNIT)
+    return (0, outer * groups, groups, lines, n, *params["reads"], *params["writes"], plan.shape[0])
+
+
+_CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[11]) * 4.0, lambda numbers: numbers[1])  # 4 ns for a vector and a step
+
 OPS = (
+    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of complex numbers in two parts, by tables of "
+       "roots and factors; to places anywhere; and scratch memory; no derivative", kind=Kind.KERNEL, infer=_infer_lines,
+       numpy=_numpy_lines, vjp=None, analytic=False, emit=KernelCall("fft_lines", _numbers_lines, cut=_CUT),
+       samples=(Sample(((0,), (0,), (2,), (2,), (1,)), {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1)},
+                       dtypes=("float64", "float64", "float64", "float64", "int64")),)),
     Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
-       kind=Kind.KERNEL, takes_complex=True, infer=_infer_fft, numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft, numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
        analytic=False, emit=KernelCall("fft", _no_kernel("fft")),
        samples=(*_samples(inverse=False), *_samples(inverse=True))),
     Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; the real parts of that of ct and zeros",
-       kind=Kind.KERNEL, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real, vjp=_vjp_rfft, analytic=False,
+       kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real, vjp=_vjp_rfft, analytic=False,
        emit=KernelCall("rfft", _no_kernel("rfft")), samples=_samples()),
     Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled between the ends",
-       kind=Kind.KERNEL, takes_complex=True, infer=_infer_irfft, numpy=_numpy_irfft, promote=_promote_complex,
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_irfft, numpy=_numpy_irfft, promote=_promote_complex,
        vjp=_vjp_irfft, analytic=False, emit=KernelCall("irfft", _no_kernel("irfft")),
        samples=(Sample(((2, 4),), {"axis": 1, "n": 6}), Sample(((3, 2),), {"axis": 0, "n": 5}),
                 Sample(((1,),), {"axis": 0, "n": 1}))),

@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.aval import INT64, Aval, describe_shape
 from tracejit.errors import BoundsError, DimsError, DTypeError
+from tracejit.ops import batch
 from tracejit.ops.movement import target, zeros
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -281,7 +282,7 @@ OPS = (
     Op(name="take", doc="x at the places `index` along an axis, which the axes of index replace; ct added to "
        "zeros. Out of range: BoundsError; compiled NaN, or the lowest number of an integer type.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_take, numpy=_numpy_take, promote=_promote_two, vjp=_vjp_take,
-       emit=KernelCall("take", _take_numbers, True),
+       batch=batch.take, emit=KernelCall("take", _take_numbers, True),
        samples=(_sample((4, 3), (2,), axis=0, high=4), _sample((2, 4), (), axis=1, high=4),
                 _sample((2, 3, 2), (2, 3), axis=1, high=3))),
     Op(name="scatter_add", doc="x with each v added at its place in `index` along an axis, repeated places "
@@ -289,32 +290,33 @@ OPS = (
        takes_complex=True,
        kind=Kind.KERNEL, infer=_infer_scatter_add, numpy=_numpy_scatter_add, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take(ct, n.inputs[1], **n.params)),
-       emit=KernelCall("scatter_add", _scatter_numbers, True),
+       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("scatter_add", _scatter_numbers, True),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3))),
     Op(name="put", doc="x with v (one number or one for each place) at the places `index` along an axis; of "
        "repeated places the last counts. ct with the places zeroed; ct taken at index, 0 for what was "
        "overwritten. Out of range: BoundsError; compiled no effect.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_put, numpy=_numpy_put, promote=_promote_three, vjp=_vjp_put,
-       emit=KernelCall("put", _put_numbers, True),
+       linear=((0, 2),), batch=batch.scatter, emit=KernelCall("put", _put_numbers, True),
        samples=(_sample((4, 3), (5,), (5, 3), axis=0, high=4), _sample((2, 4), (), (2,), axis=1, high=4),
                 _sample((2, 3, 2), (2, 2), (2, 2, 2, 2), axis=1, high=3),
                 _sample((4, 2), (3,), (), axis=0, high=4))),
     Op(name="take_along_axis", doc="x at places given for each element, along an axis; ct added to zeros. "
        "Out of range as in take.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_take_along, numpy=_numpy_take_along, promote=_promote_two,
-       vjp=_vjp_take_along, emit=KernelCall("take_along_axis", _take_along_numbers, True),
+       vjp=_vjp_take_along, batch=batch.shifted, emit=KernelCall("take_along_axis", _take_along_numbers, True),
        samples=(_sample((4, 3), (2, 3), axis=0, high=4), _sample((2, 3, 2), (2, 5, 2), axis=1, high=3))),
     Op(name="add_along_axis", doc="x with each v added at its place, along an axis, repeated places add up; "
        "ct, ct at the places. Out of range as in scatter_add.",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_add_along, numpy=_numpy_add_along, promote=_promote_three,
        vjp=lambda b, n, ct: (ct, None, lambda: b.take_along_axis(ct, n.inputs[1], **n.params)),
-       emit=KernelCall("add_along_axis", _add_along_numbers, True),
+       linear=((0, 2),), batch=batch.shifted, emit=KernelCall("add_along_axis", _add_along_numbers, True),
        samples=(_sample((4, 3), (5, 3), (5, 3), axis=0, high=4),
                 _sample((2, 3, 2), (2, 5, 2), (2, 5, 2), axis=1, high=3))),
     Op(name="maxunpool", doc="zeros with v at the places `index` along an axis, given for each element; of repeated "
        "places the last counts. ct at the places, 0 for what was overwritten. Out of range as in put.",
        kind=Kind.KERNEL, infer=_infer_maxunpool, numpy=_numpy_maxunpool, promote=_promote_two, vjp=_vjp_maxunpool,
+       linear=((0,),), batch=batch.shifted,
        emit=KernelCall("maxunpool", _maxunpool_numbers, True, RangeCut(_maxunpool_ns, lambda numbers: numbers[1])),
        samples=tuple(Sample((shape, shape), {"axis": axis, "extent": 4}, dtypes=(None, "int64"), integer_high=4)
                      for shape, axis in (((3,), 0), ((2, 3), 1), ((2, 3, 2), 1)))),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import INT64, Aval
+from tracejit.ops import batch
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -158,13 +159,14 @@ OPS = (
     Op(name="lu", doc="the factors L (unit, below the diagonal) and U of a matrix with its rows exchanged, and the row "
        "that each step exchanged with; no derivative: what is computed from them has that of the matrix",
        kind=Kind.KERNEL, infer=lambda x: (Aval(x.shape, None, x.dtype), Aval(x.shape[:-1], None, INT64)),
-       numpy=_numpy_lu, vjp=None, analytic=False, emit=KernelCall("lu", lambda out, x: (_count(x), x.shape[-1])),
+       numpy=_numpy_lu, vjp=None, analytic=False, batch=batch.rows,
+       emit=KernelCall("lu", lambda out, x: (_count(x), x.shape[-1])),
        samples=(Sample(((3, 3),), dtypes=(_F8,)), Sample(((2, 4, 4),), dtypes=("float32",)),
                 Sample(((0, 0),), dtypes=(_F8,)))),
     Op(name="lu_solve", doc="X of A X = B, or of A' X = B, by the factors of A; C = A'^-1 ct for B and -C X' for A",
        kind=Kind.KERNEL, infer=lambda a, factors, places, y, *, transposed: Aval(y.shape, None, y.dtype),
        numpy=_numpy_lu_solve, vjp=_vjp_lu_solve, analytic=False,
-       emit=KernelCall("lu_solve", lambda out, a, factors, places, y, *, transposed: (
+       batch=batch.rows, emit=KernelCall("lu_solve", lambda out, a, factors, places, y, *, transposed: (
            _count(y), y.shape[-2], y.shape[-1], int(transposed))),
        samples=(Sample(((3, 3), (3, 3), (3,), (3, 2)), {"transposed": False}, 0.5, 2.0, (_F8, _F8, _I8, _F8), 3),
                 Sample(((2, 3, 3), (2, 3, 3), (2, 3), (2, 3, 1)), {"transposed": True}, 0.5, 2.0,
@@ -172,20 +174,22 @@ OPS = (
     Op(name="lu_logdet", doc="sign and logarithm of the magnitude of the determinant of A, by its factors and the "
        "logarithms of the pivots' magnitudes; ct A'^-1", kind=Kind.KERNEL, infer=_infer_logdet, numpy=_numpy_logdet,
        vjp=_vjp_logdet, analytic=False,
+       batch=batch.rows,
        emit=KernelCall("lu_logdet", lambda out, a, factors, places, logarithms: (_count(a), a.shape[-1])),
        samples=(Sample(((3, 3), (3, 3), (3,), (3,)), {}, None, None, (_F8, _F8, _I8, _F8), 3),
                 Sample(((2, 2, 2), (2, 2, 2), (2, 2), (2, 2)), {}, None, None, (_F8, _F8, _I8, _F8), 2))),
     Op(name="cholesky_columns", doc="the columns of the factor L of a positive definite matrix, each times its element "
        "on the diagonal; the lower half is read; NaN where there is no factor; no derivative",
        kind=Kind.KERNEL, infer=lambda x: Aval(x.shape, None, x.dtype), numpy=_numpy_columns, vjp=None, analytic=False,
-       domain=(2.0, 2.5), emit=KernelCall("cholesky_columns", lambda out, x: (_count(x), x.shape[-1])),
+       domain=(2.0, 2.5), batch=batch.rows,
+       emit=KernelCall("cholesky_columns", lambda out, x: (_count(x), x.shape[-1])),
        samples=(Sample(((1, 1),), dtypes=(_F8,)), Sample(((3, 1, 1),), dtypes=("float32",)),
                 Sample(((2, 2),), dtypes=(_F8,)))),
     Op(name="cholesky", doc="the factor L of a matrix, from those columns and the roots of their elements on the "
        "diagonal; the symmetric part of L'^-1 P L^-1, P the lower half of L' ct with half its diagonal",
        kind=Kind.KERNEL, infer=lambda x, columns, roots: Aval(x.shape, None, x.dtype), numpy=_numpy_cholesky,
        vjp=_vjp_cholesky, analytic=False, domain=(0.5, 2.0),
-       emit=KernelCall("cholesky", lambda out, x, columns, roots: (_count(x), x.shape[-1])),
+       batch=batch.rows, emit=KernelCall("cholesky", lambda out, x, columns, roots: (_count(x), x.shape[-1])),
        samples=(Sample(((2, 2), (2, 2), (2,)), dtypes=(_F8, _F8, _F8)),
                 Sample(((2, 3, 3), (2, 3, 3), (2, 3)), dtypes=(_F8, _F8, _F8)))),
     Op(name="solve_triangular", doc="X of A X = B for triangular A, whose other half is not read; C = A'^-1 ct for B, "
@@ -193,7 +197,7 @@ OPS = (
        infer=lambda a, y, *, lower: Aval(y.shape, None, _float(a.dtype, y.dtype)),
        promote=lambda a, y: (_float(a, y), _float(a, y)),
        numpy=_numpy_triangular, vjp=_vjp_triangular, analytic=False, domain=(0.5, 2.0),
-       emit=KernelCall("solve_triangular", lambda out, a, y, *, lower: (
+       batch=batch.rows, emit=KernelCall("solve_triangular", lambda out, a, y, *, lower: (
            _count(y), y.shape[-2], y.shape[-1], int(lower))),
        samples=(Sample(((3, 3), (3, 2)), {"lower": True}), Sample(((2, 3, 3), (2, 3, 1)), {"lower": False}))),
 )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracejit.aval import UNIQUE_LABELS, Aval, describe_shape, supported
 from tracejit.errors import DimsError, DTypeError
+from tracejit.ops import batch
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -155,14 +156,13 @@ def _numbers_add(out: Aval, x: Aval, y: Aval, z: Aval) -> Sequence[int]:
 
 OPS = (
     Op(name="matmul", doc="x y over the last two axes, batch axes broadcast; ct y', x' ct. Bools: or of and.",
-       takes_complex=True,
        kind=Kind.CONTRACT, infer=_infer, numpy=_reference, promote=lambda x, y: _loop(x, y)[:-1], vjp=_vjp,
-       emit=KernelCall("matmul", _numbers),
+       linear=((0,), (1,)), batch=batch.matmul, emit=KernelCall("matmul", _numbers),
        samples=(Sample(((2, 3), (3, 4))), Sample(((2, 2, 3), (2, 3, 1))), Sample(((1, 3), (2, 3, 2))),
                 Sample(((2, 0), (0, 3))))),
     Op(name="matmul_add", doc="x y + z, where z is as large as x y: a sum of products; ct y', x' ct, ct.",
-       takes_complex=True, kind=Kind.CONTRACT, infer=_infer_add, numpy=_reference_add,
+       kind=Kind.CONTRACT, infer=_infer_add, numpy=_reference_add,
        promote=lambda x, y, z: (*_loop(x, y)[:-1], z), vjp=_vjp_add,
-       emit=KernelCall("matmul_add", _numbers_add),
+       batch=batch.matmul_add, emit=KernelCall("matmul_add", _numbers_add),
        samples=(Sample(((2, 3), (3, 4), (2, 4))), Sample(((2, 2, 3), (2, 3, 1), (2, 2, 1))))),
 )  # fmt: skip

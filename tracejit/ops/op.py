@@ -40,7 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
-    HOST = "host"  # runs in Python and splits the program
+    HOST = "host"  # runs in Python, called by the program
 
 
 class Scalar(NamedTuple):
@@ -154,7 +154,8 @@ class KernelCall(NamedTuple):
     each output. It writes every element of its outputs. `variant`, called as `numbers` is, returns the name of another
     function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
-    share the work.
+    share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
+    address is the first argument; operands are then single elements or have the result's shape.
     """
 
     name: str
@@ -162,6 +163,22 @@ class KernelCall(NamedTuple):
     checked: bool = False
     cut: Cut | RangeCut | None = None
     variant: Callable[..., str] | None = None
+    routine: Callable[..., str] | None = None
+
+
+HANDLED = "handled"
+"""The parameter of a HOST op at whose errors a program does not apply (Note [errors that are handled])."""
+
+
+class PythonCall(NamedTuple):
+    """Emission of a HOST op: a function that the program calls with read-only ndarrays of the inputs.
+
+    It returns one ndarray, or a tuple of them for several outputs. They may share memory with the inputs; those of the
+    reference may not. Where they have other sizes or dtypes than the op's results, the program does not apply.
+    Without this emission the program calls the reference.
+    """
+
+    function: Callable[..., Any]
 
 
 class Sample(NamedTuple):
@@ -188,9 +205,10 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
+Rule = Callable[[Any, Any, Any, int], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -207,7 +225,13 @@ class Op:
                     function without arguments that builds it, called only if that input needs one.
                     Builds IR through b: ``b.mul(ct, 2.0)``. The result may have any shape that
                     broadcasts with the input: autodiff sums it to the input's shape and casts it to the
-                    input's dtype. vjp=None: the derivative is zero or does not exist.
+                    input's dtype. vjp=None: the derivative is zero or does not exist. Forward mode is derived from
+                    it (autodiff/forward.py). The rule of an ELEMENTWISE op multiplies ct element by element.
+    linear          groups of inputs; the op is linear in those of a group together, so that its tangent is the op of
+                    theirs. Named where that takes fewer ops than what is derived from vjp.
+    batch           the rule for many observations at once (ops/batch.py): the op of operands with one more axis in
+                    front. It may return None where it has no answer. Elementwise ops and reductions need none; an op
+                    of another kind without a rule is repeated for each observation
     emit            how it becomes code, by kind
     promote         (*dtypes) -> dtypes that the inputs are cast to first; None: no casts
     samples         cases for the generated tests
@@ -217,7 +241,7 @@ class Op:
     kinks           points where the op is defined but not smooth
     analytic        the reference accepts complex input, so that the complex step applies
     saved           the number of results, at the end, that only the adjoint reads; they have no cotangent
-    takes_complex   whether complex operands are allowed, as far as infer allows them
+    takes_complex   whether a KERNEL or ELEMENTWISE op allows complex operands, as far as infer does; all others do
     """
 
     name: str
@@ -228,6 +252,8 @@ class Op:
     vjp: Vjp | None
     emit: Emit | None
     samples: tuple[Sample, ...]
+    linear: tuple[tuple[int, ...], ...] = ()
+    batch: Rule | None = None
     promote: Callable[..., tuple[np.dtype, ...]] | None = None
     view: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-2.0, 2.0)
@@ -248,7 +274,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
-            Kind.HOST: type(None),
+            Kind.HOST: (PythonCall, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")
@@ -257,7 +283,7 @@ class Op:
                 f"op {self.name!r}: its template chooses with if, and, or or; choose with where(condition, a, b), "
                 "because operands may be vectors"
             )
-        if not self.takes_complex:
+        if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
             object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
         if not self.doc or not (self.samples or self.kind is Kind.HOST):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.aval import INT64, Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -77,6 +78,7 @@ def _place_of(name: str, ufunc: np.ufunc, what: str) -> Op:
         numpy=reference,
         vjp=None,
         emit=KernelCall(name, lambda out, x, *, axis: _numbers(x, axis)),
+        batch=batch.shifted,
         samples=(
             Sample(((2, 3),), {"axis": 1}),
             Sample(((2, 3, 2),), {"axis": 1}),
@@ -152,18 +154,19 @@ OPS = (
        "and the rank of each element; no derivative", kind=Kind.KERNEL,
        takes_complex=True,
        infer=lambda x, *, axis: Aval((2, *x.shape), None, INT64), numpy=_numpy_order, vjp=None, analytic=False,
-       emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
+       batch=batch.stacked, emit=KernelCall("order", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
     Op(name="sort", doc="(2, ...): the elements of x in order along an axis, NaN last, and in the opposite order; ct "
        "at the ranks", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval((2, *x.shape), None, x.dtype), numpy=_numpy_sort,
-       takes_complex=True,
-       vjp=_vjp_sort, analytic=False, emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
+       takes_complex=True, vjp=_vjp_sort, analytic=False, batch=batch.stacked,
+       emit=KernelCall("sort", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 5),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((1,),), {"axis": 0}),
                 Sample(((40, 2),), {"axis": 0}), Sample(((9, 2),), {"axis": 0}, dtypes=("int64",), integer_high=3))),
     Op(name="searchsorted", doc="the number of elements of the sorted vector x before each v: smaller ones, or equal "
        "ones too if `right`; NaN after all numbers; no derivative", kind=Kind.KERNEL, infer=_infer_searchsorted,
        numpy=_numpy_searchsorted, promote=_promote_pair, vjp=None, analytic=False,
+       batch=batch.searchsorted,
        emit=KernelCall("searchsorted", lambda out, x, v, *, right: (x.size, v.size, int(right))),
        samples=(Sample(((0,), (3,)), {"right": False}), Sample(((1,), (2, 3)), {"right": True}),
                 Sample(((1,), ()), {"right": False}))),
@@ -171,17 +174,18 @@ OPS = (
     _place_of("place_of_minimum", np.minimum, "minimum"),
     Op(name="gcd", doc="greatest common divisor of integers >= 0; no derivative", kind=Kind.KERNEL,
        infer=lambda x, y: Aval(x.shape, x.format, x.dtype), numpy=np.gcd, vjp=None, analytic=False,
-       emit=KernelCall("gcd", lambda out, x, y: (x.size,)),
+       batch=batch.rows, emit=KernelCall("gcd", lambda out, x, y: (x.size,)),
        samples=(Sample(((2, 3), (2, 3)), dtypes=("uint64", "uint64"), integer_high=50),)),
     Op(name="cumprod", doc="running products along an axis; ct times the products of the other factors, which is right "
        "at zeros too", kind=Kind.KERNEL, infer=lambda x, *, axis: Aval(x.shape, x.format, _wide(x.dtype)),
        takes_complex=True,
        numpy=lambda x, *, axis: np.cumprod(x, axis), promote=lambda x: (_wide(x),), vjp=_vjp_cumprod,
-       emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
+       batch=batch.shifted, emit=KernelCall("cumprod", lambda out, x, *, axis: _numbers(x, axis)),
        samples=(Sample(((2, 3),), {"axis": 1}), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),), {"axis": 0}))),
     Op(name="recurrence", doc="y_i = b_i + a_i y_(i-1) along an axis, or from its end if `reverse`; the same of ct the "
        "other way, with the a that is next", kind=Kind.KERNEL, infer=_infer_recurrence, numpy=_numpy_recurrence,
        takes_complex=True, promote=_promote_pair, vjp=_vjp_recurrence,
+       batch=batch.shifted,
        emit=KernelCall("recurrence", lambda out, a, x, *, axis, reverse: (*_numbers(x, axis), int(reverse))),
        samples=(Sample(((2, 3), (2, 3)), {"axis": 1, "reverse": False}),
                 Sample(((2, 3, 2), (2, 3, 2)), {"axis": 1, "reverse": True}),

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -268,21 +269,23 @@ def _samples(adjoint: bool = False, places: bool = False, **params: Any) -> tupl
 OPS = (
     Op(name="maxpool", doc="the largest element of each window, NaN if one is, and the place in the window where it is "
        "(the first, or the last NaN); ct to that element", kind=Kind.KERNEL, infer=_infer_maxpool,
-       numpy=_numpy_maxpool, vjp=_vjp_maxpool, emit=_call("maxpool", True), samples=_samples(), analytic=False),
+       numpy=_numpy_maxpool, vjp=_vjp_maxpool, batch=batch.shifted,
+       emit=_call("maxpool", True), samples=_samples(), analytic=False),
     Op(name="maxpool_adjoint", doc="the sum, for each element, of ct of the windows that have their place there; ct at "
        "these places", kind=Kind.KERNEL, infer=_infer_adjoint, promote=_promote, numpy=_numpy_adjoint, vjp=_vjp_adjoint,
-       emit=_call("maxpool_adjoint", False), samples=_samples(adjoint=True, places=True)),
+       batch=batch.shifted, emit=_call("maxpool_adjoint", False), samples=_samples(adjoint=True, places=True)),
     Op(name="maxpool_pick", doc="the element at a place of each window; ct added up at these elements",
        kind=Kind.KERNEL, infer=_infer_pick, numpy=_numpy_pick, vjp=_vjp_pick,
-       emit=_call("maxpool_pick", True)._replace(variant=None), samples=_samples(places=True)),
+       batch=batch.shifted, emit=_call("maxpool_pick", True)._replace(variant=None), samples=_samples(places=True)),
     Op(name="avgpool", doc="the mean of each window, of its elements or, with count_padding, of these and zeros for "
        "padding; ct over that number, added up for each element", kind=Kind.KERNEL, infer=_infer_avgpool,
        promote=_promote, numpy=_numpy_avgpool,
        vjp=lambda b, n, ct: (b.avgpool_adjoint(ct, shape=n.inputs[0].shape, **n.params),),
-       emit=_call("avgpool", True, counted=True),
+       batch=batch.shifted, emit=_call("avgpool", True, counted=True),
        samples=(*_samples(count_padding=True), *_samples(count_padding=False))),
     Op(name="avgpool_adjoint", doc="the sum, for each element, of ct of its windows, each over the number of the "
        "window's elements; the mean of ct in each window", kind=Kind.KERNEL, infer=_infer_adjoint, promote=_promote,
-       numpy=_numpy_avgpool_adjoint, vjp=_vjp_avgpool_adjoint, emit=_call("avgpool_adjoint", False, counted=True),
+       numpy=_numpy_avgpool_adjoint, vjp=_vjp_avgpool_adjoint, batch=batch.shifted,
+       emit=_call("avgpool_adjoint", False, counted=True),
        samples=(*_samples(adjoint=True, count_padding=True), *_samples(adjoint=True, count_padding=False))),
 )  # fmt: skip

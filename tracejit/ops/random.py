@@ -14,6 +14,7 @@ import numpy as np
 
 from tracejit.aval import INT64, Aval
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.op import Cut, KernelCall, Kind, Op, Sample
 
 _WORD = 0xFFFFFFFF
@@ -105,7 +106,7 @@ def _uniform_op(name: str, dtype: np.dtype, ns: float, doc: str) -> Op:
 
     return Op(
         name=name, doc=doc, kind=Kind.KERNEL, infer=infer, numpy=numpy, vjp=None,
-        emit=KernelCall(name, numbers, cut=Cut(ns, 64, part)), analytic=False,
+        batch=batch.drawn, emit=KernelCall(name, numbers, cut=Cut(ns, 64, part)), analytic=False,
         samples=(sample(2, 4), sample(5, offset=2**33), sample(stream=1), sample(3, 0), sample(3, 1, stream=2**40)),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.op import Fold, KernelCall, Kind, Op, Sample
 
 _SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...], bool], ...] = (
@@ -164,7 +165,6 @@ def _extremum(name: str, ufunc: np.ufunc, symbol: str, what: str, init: Any) -> 
         emit=Fold(init, f"where(({{0}} {symbol} {{1}}) | ({{0}} != {{0}}), {{0}}, {{1}})"),
         samples=_SAMPLES,
         analytic=False,
-        takes_complex=True,
     )
 
 
@@ -199,6 +199,7 @@ def _search(name: str, function: Any, what: str) -> Op:
         numpy=reference,
         vjp=None,
         emit=KernelCall(name, numbers),
+        batch=batch.shifted,
         samples=(
             Sample(((2, 3),), {"axis": 1, "keepdims": False}),
             Sample(((2, 3, 2),), {"axis": 1, "keepdims": True}),
@@ -226,26 +227,23 @@ def _numbers_cumsum(out: Aval, x: Aval, *, axis: int, reverse: bool) -> tuple[in
 
 OPS = (
     Op(name="sum", doc="sum over axes, of integers and bools in 64 bits; ct broadcast", kind=Kind.REDUCE,
-       takes_complex=True,
-       infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, emit=Fold(lambda dtype: 0, "{0} + {1}"),
+       infer=_infer_wide, numpy=_numpy(np.add), vjp=_vjp_sum, linear=((0,),), emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=_SAMPLES),
     Op(name="sum_add", doc="sum over axes of x, plus z, which is as large as that: a sum of sums; ct broadcast, ct",
-       takes_complex=True, kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add,
+       kind=Kind.REDUCE, infer=_infer_sum_add, numpy=_reference_sum_add, vjp=_vjp_sum_add, linear=((0, 1),),
        emit=Fold(lambda dtype: 0, "{0} + {1}"),
        samples=(Sample(((2, 3), (2,)), {"axes": (1,), "keepdims": False}),
                 Sample(((2, 3), (1, 3)), {"axes": (0,), "keepdims": True}),
                 Sample(((2, 1, 3), ()), {"axes": (0, 1, 2), "keepdims": False}))),
     Op(name="prod", doc="product over axes, of integers and bools in 64 bits; ct times the product of the "
        "others, which is right at zeros too", kind=Kind.REDUCE, infer=_infer_wide, numpy=_numpy(np.multiply),
-       takes_complex=True, vjp=_vjp_prod, emit=Fold(lambda dtype: 1, "{0} * {1}"), samples=_SAMPLES),
+       vjp=_vjp_prod, emit=Fold(lambda dtype: 1, "{0} * {1}"), samples=_SAMPLES),
     _extremum("max", np.maximum, ">", "maximum", _lowest),
     _extremum("min", np.minimum, "<", "minimum", _highest),
     Op(name="any", doc="whether any element is not 0 (NaN is not 0); no derivative", kind=Kind.REDUCE,
-       takes_complex=True,
        infer=_infer_bool, numpy=_numpy(np.logical_or), vjp=None, emit=Fold(lambda dtype: False, "{0} | {1}"),
        samples=_SAMPLES, analytic=False),
     Op(name="all", doc="whether no element is 0; no derivative", kind=Kind.REDUCE, infer=_infer_bool,
-       takes_complex=True,
        numpy=_numpy(np.logical_and), vjp=None, emit=Fold(lambda dtype: True, "{0} & {1}"), samples=_SAMPLES,
        analytic=False),
     _search("argmax", np.argmax, "maximum"),
@@ -253,7 +251,7 @@ OPS = (
     Op(name="cumsum", doc="running sums along an axis, from its end if `reverse`; those of ct the other way",
        takes_complex=True, kind=Kind.KERNEL, infer=_infer_cumsum, numpy=_numpy_cumsum, promote=lambda x: (_wide(x),),
        vjp=lambda b, n, ct: (b.cumsum(ct, axis=n.params["axis"], reverse=not n.params["reverse"]),),
-       emit=KernelCall("cumsum", _numbers_cumsum),
+       batch=batch.shifted, emit=KernelCall("cumsum", _numbers_cumsum),
        samples=(Sample(((2, 3),), {"axis": 1, "reverse": False}),
                 Sample(((2, 3, 2),), {"axis": 1, "reverse": True}),
                 Sample(((4,),), {"axis": 0, "reverse": False}))),

@@ -12,6 +12,7 @@ import numpy as np
 
 from tracejit.aval import INT32, Aval, describe_shape
 from tracejit.errors import DimsError
+from tracejit.ops import batch
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
 
@@ -103,6 +104,7 @@ OPS = (
     Op(name="resample", doc="for each place along an axis, the sum of neighbours from its start on, with its weights; "
        "the same of ct with the tables of the adjoint, which are inputs", kind=Kind.KERNEL, infer=_infer, numpy=_numpy,
        promote=_promote, vjp=_vjp,
+       batch=batch.first_only,
        emit=KernelCall("resample", _numbers, cut=RangeCut(_ns, lambda numbers: numbers[1]), variant=_variant),
        # No taps, for which any drawn tables are each other's transposes; others are tested by the functions.
        samples=tuple(Sample((shape, (4,), (4, 0), (shape[axis],), (shape[axis], 0)), {"axis": axis}, dtypes=_DTYPES,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
+from tracejit.ops import batch
 from tracejit.ops.linalg import symmetric, transposed
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
@@ -154,17 +155,18 @@ OPS = (
        "NaN where they are not finite; the symmetric V (diag(ct_w) + F (V' ct_V)) V', F_ij = 1 / (w_j - w_i)",
        kind=Kind.KERNEL, numpy=_numpy_eigh, vjp=_vjp_eigh, analytic=False, saved=1,
        infer=lambda x: (Aval(x.shape[:-1], None, x.dtype), Aval(x.shape, None, x.dtype), Aval(x.shape, None, x.dtype)),
-       emit=KernelCall("eigh", lambda out, x: (prod(x.shape[:-2]), x.shape[-1])),
+       batch=batch.rows, emit=KernelCall("eigh", lambda out, x: (prod(x.shape[:-2]), x.shape[-1])),
        samples=(Sample(((0, 0),), dtypes=(_F8,)), Sample(((0, 2, 2),), dtypes=("float32",)))),
     Op(name="svd_columns", doc="the vectors of columns times the singular values of matrices with no more columns than "
        "rows, the squares of these values, and the vectors of rows; NaN where they are not finite; no derivative",
        kind=Kind.KERNEL, infer=_infer_columns, numpy=_numpy_columns, vjp=None, analytic=False, domain=(0.5, 2.0),
-       emit=KernelCall("svd_columns", lambda out, x: (*_numbers(x), _single(x))),
+       batch=batch.rows, emit=KernelCall("svd_columns", lambda out, x: (*_numbers(x), _single(x))),
        samples=(Sample(((1, 0),), dtypes=(_F8,)), Sample(((0, 2, 1),), dtypes=("float32",)))),
     Op(name="svd", doc="singular vectors U, values S and vectors V, from those columns and their sizes; F_ij = 1 / "
        "(s_j^2 - s_i^2) in U [F (U' ct_U - ct_U' U) S + S F (V' ct_V - ct_V' V) + diag(ct_s)] V' + (1 - U U') ct_U "
        "S^-1 V'", kind=Kind.KERNEL, infer=_infer_svd, numpy=_numpy_svd, vjp=_vjp_svd, analytic=False,
-       domain=(0.5, 2.0), emit=KernelCall("svd", lambda out, x, columns, sizes, turns: (*_numbers(x), _single(x))),
+       domain=(0.5, 2.0), batch=batch.rows,
+       emit=KernelCall("svd", lambda out, x, columns, sizes, turns: (*_numbers(x), _single(x))),
        samples=(Sample(((3, 2), (3, 2), (2,), (2, 2)), dtypes=(_F8, _F8, _F8, _F8)),
                 Sample(((2, 2, 1), (2, 2, 1), (2, 1), (2, 1, 1)), dtypes=(_F8, _F8, _F8, _F8)))),
 )  # fmt: skip

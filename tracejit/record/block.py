@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The block in which a recorder records."""
 
+import sys
 from typing import Any, Self
 
 import numpy as np
@@ -27,10 +28,12 @@ class RecordingBlock:
     def __init__(self, state: State) -> None:
         self.state = state
         self.names: dict[str, Any] | None = None
+        self.frame = 0  # the id of the frame of the block
         self._outer: Any = None
         self._errors: Any = {}  # NumPy's settings around the block
 
     def __enter__(self) -> Self:
+        self.frame = id(sys._getframe(1))
         self._outer = thread.recorder
         self._errors = np.geterr()
         try:

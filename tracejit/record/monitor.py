@@ -88,6 +88,18 @@ def paused() -> Iterator[None]:
         sys.setprofile(profile)
 
 
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
+    kept = current.started, current.called, current.effects
+    current.started = current.called = current.effects = None
+    try:
+        with paused():
+            yield
+    finally:
+        current.started, current.called, current.effects = kept
+
+
 def is_library(file: str) -> bool:
     """Return whether code of a file is assumed to read nothing that changes: NumPy's, tracejit's, Python's own."""
     is_of_library = _is_library.get(file)

@@ -450,6 +450,12 @@ def _number(x: float, dtypes: list[np.dtype]) -> Any:
     return constant
 
 
+def align(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return operands of an op that computes element by element, aligned by label if their formats differ."""
+    format = arrays[0]._format
+    return arrays if all(array._format == format for array in arrays) else _align(arrays)
+
+
 def _align(arrays: Sequence[Any]) -> list[Any]:
     """Return operands of equal rank and format (Note [label alignment])."""
     formats = [a._format for a in arrays]

@@ -85,6 +85,9 @@ class State:
     def selected(self, code: CodeType, at: int) -> None:
         """Note that plain NumPy selects elements of an ndarray, at an instruction of the user's code."""
 
+    def ran(self) -> None:
+        """Note that the function has ended: what follows is the package's own code."""
+
     def changes(self) -> tuple[list[Any], set[int]]:
         """Return what the function has put into objects that a replay can find, and the ids of these."""
         return [], set()

@@ -94,13 +94,18 @@ def _exchange(getitem: Any, slot: int) -> None:
     if names["__getitem__"] is getitem:
         return
     names["__getitem__"] = getitem
-    _slot(np.ndarray).value = slot
+    _slot_of_ndarray().value = slot
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(np.ndarray))
 
 
 def _slot(kind: type) -> Any:
     """Return the place in memory of the function for ``array[key]`` of a class."""
     return _Word.from_address(_Word.from_address(id(kind) + _MAPPING).value + _SUBSCRIPT)
+
+
+@cache
+def _slot_of_ndarray() -> Any:
+    return _slot(np.ndarray)
 
 
 @cache

@@ -23,25 +23,32 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
 from tracejit.ops.op import contiguous
-from tracejit.program import ALIGNMENT, Pointer, Program, ScalarArgument, Symbol
-from tracejit.runtime import object_layout
+from tracejit.program import ALIGNMENT, Kernel, Pointer, Program, ScalarArgument, Symbol
+from tracejit.record.guards import GuardFailed
+from tracejit.runtime import object_layout, ufunc_loops
+from tracejit.runtime.host import row_function
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
 from tracejit.util.uninterrupted import uninterrupted
 
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
+_EXECUTOR_WITH_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)  # keeps Python's lock
 
 Launch = Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], int]
 
 
-def _executor(code: Code) -> Callable[..., int]:
+def _executor(code: Code, calls_python: bool) -> Callable[..., int]:
     """Return the compiled executor as a C function."""
     object_layout.check_layout()
+    if calls_python:
+        return _EXECUTOR_WITH_PYTHON(code.function("run_with_python"))
     return _EXECUTOR_TYPE(code.function("run"))
 
 
 @cache
 def _symbol_address(name: str) -> int:
-    """Return the address of a BLAS routine, from SciPy's table of C functions."""
+    """Return the address of a BLAS routine, from SciPy's table of C functions, or of a loop of one of its ufuncs."""
+    if "/" in name:
+        return uninterrupted(lambda stopping: ufunc_loops.address(name))
     capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -103,9 +110,9 @@ class _StateFactory:
         return block
 
 
-def _launch(states: _StateFactory, code: Code) -> Launch:
+def _launch(states: _StateFactory, code: Code, calls_python: bool) -> Launch:
     """Return a function that runs a program on inputs and outputs."""
-    run = _executor(code)
+    run = _executor(code, calls_python)
     free: list[tuple[int, np.ndarray]] = []
 
     def launch(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
@@ -159,7 +166,9 @@ class CpuExecutable:
     ) -> None:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
-        self.prepared = code.prepare(program.kernels, ["run", "enter", *(FUNCTIONS if in_parts else ())])
+        executors = ["run", "enter", *(["run_with_python"] if program.calls_python else ())]
+        compiled = [kernel for kernel in program.kernels if kernel.host is None]
+        self.prepared = code.prepare(compiled, [*executors, *(FUNCTIONS if in_parts else ())])
         table = _ProgramTable(program, code)
         checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)
@@ -169,6 +178,8 @@ class CpuExecutable:
         state[words.PATCHES] = table.patches.ctypes.data
         state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
+        api = object_layout.api()
+        state[words.API] = api.ctypes.data
         state[words.INPUT_COUNT] = len(program.inputs)
         state[words.OUTPUT_COUNT] = len(program.outputs) + bool(program.checked)
         state[words.ARRAY_TYPE] = id(np.ndarray)
@@ -187,10 +198,10 @@ class CpuExecutable:
             state[words.RUN_PARTS] = workers.run_parts
         self._table = table
         self._layouts = layouts
-        self._kept = [table, checks, written, spans]  # states point into them
+        self._kept = [table, checks, written, spans, api]  # states point into them
         self._state = state
         self._states = _StateFactory(state, table, program.arena_bytes)
-        launch = _launch(self._states, code)
+        launch = _launch(self._states, code, program.calls_python)
 
         def launch_checked(inputs: tuple[np.ndarray, ...], outputs: tuple[np.ndarray, ...]) -> int:
             fault = np.zeros((), np.int64)
@@ -227,8 +238,7 @@ class CpuExecutable:
         checks = np.concatenate([checks, results])
         spans = _spans(program.inputs, self._layouts, numbers)
         addresses = np.array([id(format) for format in formats], np.intp)
-        api = object_layout.api()
-        kept: list[Any] = [self._kept, checks, spans, addresses, list(formats), pattern, recipe, api]
+        kept: list[Any] = [self._kept, checks, spans, addresses, list(formats), pattern, recipe]
         state[words.CHECKS] = checks.ctypes.data
         state[words.SPANS] = spans.ctypes.data
         state[words.RESULT_COUNT] = len(formats)
@@ -239,7 +249,6 @@ class CpuExecutable:
             slots
         )
         state[words.GUARDED] = guarded
-        state[words.API] = api.ctypes.data
         objects = 0
         if pattern is not None:
             table = np.array(pattern.words, np.intp)
@@ -276,13 +285,16 @@ class CpuExecutable:
 
         Raises:
             CodegenError: if an array has a different shape, dtype or layout, or shares memory that is written.
+            GuardFailed: if a function of Python that the program calls says that the program does not apply.
         """
         outputs = self.program.new_outputs()
         status = self.launch(tuple(inputs), outputs)
-        if status:
+        if status and status != words.HALTED:
             # Equal dtypes may be different objects; the executor compares with the object that NumPy gives by name.
             inputs = [array.view(SUPPORTED_DTYPES[array.dtype]) for array in inputs]
             status = self.launch(tuple(inputs), outputs)
+        if status == words.HALTED:
+            raise GuardFailed
         if status == words.MISSED:
             raise CodegenError("an input that a program writes shares memory with another input")
         if status:
@@ -304,7 +316,7 @@ class RowRunner:
         self, state: np.ndarray, table: "_ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
         outputs: tuple[np.ndarray, ...],
     ) -> None:  # fmt: skip
-        self._executor = _executor(table.code)
+        self._executor = _executor(table.code, table.calls_python)
         self._state = state
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
@@ -329,12 +341,18 @@ class _ProgramTable:
 
     def __init__(self, program: Program, code: Code) -> None:
         self.code = code
+        self.calls_python = program.calls_python
+        self.functions: dict[Kernel, Callable[..., Any]] = {}  # of Python, whose addresses the rows have
         arguments: list[int] = []
         rows: list[int] = []
         patches: list[int] = []
         arena_slots: list[int] = []
         for row in program.rows:
-            rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
+            if row.kernel.host is None:
+                rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
+            else:
+                function = self.functions.setdefault(row.kernel, row_function(row.kernel.host))
+                rows += (id(function), len(arguments), 0, 1)
             for argument in row.arguments:
                 word = 0
                 if isinstance(argument, Pointer):

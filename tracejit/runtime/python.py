@@ -17,7 +17,10 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
 from tracejit.ops import OPS
 from tracejit.ops.op import Scalar
-from tracejit.program import Program
+from tracejit.program import HostCall, Program
+from tracejit.record.guards import GuardFailed
+from tracejit.runtime import ufunc_loops
+from tracejit.runtime.host import fits
 from tracejit.util.text import printable
 
 # A template that is one call: the function is the op's reference. In longer templates it is that of another op.
@@ -63,6 +66,8 @@ class PythonExecutable:
     def __init__(self, program: Program, title: str = "tracejit program") -> None:
         self.program = program
         self._namespace = dict(namespace())
+        hosts = {kernel.name: kernel.host for kernel in program.kernels if kernel.host is not None}
+        self._namespace["call_python"] = lambda name, args: _call_python(hosts[name], args)
         name = f"<tracejit {printable(title)}>"
         exec(compile(module_source(program, title), name, "exec"), self._namespace)
 
@@ -88,6 +93,29 @@ class PythonExecutable:
             with np.errstate(all="ignore"):
                 self._namespace[COMMIT](locate)
         return outputs
+
+
+def _call_python(call: HostCall, pointers: Sequence[CheckedPointer]) -> None:
+    """Call a function with copies of the arrays that pointers lead to, and store its results.
+
+    Raises:
+        GuardFailed: if they have other sizes than the program was built for.
+    """
+    sizes = [*call.inputs, *call.outputs]
+    views = [
+        pointer.span(0, aval.size).reshape(aval.shape) if aval.size else np.empty(aval.shape, aval.dtype)
+        for pointer, aval in zip(pointers, sizes, strict=True)
+    ]
+    copies = [view.copy() for view in views[: len(call.inputs)]]
+    for copy in copies:
+        copy.flags.writeable = False
+    results = call(copies)
+    if not fits(results, call.outputs):
+        raise GuardFailed
+    for view, result in zip(
+        views[len(copies) :], results if type(results) is tuple else (results,), strict=True
+    ):
+        view[...] = result
 
 
 def _locate(array: np.ndarray, offset_bytes: int, dtype: np.dtype) -> CheckedPointer:
@@ -128,6 +156,8 @@ def namespace() -> dict[str, Any]:
                     names[f"{function[1]}_{suffix}"] = op.numpy
     names.update(loop_functions())
     names.update(_lanes())
+    for count in range(2, ufunc_loops.MOST + 1):
+        names[f"ufunc_loop_{count}"] = ufunc_loops.run
     for suffix in ("f32", "f64"):
         names[f"gemm_{suffix}"] = names["gemm"]
         names[f"divisor_scale_{suffix}"] = np.ones_like

@@ -85,6 +85,7 @@ def record(
                 crossings.cross(recorder, function, [args, kwargs])
                 returned = function(*args, **kwargs)
         finally:  # after an error nothing is stored
+            reads.ran()
             stores = Collector(recorder, reads, len(call.arrays)).collect()
         # What is stored is the second part of the result.
         leaves, treedef = tree.flatten((returned, stores.outputs) if stores.stores else returned)

@@ -123,3 +123,8 @@ def too_many(guards: Sequence[ValueGuard], most: int) -> Refusal:
         "and NumPy instead of math, stop_gradient instead of extractdata), or return it and read it outside; or raise "
         "max_variants",
     )
+
+
+def no_op(error: Exception) -> Refusal:
+    """Return the reason why a function is no operation of an evaluation: its gradient has no derivative."""
+    return Refusal(str(error), None, "call it outside of dlfeval, or differentiate once")

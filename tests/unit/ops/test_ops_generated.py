@@ -13,6 +13,22 @@ import numpy as np
 import pytest
 from bits import same_bits
 from op_cases import CASES, draw, known_operands
+from op_derivatives import (
+    DIFFERENTIABLE,
+    STEP,
+    assert_derivative,
+    computed,
+    ct_shape,
+    derivative,
+    directions,
+    dot,
+    graph_of,
+    moved,
+    name_of,
+    smooth,
+    spread,
+    zeros_like,
+)
 
 from tracejit.autodiff import gradient
 from tracejit.aval import Aval
@@ -26,13 +42,6 @@ from tracejit.runtime import python
 from tracejit.runtime.python import PythonExecutable, namespace
 
 DTYPES = ("float64", "float32", "int64", "int32", "uint8", "bool")
-STEP = 6e-6  # of central differences: about the cube root of the rounding error
-EXACT, NEAR = 1e-12, 2e-8  # relative errors allowed of the complex step, and of central differences
-
-
-def name_of(case: Any) -> str:
-    op, sample = case
-    return f"{op.name}{op.samples.index(sample)}"
 
 
 every_op = pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -42,22 +51,6 @@ every_op = pytest.mark.parametrize("case", CASES, ids=name_of)
 def _quiet() -> Any:
     with np.errstate(all="ignore"):
         yield
-
-
-def graph_of(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> Graph:
-    graph = Graph()
-    b = Builder(graph)
-    inputs = [b.input(Aval(array.shape, None, array.dtype)) for array in arrays]
-    results = b.apply(op, inputs, dict(params))
-    graph.outputs = list(results) if isinstance(results, tuple) else [results]
-    verify(graph)
-    return graph
-
-
-def computed(op: Op, arrays: Sequence[np.ndarray], params: Any) -> list[np.ndarray]:
-    """Return what the reference computes, as a list of the outputs."""
-    results = op.numpy(*arrays, **params)
-    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]
 
 
 WAYS = {  # how operands lie in memory; the dtype makes no difference to that
@@ -178,55 +171,6 @@ def adjoint(op: Op, params: Any, arrays: Sequence[np.ndarray]) -> tuple[Graph, l
     return graph, wrt
 
 
-def smooth(outputs: Sequence[Any]) -> list[Any]:
-    """Return the outputs, values or arrays, that have derivatives."""
-    return [output for output in outputs if output.dtype.kind in "fc"]
-
-
-def ct_shape(outputs: Sequence[Any]) -> tuple[int, ...]:
-    """Return the shape of a cotangent of outputs together: that of the only one, or all elements in a row."""
-    return outputs[0].shape if len(outputs) == 1 else (sum(int(np.prod(value.shape)) for value in outputs),)
-
-
-def spread(b: Builder, ct: Value, outputs: Sequence[Value]) -> list[Value]:
-    """Return the parts of a cotangent for each output."""
-    if len(outputs) == 1:
-        return [ct]
-    edges = np.cumsum([0, *(int(np.prod(value.shape)) for value in outputs)])
-    return [
-        b.reshape(b.slice(ct, starts=(int(start),), stops=(int(stop),), steps=(1,)), shape=value.shape)
-        for start, stop, value in zip(edges, edges[1:], outputs, strict=False)
-    ]
-
-
-def joined(outputs: Sequence[np.ndarray]) -> np.ndarray:
-    """Return what corresponds to a cotangent of outputs together."""
-    found = smooth(outputs)
-    return found[0] if len(found) == 1 else np.concatenate([array.ravel() for array in found])
-
-
-def zeros_like(b: Builder, value: Value) -> Value:
-    return b.broadcast_to(b.constant(np.zeros((), value.dtype)), shape=value.shape)
-
-
-def directions(arrays: Sequence[np.ndarray], wrt: Sequence[int], seed: int) -> dict[int, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return {i: rng.uniform(0.5, 1.5, arrays[i].shape) * rng.choice((-1, 1), arrays[i].shape) for i in wrt}
-
-
-def moved(arrays: Sequence[np.ndarray], by: dict[int, np.ndarray], step: complex) -> list[np.ndarray]:
-    return [array + step * by[i] if i in by else array for i, array in enumerate(arrays)]
-
-
-def dot(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> Any:
-    return sum((x * y).sum() for x, y in zip(xs, ys, strict=True))
-
-
-def assert_derivative(found: float, expected: float, tolerance: float) -> None:
-    # NaN fails as well.
-    assert abs(found - expected) <= tolerance * max(1.0, abs(found), abs(expected)), (found, expected)
-
-
 def check_adjoint(op: Op, sample: Sample) -> None:
     """Compare <ct, J v> by an independent derivative with <J' ct, v>."""
     arrays = draw(op, sample, "float64")
@@ -235,25 +179,10 @@ def check_adjoint(op: Op, sample: Sample) -> None:
     by = directions(arrays, wrt, 2)
     found = dot(evaluate(graph, [*arrays, ct]), [by[i] for i in wrt])
 
-    def value(step: complex) -> Any:
-        values = computed(op, moved(arrays, by, step), sample.params)
-        return dot([joined(values[: len(values) - op.saved])], [ct])
-
-    if op.analytic:
-        assert_derivative(found, np.imag(value(1e-30j)) / 1e-30, EXACT)
-    else:
-        assert_derivative(found, (value(STEP) - value(-STEP)) / (2 * STEP), NEAR)
+    expected, tolerance = derivative(op, sample.params, arrays, by, ct)
+    assert_derivative(found, expected, tolerance)
 
 
-def differentiable(op: Op, sample: Sample) -> bool:
-    dtypes = sample.dtypes or (None,)
-    to = np.dtype(sample.params.get("dtype", "float64"))
-    # A cast through float32 has no small differences.
-    once = isinstance(op.vjp, OnlyOnce)
-    return op.vjp is not None and not once and None in dtypes and to == np.float64
-
-
-DIFFERENTIABLE = [case for case in CASES if differentiable(*case)]
 differentiable_ops = pytest.mark.parametrize("case", DIFFERENTIABLE, ids=name_of)
 
 

@@ -150,7 +150,11 @@ def softmax(x: Any, *, axis: Any = None, data_format: str | None = None) -> dlar
         1(B) x 2(C) dlarray float64
         [[0.5 0.5]]
     """
-    array, axes = _channels("softmax", x, axis, data_format)
+    return softmax_over(*_channels("softmax", x, axis, data_format))
+
+
+def softmax_over(array: dlarray, axes: tuple[int, ...]) -> dlarray:
+    """Return softmax of a floating-point array over axes by number."""
     if not array._data.size:
         return array
     powers = apply("exp", _shifted(array, axes))

@@ -54,7 +54,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
             return getattr(ufunc, method)(*_constants(inputs, name), **options)
         return getattr(_methods(), method)(ufunc, _apply_ufunc, *inputs, **options)
     dtype = options.pop("dtype", None)
-    function = UFUNCS.get(ufunc) or late_answers().UFUNCS.get(ufunc)
+    function = UFUNCS.get(ufunc) or late_answers().UFUNCS.get(ufunc) or _of_scipy(ufunc)
     if function is None:
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
@@ -77,6 +77,15 @@ def _methods() -> Any:
     from tracejit.functions.numpy_api import ufunc_methods
 
     return ufunc_methods
+
+
+def _of_scipy(ufunc: np.ufunc) -> Any:
+    """Return the function that stands for a ufunc of scipy.special, None for any other ufunc."""
+    if "scipy.special" not in sys.modules:
+        return None
+    from tracejit.functions import special_ufuncs  # late: it makes 200 records
+
+    return special_ufuncs.answer(ufunc)
 
 
 def _is_numpys_alone(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> bool:

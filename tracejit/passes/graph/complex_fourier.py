@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fourier transforms as products of matrices.
+"""Fourier transforms of complex arrays as transforms of lines (ops/fourier.py), which have a kernel.
 
-Note [transforms by products]
-A transform of n = r m elements is m transforms of r elements, a rotation of each result, and r transforms of m
-elements (Cooley and Tukey, 1965). A transform of r elements is a product with an r x r matrix. That takes 8 n r real
-multiplications and additions for each factor r, where a kernel of butterflies takes 5 n log2 r. But products run at
-the peak of the CPU, on all its vectors, and butterflies do not: with factors of about 16 a product takes no longer. The
-parts of complex numbers lie beside each other, [re im] times [[W.re W.im] [-W.im W.re]], so that it is a product of
-real matrices, and rotations are fused with what is around them.
+Note [transforms in two steps]
+The kernel transforms one line in each lane of a vector. Where there are too few lines, or a line is longer than the
+cache, a transform of n = a b elements is b of a elements, which lie beside each other, a rotation of each result, and a of
+b elements (Cooley and Tukey, 1965). The second step stores where the results belong, so that nothing is transposed.
 
-A prime factor beyond _LARGEST is a convolution with a chirp (Bluestein, 1970), which takes two transforms of a size that
-is a power of 2.
+A prime factor beyond _LARGEST makes the transform a convolution with a chirp (Bluestein, 1970), which takes two transforms
+of a size that is a power of 2. An inverse transform is one of exchanged parts, whose parts are exchanged again.
 """
 
 from functools import lru_cache
@@ -23,51 +20,51 @@ from tracejit.ir import Node, Value
 from tracejit.passes.graph import pairs
 from tracejit.passes.graph.pairs import Operand, Parts, pair_of
 
-_LARGEST = 64  # the largest factor that is one product
-_WANTED = 16  # the factor that transforms are cut into
+_LARGEST = 61  # the largest prime that is a step of the kernel
+_LONGEST = 2048  # elements of a line that is transformed in one step: with those beside it, it fits the cache
+_SHORTEST = 32  # elements of a line that is transformed in two steps
+_FEWEST = 8  # lines that fill most of a vector
 
 
 @lru_cache(maxsize=256)
-def _factors(n: int) -> tuple[int, ...]:
-    """Return factors of n, each near _WANTED where that can be; one is a prime beyond _LARGEST if n has such a factor."""
-    primes, rest, p = [], n, 2
-    while p * p <= rest:
-        while rest % p == 0:
+def _primes(n: int) -> tuple[int, ...]:
+    """Return the prime factors of n, smallest first."""
+    primes, p = [], 2
+    while p * p <= n:
+        while n % p == 0:
             primes.append(p)
-            rest //= p
+            n //= p
         p += 1
-    if rest > 1:
-        primes.append(rest)
-    found: list[int] = []
-    for prime in sorted(primes, reverse=True):
-        # The smallest factor that stays small takes the prime.
-        fits = [i for i, factor in enumerate(found) if factor * prime <= 2 * _WANTED]
-        if fits:
-            found[min(fits, key=found.__getitem__)] *= prime
-        else:
-            found.append(prime)
-    return tuple(sorted(found)) or (1,)
+    return (*primes, n) if n > 1 else tuple(primes)
+
+
+def _plan(n: int) -> np.ndarray:
+    """Return the steps of the kernel: factors of n, pairs of 2 as 4."""
+    primes = _primes(n)
+    twos = primes.count(2)
+    return np.array([4] * (twos // 2) + [2] * (twos % 2) + [p for p in primes if p > 2], np.int64)
 
 
 @lru_cache(maxsize=64)
-def _roots(n: int, sign: int) -> np.ndarray:
-    """Return e**(sign 2 pi i k / n) for k < n, exact at quarters of a turn."""
-    k = np.arange(n)
-    quarter, rest = np.divmod(4 * k, n)  # 4 k = quarter n + rest
+def _halves(n: int) -> tuple[int, int]:
+    """Return two factors of n, as equal as they can be."""
+    first = 1
+    for p in sorted(_primes(n), reverse=True):
+        if first * p <= max(p, int(n**0.5) + 1):
+            first *= p
+    return max(first, n // first), min(first, n // first)
+
+
+@lru_cache(maxsize=64)
+def _roots(n: int) -> np.ndarray:
+    """Return e**(-2 pi i k / n) for k < n, exact at quarters of a turn."""
+    quarter, rest = np.divmod(4 * np.arange(n), n)
     angle = rest * (np.pi / (2 * n))
-    turned = (np.cos(angle) + 1j * np.sin(angle)) * np.array([1, 1j, -1, -1j])[quarter % 4]
-    return turned if sign > 0 else turned.conj()
+    return (np.cos(angle) - 1j * np.sin(angle)) * np.array([1, -1j, -1, 1j])[quarter % 4]
 
 
-def _matrix(n: int, sign: int) -> np.ndarray:
-    """Return the matrix of a transform."""
-    k = np.arange(n)
-    return _roots(n, sign)[np.outer(k, k) % n]
-
-
-def _beside(w: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return the real matrix by which [re im] is multiplied."""
-    return np.block([[w.real, w.imag], [-w.imag, w.real]]).astype(dtype)
+def _constant(b: Any, values: np.ndarray, dtype: np.dtype) -> Parts:
+    return Parts(b.constant(values.real.astype(dtype)), b.constant(values.imag.astype(dtype)))
 
 
 def _reshaped(b: Any, x: Parts, shape: tuple[int, ...]) -> Parts:
@@ -78,111 +75,100 @@ def _turned(b: Any, x: Parts, axes: tuple[int, ...]) -> Parts:
     return Parts(*[b.transpose(part, axes=axes) for part in x])
 
 
-def _last_part(b: Any, x: Value, start: int, stop: int) -> Value:
-    starts, stops = (0,) * (x.ndim - 1) + (start,), (*x.shape[:-1], stop)
-    part: Value = b.slice(x, starts=starts, stops=stops, steps=(1,) * x.ndim)
-    return part
-
-
-def _times(b: Any, x: Parts, w: np.ndarray, is_real: bool) -> Parts:
-    """Return the products of rows (..., n) with a complex matrix; of a real x the imaginary part is left out."""
-    dtype = x.re.dtype
-    n = w.shape[1]
-    last = x.re.ndim - 1
-    if is_real:
-        both, matrix = x.re, np.concatenate([w.real, w.imag], 1).astype(dtype)
-    else:
-        both, matrix = b.concatenate(x.re, x.im, axis=last), _beside(w, dtype)
-    rows = b.reshape(both, shape=(prod(both.shape[:-1]), both.shape[-1]))
-    found = b.reshape(b.matmul(rows, b.constant(matrix)), shape=(*both.shape[:-1], 2 * n))
-    return Parts(_last_part(b, found, 0, n), _last_part(b, found, n, 2 * n))
-
-
-def _rows_transformed(b: Any, x: Parts, sign: int, is_real: bool = False) -> Parts:
-    """Return the transforms of rows (count, n)."""
-    count, n = x.re.shape
-    factors = _factors(n)
-    if n == 1:
-        return x
-    if factors[-1] > _LARGEST:
-        return _by_chirp(b, x, sign)
-    if len(factors) == 1:
-        return _times(b, x, _matrix(n, sign), is_real)
-    dtype = x.re.dtype
-    done: list[int] = []
-    rest = n
-    # (count, done factors, r, m): transforms along r are those of the rows of (..., m, r).
-    current = x
-    for number, r in enumerate(factors):
-        m = rest // r
-        current = _reshaped(b, current, (count * prod(done), r, m))
-        current = _times(b, _turned(b, current, (0, 2, 1)), _matrix(r, sign), is_real and number == 0)
-        current = _turned(b, current, (0, 2, 1))
-        if m > 1:
-            turns = _roots(rest, sign)[np.outer(np.arange(r), np.arange(m)) % rest]
-            rotation = Parts(*[b.constant(part.astype(dtype)) for part in (turns.real, turns.imag)])
-            current = pairs.mul(b, current, rotation)
-        done.append(r)
-        rest = m
-    axes = (0, *range(len(done), 0, -1))
-    return _reshaped(b, _turned(b, _reshaped(b, current, (count, *done)), axes), (count, n))
-
-
-def _by_chirp(b: Any, x: Parts, sign: int) -> Parts:
-    """Return transforms of any size: k t = (k**2 + t**2 - (k - t)**2) / 2 makes them convolutions."""
-    count, n = x.re.shape
-    dtype = x.re.dtype
-    size = 1 << (2 * n - 2).bit_length()
-    k = np.arange(n)
-    chirp = _roots(2 * n, sign)[k * k % (2 * n)]
-    kernel = np.zeros(size, complex)
-    kernel[:n] = chirp.conj()
-    kernel[size - n + 1 :] = chirp[:0:-1].conj()
-    spectrum = np.fft.fft(kernel) / size
-
-    def constant(values: np.ndarray) -> Parts:
-        return Parts(b.constant(values.real.astype(dtype)), b.constant(values.imag.astype(dtype)))
-
-    def padded(part: Value) -> Value:
-        wide: Value = b.pad(part, widths=((0, 0), (0, size - n)), value=0.0)
-        return wide
-
-    wide = Parts(*map(padded, pairs.mul(b, x, constant(chirp))))
-    found = pairs.mul(b, _rows_transformed(b, wide, -1), constant(spectrum))
-    back = _rows_transformed(b, found, 1)
-    cut = Parts(*[_last_part(b, part, 0, n) for part in back])
-    return pairs.mul(b, cut, constant(chirp))
-
-
-def _along(b: Any, x: Parts, axis: int, sign: int, is_real: bool = False) -> Parts:
-    """Return transforms along an axis."""
-    shape = x.re.shape
-    if not x.re.aval.size:
-        return x
-    last = x.re.ndim - 1
-    order = (*[i for i in range(x.re.ndim) if i != axis], axis)
-    back = tuple(order.index(i) for i in range(x.re.ndim))
-    moved = x if axis == last else _turned(b, x, order)
-    rows = _reshaped(b, moved, (x.re.aval.size // shape[axis], shape[axis]))
-    found = _reshaped(b, _rows_transformed(b, rows, sign, is_real), moved.re.shape)
-    return found if axis == last else _turned(b, found, back)
-
-
-def _fft(b: Any, node: Node, x: Operand) -> Parts:
-    return _along(b, pair_of(b, x), node.params["axis"], 1 if node.params["inverse"] else -1)
-
-
-def _rfft(b: Any, node: Node, x: Value) -> Parts:
-    axis = node.params["axis"]
-    found = _along(b, Parts(x, pairs.zeros(b, x)), axis, -1, True)
-    return _part_of(b, found, axis, 0, node.output.shape[axis])
-
-
 def _part_of(b: Any, x: Parts, axis: int, start: int, stop: int, step: int = 1) -> Parts:
     starts = tuple([start if i == axis else 0 for i in range(x.re.ndim)])
     stops = tuple([stop if i == axis else extent for i, extent in enumerate(x.re.shape)])
     steps = tuple([step if i == axis else 1 for i in range(x.re.ndim)])
     return Parts(*[b.slice(part, starts=starts, stops=stops, steps=steps) for part in x])
+
+
+def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: Any) -> Parts:
+    """Return transforms of lines of flat memory: count, and how far they lie apart, by outer group, line and element."""
+    n = count[2]
+    roots = _constant(b, _roots(n), x.re.dtype)
+    flat = _reshaped(b, x, (prod(count),))
+    found = b.fft_lines(*flat, *roots, b.constant(_plan(n)), count=count, reads=reads, writes=writes)
+    return Parts(found[0], found[1])
+
+
+def _transformed(b: Any, x: Parts, outer: int, n: int, inner: int) -> Parts:
+    """Return transforms of (outer, n, inner) along the second axis."""
+    shape = (outer, n, inner)
+    if n == 1:
+        return x
+    if _primes(n)[-1] > _LARGEST:
+        return _by_chirp(b, x, outer, n, inner)
+    if inner >= _FEWEST and n <= _LONGEST:
+        places = (n * inner, 1, inner)
+        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places), shape)
+    if inner > 1 and n * outer < _FEWEST * _SHORTEST:
+        places = (n * inner, 1, inner)
+        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places), shape)
+    if inner > 1:
+        rows = _reshaped(b, _turned(b, x, (0, 2, 1)), (outer * inner, n, 1))
+        return _turned(b, _reshaped(b, _transformed(b, rows, outer * inner, n, 1), (outer, inner, n)), (0, 2, 1))
+    first, second = _halves(n)
+    if second == 1 or n < _SHORTEST or (outer >= _FEWEST and n <= _LONGEST):
+        places = (outer * n, n, 1)
+        return _reshaped(b, _lines(b, x, (1, outer, n), places, places), shape)
+    return _in_two_steps(b, x, outer, first, second)
+
+
+def _in_two_steps(b: Any, x: Parts, outer: int, first: int, second: int) -> Parts:
+    """Return transforms of lines of first * second elements (Note [transforms in two steps])."""
+    n = first * second
+    places = (n, 1, second)
+    if first > _LONGEST:
+        found = _transformed(b, _reshaped(b, x, (outer, first, second)), outer, first, second)
+    else:
+        found = _lines(b, x, (outer, second, first), places, places)
+    turns = _roots(n)[np.outer(np.arange(first), np.arange(second)) % n]
+    found = pairs.mul(b, _reshaped(b, found, (outer, first, second)), _constant(b, turns, x.re.dtype))
+    found = _lines(b, found, (outer, first, second), (n, second, 1), (n, 1, first))
+    return _reshaped(b, found, (outer, n, 1))
+
+
+def _by_chirp(b: Any, x: Parts, outer: int, n: int, inner: int) -> Parts:
+    """Return transforms of any size: k t = (k**2 + t**2 - (k - t)**2) / 2 makes them convolutions."""
+    size = 1 << (2 * n - 2).bit_length()
+    k = np.arange(n)
+    chirp = _roots(2 * n)[k * k % (2 * n)]
+    kernel = np.zeros(size, complex)
+    kernel[:n] = chirp.conj()
+    kernel[size - n + 1 :] = chirp[:0:-1].conj()
+    turns = _constant(b, chirp.reshape(-1, 1), x.re.dtype)
+    spectrum = _constant(b, (np.fft.fft(kernel) / size).reshape(-1, 1), x.re.dtype)
+    wide = Parts(*[
+        b.pad(part, widths=((0, 0), (0, size - n), (0, 0)), value=0.0) for part in pairs.mul(b, x, turns)
+    ])  # fmt: skip
+    found = pairs.mul(b, _transformed(b, wide, outer, size, inner), spectrum)
+    back = _transformed(b, Parts(found.im, found.re), outer, size, inner)
+    return pairs.mul(b, _part_of(b, Parts(back.im, back.re), 1, 0, n), turns)
+
+
+def _along(b: Any, x: Parts, axis: int, inverse: bool) -> Parts:
+    """Return transforms along an axis."""
+    shape = x.re.shape
+    if not x.re.aval.size:
+        return x
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    x = _reshaped(b, x, (outer, shape[axis], inner))
+    if inverse:
+        found = _transformed(b, Parts(x.im, x.re), outer, shape[axis], inner)
+        found = Parts(found.im, found.re)
+    else:
+        found = _transformed(b, x, outer, shape[axis], inner)
+    return _reshaped(b, found, shape)
+
+
+def _fft(b: Any, node: Node, x: Operand) -> Parts:
+    return _along(b, pair_of(b, x), node.params["axis"], node.params["inverse"])
+
+
+def _rfft(b: Any, node: Node, x: Value) -> Parts:
+    axis = node.params["axis"]
+    found = _along(b, Parts(x, pairs.zeros(b, x)), axis, False)
+    return _part_of(b, found, axis, 0, node.output.shape[axis])
 
 
 def _irfft(b: Any, node: Node, x: Operand) -> Value:
@@ -195,13 +181,13 @@ def _irfft(b: Any, node: Node, x: Operand) -> Value:
             b.concatenate(half.re, others.re, axis=axis), b.concatenate(half.im, b.neg(others.im), axis=axis)
         )
     # Imaginary parts at the ends do not count.
-    ends = np.ones(n)
-    ends[0] = 0.0
+    inside = np.ones(n, bool)
+    inside[0] = False
     if n % 2 == 0:
-        ends[n // 2] = 0.0
-    mask = b.constant((ends != 0).reshape(-1, *(1,) * (half.re.ndim - axis - 1)))
+        inside[n // 2] = False
+    mask = b.constant(inside.reshape(-1, *(1,) * (half.re.ndim - axis - 1)))
     half = Parts(half.re, b.where(mask, half.im, 0.0))
-    return _along(b, half, axis, 1).re
+    return _along(b, half, axis, True).re
 
 
 FOURIER = {"fft": _fft, "rfft": _rfft, "irfft": _irfft}

@@ -99,7 +99,7 @@ class _Simplifier:
         equal = self.seen.get(key)
         if equal is not None:
             return equal
-        if inputs[0].node is None and all(v.node is None and v.data is not None for v in inputs):
+        if inputs and inputs[0].node is None and all(v.node is None and v.data is not None for v in inputs):
             folded = self.folded(op, inputs, params, aval)
             if folded is not None:
                 return folded

@@ -77,7 +77,13 @@ class LaunchBuilder:
 
     def broadcast(self, value: Value, batch: tuple[int, ...]) -> Value:
         """Return a value whose view is `value` broadcast to the batch axes."""
-        shape = (*batch, *value.shape[-2:])
+        return self._broadcast_to(value, (*batch, *value.shape[-2:]))
+
+    def expanded(self, value: Value, shape: tuple[int, ...]) -> Value:
+        """Return a value whose view is `value` broadcast to a shape, or the value itself if it is a single element."""
+        return value if value.aval.size == 1 else self._broadcast_to(value, shape)
+
+    def _broadcast_to(self, value: Value, shape: tuple[int, ...]) -> Value:
         if shape == value.shape:
             return value
         root, layout = self.fused.view(value)

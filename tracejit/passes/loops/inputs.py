@@ -10,8 +10,9 @@ copied into the argument when everything else has run.
 
 Where old contents are read later than that, the launches that write inputs come last, with all that depend on them. In
 a program with a guard, or with indices that are checked, they always do: they are its commits, which run only if the
-results count. Without a condition they are scheduled together with the others. From here on, memory of an input is one
-root, and its launches keep their order as those of any root do.
+results count. A call of Python, which may fail, is such a condition too. Without a condition they are scheduled
+together with the others. From here on, memory of an input is one root, and its launches keep their order as those of
+any root do.
 
 Kernels take memory that they write as disjoint from memory that they read (Note [aliasing] in
 kernels/intrinsics/pointers.py). So a loop that reads and writes elements of an input does both through one pointer

@@ -89,6 +89,8 @@ class _Selector:
             return Selection(self.builder.launches, self.external, self.checked, outputs)
         contents = self.contents()
         condition = [] if self._fault is None else [self._fault]
+        # What is called in Python may fail, and then nothing is written.
+        condition += [v for node in self.graph.nodes if node.op.kind is Kind.HOST for v in node.outputs]
         if self.writes.guarded:
             condition += [root for root, place in self.external.items() if place == self.guard]
         launches, commits = write_inputs(self.builder, contents, condition, self.external)
@@ -169,6 +171,10 @@ class _Selector:
         elif isinstance(emit, KernelCall):
             if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.HOST:
+            pointers = [self.builder.contiguous(v) for v in node.inputs]
+            pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+            self.builder.add(KernelLaunch(node.op.name, (), tuple(pointers), len(node.outputs), node))
         else:
             raise CodegenError(f"{node.op.name}: an op of kind {node.op.kind.name} cannot be compiled.")
 
@@ -177,15 +183,22 @@ class _Selector:
         results = [v.aval for v in node.outputs]
         result = results[0] if len(results) == 1 else tuple(results)
         avals: list[Any] = [result, *[v.aval for v in node.inputs]]
-        numbers = emit.numbers(*avals, **node.params)
         name = emit.name if emit.variant is None else emit.variant(*avals, **node.params)
-        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        symbol, operands = None, node.inputs
+        if emit.routine is not None:
+            symbol = emit.routine(*[v.aval for v in node.inputs])
+            operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
+            avals[1:] = [v.aval for v in operands]
+        numbers = emit.numbers(*avals, **node.params)
+        pointers = [self.builder.contiguous(v) for v in operands]
         pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
         if emit.checked:
             pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
             self.checked.append(node)
         written = len(node.outputs) + emit.checked
-        self.builder.add(KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, whole=emit.cut))
+        self.builder.add(
+            KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
+        )
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""

@@ -186,8 +186,8 @@ def test_numpy_scalar_on_the_left():
 
 def test_a_ufunc_of_scipy_has_the_name_that_users_write():
     special = pytest.importorskip("scipy.special")
-    with pytest.raises(ArgumentError, match=r"^scipy\.special\.gamma: not supported on dlarrays; compose"):
-        special.gamma(dlarray([1.0, 2.0]))
+    with pytest.raises(ArgumentError, match=r"^scipy\.special\.wofz: not supported on dlarrays; compose"):
+        special.wofz(dlarray([1.0, 2.0]))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reverse-mode differentiation: appends the adjoint of a graph to that graph.
+"""Reverse mode: appends the adjoint of a graph to that graph.
 
 The adjoint consists of the same ops, appended through the same builder, so it can be simplified, fused,
 emitted and differentiated again like the forward pass.
@@ -20,7 +20,11 @@ from tracejit.ir import Builder, Node, Value
 
 
 def gradient(
-    b: Builder, outputs: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[Value]
+    b: Builder,
+    outputs: Sequence[Value],
+    cotangents: Sequence[Value],
+    wrt: Sequence[Value],
+    nodes: Sequence[Node] | None = None,
 ) -> list[Value | None]:
     """Append the product of `cotangents` with the Jacobian of `outputs`, and return it for each of `wrt`.
 
@@ -29,11 +33,13 @@ def gradient(
         outputs: values to differentiate, of floating-point dtype.
         cotangents: one for each output, of its shape and dtype.
         wrt: values to differentiate by.
+        nodes: those that compute the values, in order; None for those of the graph.
 
     Returns:
         For each of `wrt` the cotangent, of its shape and dtype, or None where no output depends on it.
     """
-    nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
+    if nodes is None:
+        nodes = b.graph.nodes[:]  # a copy: the adjoint is appended to the list
     active: set[Value] = {v for v in wrt if v.dtype.kind in "fc"}
     path: list[Node] = []
     for node in nodes:
@@ -41,6 +47,7 @@ def gradient(
             path.append(node)
             active.update([v for v in node.outputs if v.aval.dtype.kind in "fc"])
 
+    around, b.active = b.active, active
     cts: dict[Value, Value] = {}
     for output, ct in zip(outputs, cotangents, strict=True):
         if output in active:
@@ -64,13 +71,13 @@ def gradient(
             ct = contribution if type(contribution) is Value else contribution()
             if ct is None:
                 continue
-            ct = _fit(b, ct, value)
+            ct = fit(b, ct, value)
             cts[value] = b.add(cts[value], ct) if value in cts else ct
-    b.location = location
+    b.location, b.active = location, around
     return [cts.get(v) for v in wrt]
 
 
-def _fit(b: Builder, ct: Value, value: Value) -> Value:
+def fit(b: Builder, ct: Value, value: Value) -> Value:
     """Return `ct` summed over the axes that broadcasting added to `value`, in the dtype of `value`."""
     if ct.aval == value.aval:
         return ct

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages (messages.py) of derivatives beside dlgradient: a call, the error, its text."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError
+
+X = tj.dlarray(np.ones((2, 3)))
+SEQUENCE = tj.dlarray(np.ones((2, 3, 4)), "CBT")
+LONG = tj.dlarray(np.ones((2, 3, 12)), "CBT")
+STATES = [tj.dlarray(np.ones((2, 3)), "CB") for _ in range(2)]
+WEIGHTS = [np.ones(shape) for shape in ((8, 2), (8, 2), (8,))]
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.jvp(np.sin, X, (X,)),
+        ArgumentError,
+        "jvp: primals must be a tuple with one entry for each argument of fun, not a dlarray; write (primals,) for a "
+        "function of one argument.",
+    ),
+    (
+        lambda: tj.jvp(np.sin, ([1.0],), ({"v": 1.0},)),
+        ArgumentError,
+        "dljvp: v must have an array for each of x, in the same containers; v[0] is a dict, x[0] is an array.",
+    ),
+    (
+        lambda: tj.jvp(np.sin, (X,), (1.0,)),
+        DimsError,
+        "dljvp: v[0] has size scalar, but x[0] has 2x3; the sizes must be equal.",
+    ),
+    (
+        lambda: tj.jvp(lambda x: tj.lstm(x, *STATES, *WEIGHTS), (SEQUENCE,), (SEQUENCE,)),
+        GradientError,
+        "lstm: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient once, or write the steps "
+        "as a loop of matrix products and activations, which can be differentiated in any way.",
+    ),
+    (
+        lambda: tj.jacobian(lambda x: tj.lstm(x, *STATES, *WEIGHTS)[0], LONG, mode="reverse"),
+        TraceError,
+        "jacobian: lstm_backward works on one observation at a time, and is repeated for up to 64, but there are 72. "
+        "Call the function in a loop, or write this step for all observations outside of it.",
+    ),
+    (
+        lambda: tj.hessian(lambda x: (x**2).sum(), np.ones((1,) * 40)),
+        DimsError,
+        "dlhessian: the result would have 80 axes; flatten x first (x.reshape(-1)).",
+    ),
+    (
+        lambda: tj.jacobian(np.sin, X, mode="both"),
+        ArgumentError,
+        'jacobian: mode must be "auto", "forward" or "reverse", not \'both\'.',
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dljacobian(x, [x], 0), X),
+        ArgumentError,
+        "dljacobian: x is a list, expected one traced dlarray; join several arrays before they are used "
+        "(np.concatenate), or call dlgradient, which takes containers.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dldivergence(x[:1], x, 0), X),
+        DimsError,
+        "dldivergence: u has size 1x3 and x 2x3; the sizes must be equal, with vectors along axis 0.",
+    ),
+    (
+        lambda: tj.dlfeval(lambda x: tj.dllaplacian(x[0], x, 0), X),
+        DimsError,
+        "dllaplacian: u has size 3 and x 2x3; all sizes but that along axis 0 must be equal. Keep the axis of channels "
+        "(u[:1] for u[0]).",
+    ),
+)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The part of docs/functions.md on scipy.special: SciPy's own list of ufuncs, with the derivatives that there are."""
+
+from functools import cache
+
+import numpy as np
+
+from tracejit.functions.special_ufuncs import ALIASES, OPERANDS, OWN
+from tracejit.ops.special import RULES
+from tracejit.ops.special_rules import UNKNOWN, ZERO
+
+
+@cache
+def real_ufuncs() -> dict[str, np.ufunc]:
+    """Return the ufuncs of scipy.special that compute real numbers of real ones, by name."""
+    import scipy.special
+
+    found = {name: getattr(scipy.special, name) for name in dir(scipy.special) if not name.startswith("_")}
+    return {
+        name: ufunc
+        for name, ufunc in found.items()
+        if isinstance(ufunc, np.ufunc)
+        and ufunc.signature is None
+        and any(set(types.replace("->", "")) <= set("fdl") for types in ufunc.types)
+    }
+
+
+def is_supported(name: str) -> bool:
+    return ALIASES.get(name, name) in OPERANDS
+
+
+def derivatives(name: str) -> str:
+    """Return which derivatives of a function there are."""
+    known = ALIASES.get(name, name)
+    rules = RULES.get(known, (ZERO if name == "round" else None,))
+    if known in OWN:
+        return "none" if name == "round" else "yes"
+    numbers = [str(i + 1) for i, rule in enumerate(rules) if callable(rule)]
+    steps = all(rule is ZERO for rule in rules)
+    if len(numbers) == len(rules):
+        return "yes"
+    if not numbers:
+        return "none" if steps else "error"
+    missing = [str(i + 1) for i, rule in enumerate(rules) if rule is UNKNOWN]
+    return f"by {', '.join(numbers)}" + (f"; by {', '.join(missing)}: error" if missing else "")
+
+
+def section() -> list[str]:
+    """Return the lines of the page."""
+    ufuncs = real_ufuncs()
+    few = [name for name, ufunc in ufuncs.items() if ufunc.nin <= 2]
+    have = [name for name in few if is_supported(name)]
+    slopes = [name for name in have if derivatives(name) not in ("error",)]
+    return [
+        "## SciPy's special functions",
+        "",
+        f"Of the {len(few)} real functions of one and two operands among the ufuncs of `scipy.special`, {len(have)} "
+        f"({100 * len(have) // len(few)} %) work, and {len(slopes)} of them have derivatives; of all {len(ufuncs)}, "
+        f"{sum(map(is_supported, ufuncs))} work. `scipy.special.name(x)` and `tj.special.name(x)` are the same, "
+        "eager and accelerated. Numbers and dtypes are SciPy's: a program runs the loop of SciPy's own ufunc, by its "
+        "address. *Derivatives* says by which operands; by another one, `dlgradient` raises a GradientError. ",
+        "",
+        "`tj.special` has what SciPy writes in Python, too: `logsumexp`, `softmax`, `log_softmax`, `polygamma`, "
+        "`multigammaln`, `zeta`, `comb`, `perm`, `sinc`, `jvp`, `yvp`, `ivp`, `kvp` and spherical Bessel functions.",
+        "",
+        "| function | operands | derivatives |",
+        "|---|---|---|",
+        *[
+            f"| `scipy.special.{name}` | {ufunc.nin} | {derivatives(name)} |"
+            for name, ufunc in ufuncs.items()
+            if is_supported(name)
+        ],
+        "",
+    ]

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tj.special and SciPy's ufuncs on dlarrays: numbers, labels, replays and derivatives, against scipy.special."""
+
+from typing import Any
+
+import effort
+import numpy as np
+import pytest
+import scipy.special
+from accelerated import dlaccelerate
+from special_page import real_ufuncs
+
+import tracejit as tj
+from tracejit import dlarray
+from tracejit.functions import special_ufuncs
+
+A = np.array([[0.4, 1.7, 3.2], [2.5, 0.9, 5.1]])
+V = np.array([0.3, 2.0, 1.2])
+CALLS = """
+logsumexp(a) | logsumexp(a, axis=0) | logsumexp(a, axis=1, keepdims=True) | logsumexp(a, b=v) | logsumexp(a, 1, b=v - 1)
+logsumexp(a, axis=1, b=v - 1, return_sign=True) | logsumexp(a - np.inf) | logsumexp(a, axis=0, b=0 * v)
+softmax(a) | softmax(a, axis=1) | log_softmax(a) | log_softmax(a, axis=0) | polygamma(0, a) | polygamma(1, a)
+polygamma(3, a) | polygamma([0, 1, 2], a) | polygamma(2, a.astype(np.float32)) | multigammaln(a + 2, 3) | zeta(a + 1)
+zeta(a + 1, v) | comb(a + 3, 2) | comb([5, 6, 2], [2, 3, 4]) | comb(5, v, repetition=True) | perm(a + 3, 2)
+perm([5, 6, 2], [2, 3, 4]) | sinc(a) | jvp(2, a) | jvp(0.5, a, 2) | yvp(1, a) | ivp(1, a, 3) | kvp(2, a) | kvp(2, a, 2)
+spherical_jn(2, a) | spherical_jn(2, a, derivative=True) | spherical_yn(1, a) | spherical_in(2, a, True)
+spherical_kn(1, a, True) | expit(a) | log_expit(-a) | erf(a) | cbrt(a) | exp2(a) | round(a) | jn(2, a) | digamma(a)
+"""
+ROWS = [row.strip() for row in CALLS.replace("|", "\n").splitlines() if row.strip()]
+
+
+def computed(row: str, package: Any, **arrays: Any) -> Any:
+    return eval(f"package.{row}", {"package": package, "np": np, **arrays})
+
+
+def close(have: Any, want: Any, what: str) -> None:
+    for found, expected in zip(*(x if isinstance(x, tuple) else (x,) for x in (have, want)), strict=True):
+        found, expected = tj.extractdata(found), np.asarray(expected)
+        assert found.dtype == expected.dtype, what
+        eps = np.finfo(expected.dtype).eps
+        np.testing.assert_allclose(found, expected, rtol=32 * eps, atol=8 * eps, err_msg=what)
+
+
+def test_functions_that_scipy_writes_in_python() -> None:
+    with np.errstate(all="ignore"):
+        for row in ROWS:
+            want = computed(row, scipy.special, a=A, v=V)
+            close(computed(row, tj.special, a=dlarray(A, "CB"), v=dlarray(V)), want, row)
+            step = dlaccelerate(lambda a, v, row=row: computed(row, tj.special, a=a, v=v))
+            for _ in range(3):
+                close(step(A, V), want, row)
+            assert step.hit_rate > 0, row
+
+
+def slope(row: str) -> tuple[float, float]:
+    """Return a derivative along V of the elements of A, by dlgradient and by differences."""
+
+    def total(a: Any) -> Any:
+        found = computed(row, tj.special, a=a, v=V)
+        return (found[0] if isinstance(found, tuple) else found).sum()
+
+    found = tj.extractdata(tj.dlfeval(lambda a: tj.dlgradient(total(a), a), A))
+    near = [total(dlarray(A + step * V)).item() for step in (2e-4, 1e-4, -1e-4, -2e-4)]
+    return float((found * V).sum()), (8 * (near[1] - near[2]) - near[0] + near[3]) / 12e-4
+
+
+def test_their_derivatives() -> None:
+    without = (
+        "zeta(a + 1",
+        "comb([",
+        "perm([",
+        "round",
+        "logsumexp(a - np.inf",
+        "float32",
+        "comb(5",
+        "b=0 * v",
+    )
+    for row in ROWS:
+        if not any(part in row for part in without):
+            found, wanted = slope(row)
+            assert abs(found - wanted) < 1e-7 * max(1, abs(wanted)), (row, found, wanted)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:floating point number truncated:RuntimeWarning", "ignore:non-integer arg n"
+)
+def test_ufuncs_under_scipys_name() -> None:
+    """With numbers and labelled arrays as operands, recorded and replayed."""
+    for name, ufunc in effort.sample([*real_ufuncs().items()], share=8):
+        count = ufunc.nin
+        numbers = [2 if any("l" in types for types in ufunc.types) else 0.7] * (count - 1)
+        x = dlarray(np.array([[0.35, 0.5, 0.8]]), "BC")
+        with np.errstate(all="ignore"):
+            want = ufunc(*numbers, tj.extractdata(x))
+            step = dlaccelerate(lambda x, ufunc=ufunc, numbers=numbers: ufunc(*numbers, x))
+            for found in (
+                ufunc(*numbers, x),
+                getattr(tj.special, name)(*numbers, x),
+                step(x),
+                step(x),
+                step(x),
+            ):
+                for part, wanted in zip(
+                    *(r if isinstance(r, tuple) else (r,) for r in (found, want)), strict=True
+                ):
+                    assert part.format == "BC", name
+                    np.testing.assert_allclose(tj.extractdata(part), wanted, rtol=4e-16, err_msg=name)
+        assert step.hit_rate > 0, name
+
+
+def test_labels_are_aligned() -> None:
+    x, y = dlarray(A, "CB"), dlarray(V, "B")
+    found = scipy.special.beta(y, x)
+    assert found.format == "CB"
+    np.testing.assert_array_equal(tj.extractdata(found), scipy.special.beta(V, A))
+
+
+def test_out_and_where() -> None:
+    out = dlarray(np.zeros_like(A))
+    scipy.special.gammaln(dlarray(A), out=out, where=A > 1)
+    np.testing.assert_array_equal(tj.extractdata(out), np.where(A > 1, scipy.special.gammaln(A), 0.0))
+
+
+def test_names() -> None:
+    assert set(tj.special.__all__) == set(dir(tj.special))
+    for name in tj.special.__all__:
+        assert getattr(tj.special, name).__doc__, name
+    assert special_ufuncs.name_of(np.add) is None
+    assert special_ufuncs.name_of(scipy.special.wofz) is None
+    with pytest.raises(AttributeError):
+        tj.special.nothing  # noqa: B018

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Derivatives of functions: jvp, vjp, hvp, jacobian and hessian, which evaluate a function and differentiate it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.array import as_array, dlarray
+from tracejit.autodiff.many import many_gradients, many_tangents
+from tracejit.errors import ArgumentError
+from tracejit.functions.derivatives import check_rank, dlhessian, dljvp
+from tracejit.functions.evaluate import dlfeval, dlgradient
+from tracejit.functions.variables import Variables, along, recording, target
+from tracejit.record import monitor
+from tracejit.util.arguments import callable_, is_option, is_real
+from tracejit.util.text import brief
+
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """Return ``fun(*primals)`` and its derivative along `tangents`: the product of its Jacobian and a vector.
+
+    Args:
+        fun: function of floating-point arrays, or containers of them, that returns such.
+        primals: tuple of its arguments.
+        tangents: tuple of directions: for each array of `primals` one of its size, in the same containers.
+
+    Returns:
+        What `fun` returns, and the derivative in the same containers. Inside dlfeval, or an accelerated function, both
+        stay on its trace, and can be differentiated again.
+
+    Raises:
+        ArgumentError: if `fun` is no function, `primals` no tuple, or `tangents` has other containers.
+        DimsError: if a tangent has not the size of its array.
+        GradientError: if an argument or a result has no derivative, or an op has none in forward mode, as lstm.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> y, slope = tj.jvp(lambda x: x**2, ([1.0, 2.0],), ([1.0, 0.5],))
+        >>> y.tolist(), slope.tolist()
+        ([1.0, 4.0], [2.0, 2.0])
+    """
+    callable_("jvp", "fun", fun)
+    xs, vs = _arguments("jvp", "primals", primals), _arguments("jvp", "tangents", tangents)
+
+    def evaluated(xs: Any, vs: Any) -> Any:
+        y = fun(*xs)
+        return y, dljvp(y, xs, vs)
+
+    return dlfeval(evaluated, xs, vs)  # type: ignore[no-any-return]
+
+
+def vjp(fun: Callable[..., Any], primals: Any, cotangents: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return ``fun(*primals)`` and the product of `cotangents` with its Jacobian.
+
+    Args:
+        fun: function of floating-point arrays, or containers of them, that returns such.
+        primals: tuple of its arguments.
+        cotangents: for each array that `fun` returns one of its size, in the same containers.
+
+    Returns:
+        What `fun` returns, and a tuple of gradients, one for each of `primals` in the same containers. Inside dlfeval,
+        or an accelerated function, both stay on its trace.
+
+    Raises:
+        ArgumentError: if `fun` is no function, `primals` no tuple, or `cotangents` has other containers.
+        DimsError: if a cotangent has not the size of its array.
+        GradientError: if an argument or a result has no derivative.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> y, (gradient,) = tj.vjp(lambda x: x**2, ([1.0, 2.0],), [1.0, 10.0])
+        >>> y.tolist(), gradient.tolist()
+        ([1.0, 4.0], [2.0, 40.0])
+    """
+    callable_("vjp", "fun", fun)
+    xs = _arguments("vjp", "primals", primals)
+
+    def evaluated(xs: Any, cts: Any) -> Any:
+        y = fun(*xs)
+        recorder = recording("vjp")
+        leaves, treedef = tree.flatten(y, function="vjp")
+        places = tree.paths(treedef, "fun(...)")
+        targets = [
+            target("vjp", leaf, recorder, place, is_scalar=False)
+            for leaf, place in zip(leaves, places, strict=True)
+        ]
+        variables = Variables("vjp", xs, recorder, "primals")
+        seeds = along("vjp", "cotangents", cts, leaves, treedef, "fun(...)")
+        return y, tree.unflatten(variables.treedef, variables.gradients(targets, seeds))
+
+    return dlfeval(evaluated, xs, _arrays("vjp", cotangents))  # type: ignore[no-any-return]
+
+
+def hvp(fun: Callable[..., Any], x: Any, v: Any, *args: Any) -> Any:
+    """Return the product of the Hessian of a function with a vector, without the Hessian.
+
+    It is the derivative of the gradient in forward mode, which takes about as long as three gradients.
+
+    Args:
+        fun: function of `x` and `args` that returns a scalar dlarray.
+        x: floating-point array, or a container of such.
+        v: the vector: for each array of `x` one of its size, in the same containers.
+        args: further arguments of `fun`, not differentiated by.
+
+    Returns:
+        dlarrays of the sizes of `x`, in the same containers.
+
+    Raises:
+        ArgumentError: if `fun` is no function, or `v` has other containers than `x`.
+        DimsError: if an array of `v` has not the size of that of `x`.
+        GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.hvp(lambda x: (x**3).sum(), [1.0, 2.0], [1.0, 10.0]).tolist()
+        [6.0, 120.0]
+    """
+    callable_("hvp", "fun", fun)
+
+    def evaluated(x: Any, v: Any, *args: Any) -> Any:
+        return dljvp(dlgradient(fun(x, *args), x), x, v)
+
+    return dlfeval(evaluated, _arrays("hvp", x), _arrays("hvp", v), *args)
+
+
+def jacobian(fun: Callable[..., Any], x: Any, *args: Any, mode: str = "auto") -> dlarray:
+    """Return the Jacobian of a function by its first argument.
+
+    All columns (forward mode) or all rows (reverse mode) are computed at once, so that the number of operations does
+    not depend on how many there are.
+
+    Args:
+        fun: function of `x` and `args` that returns one floating-point dlarray.
+        x: floating-point array.
+        args: further arguments of `fun`, not differentiated by.
+        mode: "forward", "reverse", or "auto": forward if `x` has no more elements than the result.
+
+    Returns:
+        unformatted dlarray of size (\\*size of the result, \\*size of `x`).
+
+    Raises:
+        ArgumentError: if `fun` is no function, `x` no array, or `mode` another one.
+        GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.jacobian(lambda x: x[0] * x, [1.0, 2.0]).tolist()
+        [[2.0, 0.0], [2.0, 1.0]]
+    """
+    callable_("jacobian", "fun", fun)
+    if not is_option(mode, ("auto", "forward", "reverse")):
+        raise ArgumentError(f'jacobian: mode must be "auto", "forward" or "reverse", not {brief(mode)}.')
+
+    def evaluated(x: dlarray, *args: Any) -> dlarray:
+        return _jacobian(fun(x, *args), x, mode)
+
+    return dlfeval(evaluated, as_array(x, "jacobian"), *args)
+
+
+def _jacobian(y: Any, x: dlarray, mode: str) -> dlarray:
+    recorder = recording("jacobian")
+    value = target("jacobian", y, recorder, "fun(x)", is_scalar=False)
+    variables = Variables("jacobian", x, recorder)
+    check_rank("jacobian", value.ndim + x.ndim)
+    wrt, shape, b = variables.values[0], (*value.shape, *x.shape), recorder.builder
+    m, n = value.aval.size, x.size
+    is_forward = mode == "forward" or (mode == "auto" and n <= m)
+    with monitor.paused():
+        if is_forward:
+            units = b.constant(np.eye(n, dtype=x.dtype).reshape(n, *x.shape))
+            (found,) = many_tangents(b, [value], [wrt], [units], "jacobian") if n else (None,)
+            if found is not None:
+                columns = b.reshape(found, shape=(n, m))
+                found = b.reshape(b.transpose(columns, axes=(1, 0)), shape=shape)
+        else:
+            units = b.constant(np.eye(m, dtype=value.dtype).reshape(m, *value.shape))
+            (found,) = many_gradients(b, [value], [units], [wrt], "jacobian") if m else (None,)
+            if found is not None:
+                found = b.reshape(found, shape=shape)
+        if found is None:
+            found = b.constant(np.zeros(shape, x.dtype))
+    return dlarray._wrap(found.data, None, found)
+
+
+def hessian(fun: Callable[..., Any], x: Any, *args: Any) -> dlarray:
+    """Return the Hessian of a scalar function by its first argument: the derivative of the gradient in forward mode.
+
+    Args:
+        fun: function of `x` and `args` that returns a scalar dlarray.
+        x: floating-point array.
+        args: further arguments of `fun`, not differentiated by.
+
+    Returns:
+        unformatted dlarray of size (\\*size of `x`, \\*size of `x`).
+
+    Raises:
+        ArgumentError: if `fun` is no function, or `x` no array.
+        GradientError: if `x` or the result has no derivative, or an op has none in forward mode, as lstm.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> tj.hessian(lambda x: x[0] ** 2 * x[1], [1.0, 2.0]).tolist()
+        [[4.0, 2.0], [2.0, 0.0]]
+    """
+    callable_("hessian", "fun", fun)
+    return dlfeval(lambda x, *args: dlhessian(fun(x, *args), x), as_array(x, "hessian"), *args)
+
+
+def _arguments(function: str, name: str, given: Any) -> tuple[Any, ...]:
+    if not isinstance(given, (tuple, list)):
+        raise ArgumentError(
+            f"{function}: {name} must be a tuple with one entry for each argument of fun, not a "
+            f"{type(given).__name__}; write ({name},) for a function of one argument."
+        )
+    return tuple([_arrays(function, entry) for entry in given])
+
+
+def _arrays(function: str, given: Any) -> Any:
+    """Return numbers, and lists of numbers, as arrays, also in containers."""
+    leaves, treedef = tree.flatten(given, _is_vector, function)
+    arrays = [as_array(leaf, function) if is_real(leaf) or _is_vector(leaf) else leaf for leaf in leaves]
+    return tree.unflatten(treedef, arrays)
+
+
+def _is_vector(given: Any) -> bool:
+    """Return whether an argument is a list of numbers."""
+    return type(given) is list and bool(given) and all(map(is_real, given))

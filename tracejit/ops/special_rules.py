@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The derivatives of special functions, as formulas.
+
+A rule is a formula (f, *operands, y) for each operand, where y is the result, or the results; of a function of several
+results it gives the derivative of each. ZERO stands where the derivative is 0, UNKNOWN where there is no formula.
+Formulas are from the Digital Library of Mathematical Functions (dlmf.nist.gov), by the number of its chapter, unless
+they follow from the definition.
+"""
+
+from collections.abc import Callable
+from math import log, pi, sqrt
+from typing import Any
+
+ZERO = "zero"
+UNKNOWN = "unknown"
+Rule = Callable[..., Any] | str
+
+_DEGREE = pi / 180
+_ROOT_PI, _ROOT_2PI = sqrt(pi), sqrt(2 * pi)
+
+
+def _gauss(f: Any, x: Any) -> Any:
+    """Return the density of the normal distribution."""
+    return f.exp(x * x * -0.5) / _ROOT_2PI
+
+
+def _over(f: Any, numerator: Any, x: Any, limit: float) -> Any:
+    """Return a quotient whose limit at x = 0 is known."""
+    at_0 = f.equal(x, 0.0)
+    return f.where(at_0, limit, numerator / f.where(at_0, 1.0, x))
+
+
+def _gamma_density(f: Any, a: Any, x: Any) -> Any:
+    """Return the derivative of gammainc by x."""
+    return f.exp(f.xlogy(a - 1.0, x) - x - f.gammaln(a))
+
+
+def _beta_density(f: Any, a: Any, b: Any, x: Any) -> Any:
+    """Return the derivative of betainc by x."""
+    return f.exp(f.xlogy(a - 1.0, x) + f.xlog1py(b - 1.0, -x) - f.betaln(a, b))
+
+
+def _poisson(f: Any, k: Any, m: Any) -> Any:
+    whole = f.floor(k)
+    return f.exp(f.xlogy(whole, m) - m - f.gammaln(whole + 1.0))
+
+
+def _t_density(f: Any, n: Any, t: Any) -> Any:
+    constant = f.betaln(n * 0.5, 0.5) + f.log(n) * 0.5
+    return f.exp((n + 1.0) * -0.5 * f.log1p(t * t / n) - constant)
+
+
+def _f_density(f: Any, m: Any, n: Any, x: Any) -> Any:
+    """Return the density of the ratio of chi-squared variables."""
+    part = m * x / (m * x + n)
+    return _beta_density(f, m * 0.5, n * 0.5, part) * m * n / f.square(m * x + n)
+
+
+def _binomial(f: Any, k: Any, n: Any, p: Any) -> Any:
+    """Return the derivative of bdtrc by p."""
+    whole = f.floor(k)
+    return _beta_density(f, whole + 1.0, n - whole, p)
+
+
+def _rgamma(f: Any, x: Any, y: Any) -> Any:
+    # At a pole of gamma, x = -n, the derivative is (-1)^n n!.
+    pole = f.logical_and(f.less_equal(x, 0.0), f.equal(x, f.floor(x)))
+    safe = f.where(pole, 1.0, x)
+    there = f.cos(pi * x) * f.gamma(f.where(pole, 1.0 - x, 1.0))
+    return f.where(pole, there, -y * f.psi(safe))
+
+
+def _ellipj(sn: Any, cn: Any, dn: Any, turn: Any, m: Any, own: Any) -> tuple[Any, ...]:
+    """Return the derivatives of sn, cn, dn and the amplitude from that of the amplitude.
+
+    `own` is the part of the derivative of dn^2 that does not come from the amplitude.
+    """
+    return cn * turn, -sn * turn, (own - m * sn * cn * turn) / dn, turn
+
+
+def _ellipkinc_by_m(f: Any, phi: Any, m: Any, y: Any) -> Any:
+    s, rest = f.sin(phi), 1.0 - m
+    root = f.sqrt(1.0 - m * s * s)
+    return (y - _third(f, phi, m) - s * f.cos(phi) / root) / (2.0 * rest)
+
+
+def _third(f: Any, phi: Any, m: Any) -> Any:
+    """Return the integral of sin^2 / sqrt(1 - m sin^2) from 0 to phi (DLMF 19.25), also beyond half a period."""
+    turns = f.floor(phi / pi + 0.5)
+    rest = phi - turns * pi
+    s, c = f.sin(rest), f.cos(rest)
+    part = s * s * s * f.elliprd(c * c, 1.0 - m * s * s, 1.0) / 3.0
+    return part + turns * 2.0 / 3.0 * f.elliprd(0.0, 1.0 - m, 1.0)
+
+
+def _agm(f: Any, a: Any, b: Any, y: Any, side: float) -> Any:
+    total, m = a + b, f.square((a - b) / (a + b))
+    k = f.ellipk(m)
+    by_m = f.elliprd(0.0, 1.0, 1.0 - m) / 6.0
+    m_by = 2.0 * (a - b) / f.square(total) * (side - (a - b) / total)
+    return y * (1.0 / total - by_m * m_by / k)
+
+
+def _struve(f: Any, v: Any, x: Any) -> Any:
+    """Return (x / 2)^v / (sqrt(pi) gamma(v + 3/2)), half of which the derivatives contain (DLMF 11.4)."""
+    return f.pow(x * 0.5, v) * f.rgamma(v + 1.5) / _ROOT_PI
+
+
+def _polynomial(of_lower: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a formula that lowers the degree, the first operand, and is 0 for the degree 0 (DLMF 18.9)."""
+
+    def formula(f: Any, n: Any, *rest: Any) -> Any:
+        constant = f.equal(n, 0)
+        lower = of_lower(f, f.where(constant, 1, n), *rest)
+        return f.where(constant, 0.0, lower)
+
+    return formula
+
+
+def _expn(f: Any, n: Any, x: Any, y: Any) -> Any:
+    at_0 = f.equal(n, 0)
+    return -f.where(at_0, y + y / x, f.expn(f.where(at_0, 0, n - 1), x))
+
+
+def _sh_jacobi(f: Any, n: Any, p: Any, q: Any, x: Any, y: Any) -> Any:
+    return (n + p) * f.eval_jacobi(n - 1, p - q + 1.0, q, 2.0 * x - 1.0) / f.binom(2.0 * n + p - 1.0, n)
+
+
+def _airye(f: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    root = f.sqrt(f.maximum(x, 0.0))
+    return y[1] + root * y[0], x * y[0] + root * y[1], y[3] - root * y[2], x * y[2] - root * y[3]
+
+
+ONE: dict[str, Rule] = {
+    "bei": lambda f, x, y: f.beip(x),
+    "beip": lambda f, x, y: f.ber(x) - y / x,
+    "ber": lambda f, x, y: f.berp(x),
+    "berp": lambda f, x, y: -f.bei(x) - y / x,
+    "kei": lambda f, x, y: f.keip(x),
+    "keip": lambda f, x, y: f.ker(x) - y / x,
+    "ker": lambda f, x, y: f.kerp(x),
+    "kerp": lambda f, x, y: -f.kei(x) - y / x,
+    "cosdg": lambda f, x, y: f.sindg(x) * -_DEGREE,
+    "sindg": lambda f, x, y: f.cosdg(x) * _DEGREE,
+    "tandg": lambda f, x, y: (y * y + 1.0) * _DEGREE,
+    "cotdg": lambda f, x, y: (y * y + 1.0) * -_DEGREE,
+    "cosm1": lambda f, x, y: -f.sin(x),
+    "dawsn": lambda f, x, y: 1.0 - 2.0 * x * y,
+    "psi": lambda f, x, y: f._zeta(2.0, x),
+    "gamma": lambda f, x, y: y * f.psi(x),
+    "gammaln": lambda f, x, y: f.psi(x),
+    "loggamma": lambda f, x, y: f.psi(x),
+    "rgamma": _rgamma,
+    "gammasgn": ZERO,
+    "round": ZERO,
+    "ellipe": lambda f, m, y: f.elliprd(0.0, 1.0 - m, 1.0) / -6.0,
+    "ellipk": lambda f, m, y: f.elliprd(0.0, 1.0, 1.0 - m) / 6.0,
+    "ellipkm1": lambda f, p, y: f.elliprd(0.0, 1.0, p) / -6.0,
+    "erfc": lambda f, x, y: f.exp(-x * x) * (-2.0 / _ROOT_PI),
+    "erfcx": lambda f, x, y: 2.0 * x * y - 2.0 / _ROOT_PI,
+    "erfi": lambda f, x, y: f.exp(x * x) * (2.0 / _ROOT_PI),
+    "erfinv": lambda f, x, y: f.exp(y * y) * (_ROOT_PI / 2.0),
+    "erfcinv": lambda f, x, y: f.exp(y * y) * (-_ROOT_PI / 2.0),
+    "exp1": lambda f, x, y: -f.exp(-x) / x,
+    "expi": lambda f, x, y: f.exp(x) / x,
+    "exp10": lambda f, x, y: y * log(10.0),
+    "exprel": lambda f, x, y: f.hyp1f1(2.0, 3.0, x) * 0.5,
+    "i0": lambda f, x, y: f.i1(x),
+    "i1": lambda f, x, y: (f.i0(x) + f.iv(2.0, x)) * 0.5,
+    "i0e": lambda f, x, y: f.i1e(x) - f.sign(x) * y,
+    "i1e": lambda f, x, y: (f.i0e(x) + f.ive(2.0, x)) * 0.5 - f.sign(x) * y,
+    "j0": lambda f, x, y: -f.j1(x),
+    "j1": lambda f, x, y: (f.j0(x) - f.jv(2.0, x)) * 0.5,
+    "y0": lambda f, x, y: -f.y1(x),
+    "y1": lambda f, x, y: (f.y0(x) - f.yv(2.0, x)) * 0.5,
+    "k0": lambda f, x, y: -f.k1(x),
+    "k1": lambda f, x, y: (f.k0(x) + f.kv(2.0, x)) * -0.5,
+    "k0e": lambda f, x, y: y - f.k1e(x),
+    "k1e": lambda f, x, y: y - (f.k0e(x) + f.kve(2.0, x)) * 0.5,
+    "itstruve0": lambda f, x, y: f.struve(0.0, x),
+    "itmodstruve0": lambda f, x, y: f.modstruve(0.0, x),
+    "it2struve0": lambda f, x, y: -f.struve(0.0, x) / x,
+    "kolmogorov": lambda f, x, y: f._kolmogp(x),
+    "kolmogi": lambda f, p, y: 1.0 / f._kolmogp(y),
+    "ndtr": lambda f, x, y: _gauss(f, x),
+    "log_ndtr": lambda f, x, y: f.exp(x * x * -0.5 - y) / _ROOT_2PI,
+    "ndtri": lambda f, p, y: f.exp(y * y * 0.5) * _ROOT_2PI,
+    "ndtri_exp": lambda f, x, y: f.exp(y * y * 0.5 + x) * _ROOT_2PI,
+    "log_expit": lambda f, x, y: f.exp(y - x),
+    "logit": lambda f, p, y: 1.0 / (p * (1.0 - p)),
+    "entr": lambda f, x, y: -f.log(x) - 1.0,
+    "spence": lambda f, x, y: -_over(f, f.log(x), x - 1.0, 1.0),
+    "wrightomega": lambda f, x, y: y / (1.0 + y),
+    "zetac": UNKNOWN,
+    "_riemann_zeta": UNKNOWN,
+}
+"""Of functions of one operand."""
+
+SEVERAL: dict[str, tuple[Rule, ...]] = {
+    # one operand, several results
+    "fresnel": (lambda f, x, y: (f.sin(x * x * (pi / 2)), f.cos(x * x * (pi / 2))),),
+    "sici": (lambda f, x, y: (_over(f, f.sin(x), x, 1.0), f.cos(x) / x),),
+    "shichi": (lambda f, x, y: (_over(f, f.sinh(x), x, 1.0), f.cosh(x) / x),),
+    "airy": (lambda f, x, y: (y[1], x * y[0], y[3], x * y[2]),),
+    "airye": (_airye,),
+    "itairy": (lambda f, x, y: (f.airy(x)[0], f.airy(x)[2], f.airy(-x)[0], f.airy(-x)[2]),),
+    "iti0k0": (lambda f, x, y: (f.i0(x), f.k0(x)),),
+    "itj0y0": (lambda f, x, y: (f.j0(x), f.y0(x)),),
+    "it2i0k0": (lambda f, x, y: ((f.i0(x) - 1.0) / x, -f.k0(x) / x),),
+    "it2j0y0": (lambda f, x, y: ((1.0 - f.j0(x)) / x, -f.y0(x) / x),),
+    # two operands
+    "agm": (lambda f, a, b, y: _agm(f, a, b, y, 1.0), lambda f, a, b, y: _agm(f, a, b, y, -1.0)),
+    "beta": (lambda f, a, b, y: y * (f.psi(a) - f.psi(a + b)), lambda f, a, b, y: y * (f.psi(b) - f.psi(a + b))),
+    "betaln": (lambda f, a, b, y: f.psi(a) - f.psi(a + b), lambda f, a, b, y: f.psi(b) - f.psi(a + b)),
+    "binom": (
+        lambda f, n, k, y: y * (f.psi(n + 1.0) - f.psi(n - k + 1.0)),
+        lambda f, n, k, y: y * (f.psi(n - k + 1.0) - f.psi(k + 1.0)),
+    ),
+    "boxcox": (
+        lambda f, x, p, y: f.pow(x, p - 1.0),
+        lambda f, x, p, y: f.square(f.log(x)) * f.hyp1f1(2.0, 3.0, p * f.log(x)) * 0.5,
+    ),
+    "boxcox1p": (
+        lambda f, x, p, y: f.pow(x + 1.0, p - 1.0),
+        lambda f, x, p, y: f.square(f.log1p(x)) * f.hyp1f1(2.0, 3.0, p * f.log1p(x)) * 0.5,
+    ),
+    "inv_boxcox": (
+        lambda f, x, p, y: y / (1.0 + p * x),
+        lambda f, x, p, y: y * x * x * f.hyp2f1(2.0, 2.0, 3.0, -p * x) * -0.5,
+    ),
+    "inv_boxcox1p": (
+        lambda f, x, p, y: (y + 1.0) / (1.0 + p * x),
+        lambda f, x, p, y: (y + 1.0) * x * x * f.hyp2f1(2.0, 2.0, 3.0, -p * x) * -0.5,
+    ),
+    "chdtr": (UNKNOWN, lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * 0.5),
+    "chdtrc": (UNKNOWN, lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * -0.5),
+    "chdtri": (UNKNOWN, lambda f, v, p, y: -2.0 / _gamma_density(f, v * 0.5, y * 0.5)),
+    "chdtriv": (UNKNOWN, UNKNOWN),
+    "ellipeinc": (
+        lambda f, phi, m, y: f.sqrt(1.0 - m * f.square(f.sin(phi))),
+        lambda f, phi, m, y: _third(f, phi, m) * -0.5,
+    ),
+    "ellipkinc": (lambda f, phi, m, y: 1.0 / f.sqrt(1.0 - m * f.square(f.sin(phi))), _ellipkinc_by_m),
+    "elliprc": (
+        lambda f, x, y, z: f.elliprd(y, y, x) / -6.0,
+        lambda f, x, y, z: f.elliprd(x, y, y) / -3.0,
+    ),
+    "eval_chebyt": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_chebyu(n - 1, x))),
+    "eval_chebyu": (ZERO, _polynomial(lambda f, n, x, y: 2.0 * f.eval_gegenbauer(n - 1, 2.0, x))),
+    "eval_chebyc": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_chebyu(n - 1, x * 0.5))),
+    "eval_chebys": (ZERO, _polynomial(lambda f, n, x, y: f.eval_gegenbauer(n - 1, 2.0, x * 0.5))),
+    "eval_sh_chebyt": (ZERO, _polynomial(lambda f, n, x, y: 2.0 * n * f.eval_chebyu(n - 1, 2.0 * x - 1.0))),
+    "eval_sh_chebyu": (
+        ZERO,
+        _polynomial(lambda f, n, x, y: 4.0 * f.eval_gegenbauer(n - 1, 2.0, 2.0 * x - 1.0)),
+    ),
+    "eval_legendre": (ZERO, _polynomial(lambda f, n, x, y: f.eval_gegenbauer(n - 1, 1.5, x))),
+    "eval_sh_legendre": (
+        ZERO,
+        _polynomial(lambda f, n, x, y: 2.0 * f.eval_gegenbauer(n - 1, 1.5, 2.0 * x - 1.0)),
+    ),
+    "eval_hermite": (ZERO, _polynomial(lambda f, n, x, y: 2.0 * n * f.eval_hermite(n - 1, x))),
+    "eval_hermitenorm": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_hermitenorm(n - 1, x))),
+    "eval_laguerre": (ZERO, _polynomial(lambda f, n, x, y: -f.eval_genlaguerre(n - 1, 1.0, x))),
+    "expn": (ZERO, _expn),
+    "gammainc": (UNKNOWN, lambda f, a, x, y: _gamma_density(f, a, x)),
+    "gammaincc": (UNKNOWN, lambda f, a, x, y: -_gamma_density(f, a, x)),
+    "gammaincinv": (UNKNOWN, lambda f, a, p, y: 1.0 / _gamma_density(f, a, y)),
+    "gammainccinv": (UNKNOWN, lambda f, a, p, y: -1.0 / _gamma_density(f, a, y)),
+    "huber": (
+        lambda f, d, r, y: f.maximum(f.abs(r) - d, 0.0),
+        lambda f, d, r, y: f.minimum(f.maximum(r, -d), d),
+    ),
+    "pseudo_huber": (
+        lambda f, d, r, y: 2.0 * y / d - r * r / (d * f.sqrt(1.0 + f.square(r / d))),
+        lambda f, d, r, y: r / f.sqrt(1.0 + f.square(r / d)),
+    ),
+    "hyp0f1": (UNKNOWN, lambda f, v, x, y: f.hyp0f1(v + 1.0, x) / v),
+    "iv": (UNKNOWN, lambda f, v, x, y: (f.iv(v - 1.0, x) + f.iv(v + 1.0, x)) * 0.5),
+    "ive": (UNKNOWN, lambda f, v, x, y: (f.ive(v - 1.0, x) + f.ive(v + 1.0, x)) * 0.5 - f.sign(x) * y),
+    "jv": (UNKNOWN, lambda f, v, x, y: (f.jv(v - 1.0, x) - f.jv(v + 1.0, x)) * 0.5),
+    "jve": (UNKNOWN, lambda f, v, x, y: (f.jve(v - 1.0, x) - f.jve(v + 1.0, x)) * 0.5),
+    "yv": (UNKNOWN, lambda f, v, x, y: (f.yv(v - 1.0, x) - f.yv(v + 1.0, x)) * 0.5),
+    "yve": (UNKNOWN, lambda f, v, x, y: (f.yve(v - 1.0, x) - f.yve(v + 1.0, x)) * 0.5),
+    "kv": (UNKNOWN, lambda f, v, x, y: (f.kv(v - 1.0, x) + f.kv(v + 1.0, x)) * -0.5),
+    "kve": (UNKNOWN, lambda f, v, x, y: y - (f.kve(v - 1.0, x) + f.kve(v + 1.0, x)) * 0.5),
+    "kn": (ZERO, lambda f, n, x, y: (f.kv(n - 1.0, x) + f.kv(n + 1.0, x)) * -0.5),
+    "yn": (ZERO, lambda f, n, x, y: (f.yv(n - 1.0, x) - f.yv(n + 1.0, x)) * 0.5),
+    "struve": (
+        UNKNOWN,
+        lambda f, v, x, y: (f.struve(v - 1.0, x) - f.struve(v + 1.0, x) + _struve(f, v, x)) * 0.5,
+    ),
+    "modstruve": (
+        UNKNOWN,
+        lambda f, v, x, y: (f.modstruve(v - 1.0, x) + f.modstruve(v + 1.0, x) + _struve(f, v, x)) * 0.5,
+    ),
+    "_spherical_jn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_jn(n + 1, x)),
+    "_spherical_yn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_yn(n + 1, x)),
+    "_spherical_in": (ZERO, lambda f, n, x, y: n * y / x + f._spherical_in(n + 1, x)),
+    "_spherical_kn": (ZERO, lambda f, n, x, y: n * y / x - f._spherical_kn(n + 1, x)),
+    "kl_div": (lambda f, x, p, y: f.log(x / p), lambda f, x, p, y: 1.0 - x / p),
+    "rel_entr": (lambda f, x, p, y: f.log(x / p) + 1.0, lambda f, x, p, y: -x / p),
+    "mathieu_a": (ZERO, UNKNOWN),
+    "mathieu_b": (ZERO, UNKNOWN),
+    "owens_t": (
+        lambda f, h, a, y: f.exp(h * h * -0.5) * (2.0 * f.ndtr(a * h) - 1.0) / (-2.0 * _ROOT_2PI),
+        lambda f, h, a, y: f.exp(h * h * (1.0 + a * a) * -0.5) / (2.0 * pi * (1.0 + a * a)),
+    ),
+    "pdtr": (ZERO, lambda f, k, m, y: -_poisson(f, k, m)),
+    "pdtrc": (ZERO, lambda f, k, m, y: _poisson(f, k, m)),
+    "pdtri": (ZERO, lambda f, k, p, y: -1.0 / _poisson(f, k, y)),
+    "pdtrik": (UNKNOWN, UNKNOWN),
+    "poch": (lambda f, x, m, y: y * (f.psi(x + m) - f.psi(x)), lambda f, x, m, y: y * f.psi(x + m)),
+    "powm1": (lambda f, x, p, y: p * f.pow(x, p - 1.0), lambda f, x, p, y: f.pow(x, p) * f.log(x)),
+    "smirnov": (ZERO, lambda f, n, d, y: f._smirnovp(n, d)),
+    "smirnovi": (ZERO, lambda f, n, p, y: 1.0 / f._smirnovp(n, y)),
+    "stdtr": (UNKNOWN, lambda f, n, t, y: _t_density(f, n, t)),
+    "stdtrit": (UNKNOWN, lambda f, n, p, y: 1.0 / _t_density(f, n, y)),
+    "stdtridf": (UNKNOWN, UNKNOWN),
+    "tklmbda": (
+        lambda f, x, p, y: f.where(
+            f.logical_or(f.equal(y, 0.0), f.equal(y, 1.0)), 0.0, 1.0 / (f.pow(y, p - 1.0) + f.pow(1.0 - y, p - 1.0))
+        ),
+        UNKNOWN,
+    ),
+    "xlogy": (
+        lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, 0.0)), 0.0, f.log(p)),
+        lambda f, x, p, y: f.where(f.equal(x, 0.0), 0.0, x / p),
+    ),
+    "xlog1py": (
+        lambda f, x, p, y: f.where(f.logical_and(f.equal(x, 0.0), f.less_equal(p, -1.0)), 0.0, f.log1p(p)),
+        lambda f, x, p, y: f.where(f.equal(x, 0.0), 0.0, x / (p + 1.0)),
+    ),
+    "_zeta": (UNKNOWN, lambda f, s, q, y: -s * f._zeta(s + 1.0, q)),
+    # two operands, several results
+    "ellipj": (
+        lambda f, u, m, y: _ellipj(y[0], y[1], y[2], y[2], m, 0.0 * u),
+        lambda f, u, m, y: _ellipj(
+            y[0], y[1], y[2], -y[2] * _ellipkinc_by_m(f, y[3], m, u), m, y[0] * y[0] * -0.5
+        ),
+    ),
+    "pbdv": (UNKNOWN, lambda f, v, x, y: (y[1], (x * x * 0.25 - v - 0.5) * y[0])),
+    "pbvv": (UNKNOWN, lambda f, v, x, y: (y[1], (x * x * 0.25 - v - 0.5) * y[0])),
+    "pbwa": (UNKNOWN, lambda f, a, x, y: (y[1], (a - x * x * 0.25) * y[0])),
+    # three and more operands
+    "bdtr": (ZERO, UNKNOWN, lambda f, k, n, p, y: -_binomial(f, k, n, p)),
+    "bdtrc": (ZERO, UNKNOWN, lambda f, k, n, p, y: _binomial(f, k, n, p)),
+    "bdtri": (ZERO, UNKNOWN, lambda f, k, n, p, y: -1.0 / _binomial(f, k, n, y)),
+    "betainc": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: _beta_density(f, a, b, x)),
+    "betaincc": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: -_beta_density(f, a, b, x)),
+    "betaincinv": (UNKNOWN, UNKNOWN, lambda f, a, b, p, y: 1.0 / _beta_density(f, a, b, y)),
+    "betainccinv": (UNKNOWN, UNKNOWN, lambda f, a, b, p, y: -1.0 / _beta_density(f, a, b, y)),
+    "chndtr": (
+        lambda f, x, n, c, y: f.exp(f.square(f.sqrt(x) - f.sqrt(c)) * -0.5)
+        * f.pow(x / c, n * 0.25 - 0.5) * f.ive(n * 0.5 - 1.0, f.sqrt(x * c)) * 0.5,
+        UNKNOWN,
+        lambda f, x, n, c, y: (f.chndtr(x, n + 2.0, c) - y) * 0.5,
+    ),
+    "elliprd": (UNKNOWN, UNKNOWN, UNKNOWN),
+    "elliprf": (
+        lambda f, x, y, z, r: f.elliprd(y, z, x) / -6.0,
+        lambda f, x, y, z, r: f.elliprd(x, z, y) / -6.0,
+        lambda f, x, y, z, r: f.elliprd(x, y, z) / -6.0,
+    ),
+    "eval_gegenbauer": (
+        ZERO, UNKNOWN,
+        _polynomial(lambda f, n, a, x, y: 2.0 * a * f.eval_gegenbauer(n - 1, a + 1.0, x)),
+    ),
+    "eval_genlaguerre": (
+        ZERO, UNKNOWN,
+        _polynomial(lambda f, n, a, x, y: -f.eval_genlaguerre(n - 1, a + 1.0, x)),
+    ),
+    "eval_jacobi": (
+        ZERO, UNKNOWN, UNKNOWN,
+        _polynomial(lambda f, n, a, b, x, y: (n + a + b + 1.0) * 0.5 * f.eval_jacobi(n - 1, a + 1.0, b + 1.0, x)),
+    ),
+    "eval_sh_jacobi": (ZERO, UNKNOWN, UNKNOWN, _polynomial(_sh_jacobi)),
+    "fdtr": (UNKNOWN, UNKNOWN, lambda f, m, n, x, y: _f_density(f, m, n, x)),
+    "fdtrc": (UNKNOWN, UNKNOWN, lambda f, m, n, x, y: -_f_density(f, m, n, x)),
+    "fdtri": (UNKNOWN, UNKNOWN, lambda f, m, n, p, y: 1.0 / _f_density(f, m, n, y)),
+    "gdtr": (
+        lambda f, a, b, x, y: x * _gamma_density(f, b, a * x),
+        UNKNOWN,
+        lambda f, a, b, x, y: a * _gamma_density(f, b, a * x),
+    ),
+    "gdtrc": (
+        lambda f, a, b, x, y: -x * _gamma_density(f, b, a * x),
+        UNKNOWN,
+        lambda f, a, b, x, y: -a * _gamma_density(f, b, a * x),
+    ),
+    "gdtrix": (
+        lambda f, a, b, p, y: -y / a,
+        UNKNOWN,
+        lambda f, a, b, p, y: 1.0 / (a * _gamma_density(f, b, a * y)),
+    ),
+    "gdtria": (
+        lambda f, p, b, x, y: 1.0 / (x * _gamma_density(f, b, y * x)),
+        UNKNOWN,
+        lambda f, p, b, x, y: -y / x,
+    ),
+    "hyp1f1": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: a / b * f.hyp1f1(a + 1.0, b + 1.0, x)),
+    "hyperu": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: -a * f.hyperu(a + 1.0, b + 1.0, x)),
+    "hyp2f1": (
+        UNKNOWN, UNKNOWN, UNKNOWN,
+        lambda f, a, b, c, x, y: a * b / c * f.hyp2f1(a + 1.0, b + 1.0, c + 1.0, x),
+    ),
+    "lpmv": (
+        ZERO, UNKNOWN,
+        lambda f, m, v, x, y: (v * x * y - (v + m) * f.lpmv(m, v - 1.0, x)) / (x * x - 1.0),
+    ),
+    "nbdtr": (ZERO, UNKNOWN, lambda f, k, n, p, y: _beta_density(f, n * 1.0, f.floor(k) + 1.0, p)),
+    "nbdtrc": (ZERO, UNKNOWN, lambda f, k, n, p, y: -_beta_density(f, n * 1.0, f.floor(k) + 1.0, p)),
+    "nbdtri": (ZERO, UNKNOWN, lambda f, k, n, p, y: 1.0 / _beta_density(f, n * 1.0, f.floor(k) + 1.0, y)),
+    "nrdtrimn": (
+        lambda f, p, s, x, y: -s * _ROOT_2PI * f.exp(f.square(f.ndtri(p)) * 0.5),
+        lambda f, p, s, x, y: -f.ndtri(p),
+        lambda f, p, s, x, y: 1.0 + 0.0 * x,
+    ),
+    "nrdtrisd": (
+        lambda f, m, p, x, y: -1.0 / f.ndtri(p),
+        lambda f, m, p, x, y: -y * _ROOT_2PI * f.exp(f.square(f.ndtri(p)) * 0.5) / f.ndtri(p),
+        lambda f, m, p, x, y: 1.0 / f.ndtri(p),
+    ),
+    "radian": (
+        lambda f, d, m, s, y: _DEGREE + 0.0 * d,
+        lambda f, d, m, s, y: _DEGREE / 60.0 + 0.0 * m,
+        lambda f, d, m, s, y: _DEGREE / 3600.0 + 0.0 * s,
+    ),
+    "wright_bessel": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: f.wright_bessel(a, b + a, x)),
+    "log_wright_bessel": (
+        UNKNOWN, UNKNOWN, lambda f, a, b, x, y: f.exp(f.log_wright_bessel(a, b + a, x) - y),
+    ),
+}  # fmt: skip
+"""By operand, of functions of several operands or several results."""

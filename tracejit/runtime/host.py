@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of Python that rows of a program call.
+
+Note [arrays of a row]
+A function gets arrays of its own, which hold copies of the row's inputs, and its results are copied to where the
+program wants them. So it may keep what it gets and what it returns, as in an uncompiled call. An array that nobody has
+kept is filled again in the next call: only the row refers to it then. The arrays are read-only.
+"""
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.program import HostCall
+
+_MOST_STATES = 16  # whose memory a row remembers
+_MOST_FREE = 4  # sets of arrays that a row keeps: one for each thread that is in the function
+
+Pair = tuple[np.ndarray, np.ndarray]  # an array that owns its memory, and a read-only view of it
+
+
+class _Seen(NamedTuple):
+    """The arguments of a row in a state of the program: their words, what these were, and arrays in their place."""
+
+    words: Any
+    addresses: list[int]
+    inputs: list[np.ndarray]
+    outputs: list[np.ndarray]
+
+
+def row_function(call: HostCall) -> Callable[[int], bool | None]:
+    """Return what a row calls with the address of its arguments, which are the addresses of inputs and of outputs.
+
+    It returns None, or False where the program does not apply; the program then ends.
+    """
+    outputs = call.outputs
+    function = call if call.handled else lambda arrays, inner=call.function: inner(*arrays)
+    single = outputs[0] if len(outputs) == 1 else None
+    known: dict[int, _Seen] = {}
+    free: list[list[Pair]] = []
+
+    def run(at: int) -> bool | None:
+        seen = known.get(at)
+        if seen is None or seen.words[:] != seen.addresses:
+            if len(known) >= _MOST_STATES:
+                known.clear()
+            seen = known[at] = _see(at, call)
+        try:
+            pairs = free.pop()
+        except IndexError:
+            pairs = [_owned(aval) for aval in call.inputs]
+        for pair, view in zip(pairs, seen.inputs, strict=True):
+            pair[0][...] = view
+        results = function([pair[1] for pair in pairs])
+        if single is not None:
+            if not _fits(results, single):
+                return False
+            seen.outputs[0][...] = results
+        else:
+            if not fits(results, outputs):
+                return False
+            for view, result in zip(seen.outputs, results, strict=True):
+                view[...] = result
+        del results
+        if len(free) < _MOST_FREE:
+            for pair in pairs:
+                if _references(pair) != _UNUSED:
+                    break
+            else:
+                free.append(pairs)
+        return None
+
+    return run
+
+
+def fits(results: Any, outputs: tuple[Aval, ...]) -> bool:
+    """Return whether the results of a function have the expected sizes and dtypes."""
+    parts = results if type(results) is tuple else (results,)
+    return len(parts) == len(outputs) and all(map(_fits, parts, outputs))
+
+
+def _fits(result: Any, aval: Aval) -> bool:
+    return type(result) is np.ndarray and result.shape == aval.shape and result.dtype == aval.dtype
+
+
+def _see(at: int, call: HostCall) -> _Seen:
+    """Return the arguments at an address."""
+    avals = (*call.inputs, *call.outputs)
+    words = (ctypes.c_ssize_t * len(avals)).from_address(at)
+    addresses = words[:]
+    views = [_view(address, aval) for address, aval in zip(addresses, avals, strict=True)]
+    return _Seen(words, addresses, views[: len(call.inputs)], views[len(call.inputs) :])
+
+
+def _owned(aval: Aval) -> Pair:
+    own = np.empty(aval.shape, aval.dtype)
+    view = own.view()
+    view.flags.writeable = False
+    return own, view
+
+
+def _view(address: int, aval: Aval) -> np.ndarray:
+    """Return an array that lies at an address."""
+    if not aval.size:
+        return np.empty(aval.shape, aval.dtype)
+    memory = (ctypes.c_char * (aval.size * aval.dtype.itemsize)).from_address(address)
+    return np.ndarray(aval.shape, aval.dtype, memory)  # type: ignore[arg-type]
+
+
+def _references(pair: Pair) -> tuple[int, int, int]:
+    """Return how many references there are to an array, to a view of it, and weak ones to the view."""
+    own, view = pair
+    return sys.getrefcount(own), sys.getrefcount(view), weakref.getweakrefcount(view)
+
+
+_UNUSED = next(_references(pair) for pair in [_owned(Aval((1,), None, np.dtype(np.float32)))])

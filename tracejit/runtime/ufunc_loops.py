@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The addresses of the inner loops of SciPy's ufuncs, and the loops as functions of arrays.
+
+Note [loops of ufuncs]
+A ufunc is a table of C functions: for each combination of dtypes a loop over elements, and a pointer that the loop is
+given. NumPy's C interface declares the table (PyUFuncObject in ufuncobject.h), so its layout does not change. A
+program is given the address of two words: the loop, and its pointer. What is read here is compared with what the ufunc
+tells in Python first.
+"""
+
+import ctypes
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tracejit.errors import CodegenError
+from tracejit.ops.ufunc_loops import ufunc_of
+
+MOST = 8  # operands and results of a ufunc
+NAME = re.compile(r"scipy\.special\.(\w+)/([a-zA-Z?]+->[a-zA-Z?]+)")
+
+
+class Head(ctypes.Structure):
+    """The fields of PyUFuncObject after those of every Python object."""
+
+    _fields_ = (
+        ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int),
+        ("nargs", ctypes.c_int),
+        ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int),
+        ("reserved", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("types", ctypes.c_void_p),
+    )
+
+
+def _parts(name: str) -> tuple[np.ufunc, str]:
+    """Return the ufunc, and the dtypes of the loop, that a name is of."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        raise CodegenError(f"there is no routine named {name!r:.80}")
+    return ufunc_of(found[1]), found[2]
+
+
+def head_of(ufunc: np.ufunc) -> Head:
+    """Return the table of a ufunc.
+
+    Raises:
+        CodegenError: if memory does not say what the ufunc says in Python.
+    """
+    head = Head.from_address(id(ufunc) + object.__basicsize__)
+    counts = (head.nin, head.nout, head.nargs, head.ntypes)
+    if counts != (ufunc.nin, ufunc.nout, ufunc.nargs, ufunc.ntypes):
+        raise CodegenError(f"the table of the ufunc {ufunc.__name__} has an unknown layout")
+    numbers = ctypes.string_at(head.types, ufunc.nargs * ufunc.ntypes)
+    expected = [np.dtype(char).num for types in ufunc.types for char in types.replace("->", "")]
+    if list(numbers) != expected:
+        raise CodegenError(f"the table of the ufunc {ufunc.__name__} has an unknown layout")
+    return head
+
+
+@cache
+def _pair(name: str) -> Any:
+    """Return a loop and its pointer as two words, which stay where they are."""
+    ufunc, types = _parts(name)
+    if types not in ufunc.types:
+        raise CodegenError(f"the ufunc {ufunc.__name__} has no loop {types}")
+    head, number = head_of(ufunc), ufunc.types.index(types)
+    return (ctypes.c_void_p * 2)(head.functions[number], head.data[number] if head.data else None)
+
+
+def address(name: str) -> int:
+    """Return the address of the two words of a loop, such as ``scipy.special.jv/dd->d``.
+
+    Raises:
+        CodegenError: if there is no such loop.
+    """
+    return ctypes.addressof(_pair(name))
+
+
+def run(name: str, start: int, stop: int, *steps_and_pointers: Any) -> None:
+    """Run a loop on the pointers of the Python back end, as kernels/intrinsics/ufunc_loops.py does on memory."""
+    ufunc, _ = _parts(name)
+    steps, pointers = steps_and_pointers[: ufunc.nargs], steps_and_pointers[ufunc.nargs :]
+    if start >= stop:
+        return
+    operands = [
+        pointer.span(start, stop - start) if step else pointer.span(0, 1)
+        for step, pointer in zip(steps[: ufunc.nin], pointers, strict=False)
+    ]
+    results = ufunc(*operands)
+    for pointer, result in zip(pointers[ufunc.nin :], results if ufunc.nout > 1 else (results,), strict=True):
+        pointer.span(start, stop - start)[:] = result
