@@ -92,9 +92,12 @@ def _promote_real(x: np.dtype) -> tuple[np.dtype, ...]:
     return (part_dtype(complex_dtype(x)),)
 
 
-def _samples(**params: Any) -> tuple[Sample, ...]:
+_COMPLEX = ("complex128",)
+
+
+def _samples(dtypes: tuple[str, ...], **params: Any) -> tuple[Sample, ...]:
     kinds: tuple[tuple[tuple[int, ...], int], ...] = (((2, 6), 1), ((5, 2), 0), ((2, 8, 3), 1), ((1,), 0))
-    return tuple(Sample((shape,), {"axis": axis, **params}) for shape, axis in kinds)
+    return tuple(Sample((shape,), {"axis": axis, **params}, dtypes=dtypes) for shape, axis in kinds)
 
 
 def _no_kernel(name: str) -> Callable[..., Any]:
@@ -104,56 +107,80 @@ def _no_kernel(name: str) -> Callable[..., Any]:
     return numbers
 
 
+BESIDE = (
+    2  # elements between parts in scratch memory, which would fall on the same places of a cache otherwise
+)
 UNIT = 16  # lines that are transformed together: as many as the widest vectors have lanes
 
 Steps = tuple[int, int, int]
 
 
-def _infer_lines(x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps) -> tuple[Aval, Aval, Aval]:
+def _infer_lines(
+    x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps, inverse: bool
+) -> tuple[Aval, Aval]:
     outer, lines, n = count
-    flat = Aval((outer * lines * n,), None, x.dtype)
+    flat = Aval((outer * lines * n,), None, complex_dtype(x.dtype))
     # Scratch memory for each group of lines; that of the first in a part of the launch serves the others.
-    work = Aval((outer * -(-lines // UNIT) * 4 * n * UNIT,), None, x.dtype)
-    return flat, flat, work
+    return flat, Aval((outer * -(-lines // UNIT) * 4 * (n + BESIDE) * UNIT,), None, part_dtype(x.dtype))
 
 
 def _numpy_lines(
-    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps
+    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps, inverse: bool
 ) -> tuple[np.ndarray, ...]:
-    whole = numpy_complex(x.ravel(), y.ravel())
+    whole = x.ravel() if x.dtype.kind == "c" else numpy_complex(x.ravel(), y.ravel())
     size = whole.itemsize
     given = np.lib.stride_tricks.as_strided(whole, count, [size * step for step in reads])
     out = np.zeros(prod(count), whole.dtype)
     place = np.lib.stride_tricks.as_strided(out, count, [size * step for step in writes])
-    place[...] = _numpy_fft(given, axis=2, inverse=False) if out.size else 0
-    work = _infer_lines(Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes)[2]
-    return out.real.copy(), out.imag.copy(), np.zeros(work.shape, x.dtype)
+    place[...] = _numpy_fft(given, axis=2, inverse=inverse) if out.size else 0
+    _, work = _infer_lines(
+        Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes, inverse=inverse
+    )
+    return out, np.zeros(work.shape, work.dtype)
 
 
-def _numbers_lines(out: Any, x: Aval, y: Aval, a: Aval, b: Aval, plan: Aval, **params: Any) -> Sequence[int]:
-    outer, lines, n = params["count"]
+def _numbers_lines(
+    out: Any, x: Aval, y: Aval, a: Aval, b: Aval, plan: Aval, *, count: Steps, reads: Steps, writes: Steps,
+    inverse: bool,
+) -> Sequence[int]:  # fmt: skip
+    # An inverse transform is one of exchanged parts, whose parts are exchanged again.
+    outer, lines, n = count
     groups = -(-lines // UNIT)
-    return (0, outer * groups, groups, lines, n, *params["reads"], *params["writes"], plan.shape[0])
+    step = 2 if x.dtype.kind == "c" else 1  # the parts lie side by side
+    given = [step * distance for distance in reads]
+    made = [2 * distance for distance in writes]
+    beside = step == 2
+    return (
+        0, outer * groups, groups, lines, n, *given, int(beside and inverse), int(beside and not inverse),
+        *made, int(inverse), int(not inverse), plan.shape[0],
+    )  # fmt: skip
 
 
-_CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[11]) * 4.0, lambda numbers: numbers[1])  # 4 ns for a vector and a step
+_NS = 4.0  # of a vector and a step
+_CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[15]) * _NS, lambda numbers: numbers[1])
 
 OPS = (
-    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of complex numbers in two parts, by tables of "
-       "roots and factors; to places anywhere; and scratch memory; no derivative", kind=Kind.KERNEL, infer=_infer_lines,
+    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of the same complex numbers twice or their "
+       "parts, by tables of roots and factors; to places anywhere; and scratch memory; no derivative",
+       kind=Kind.KERNEL, takes_complex=True, infer=_infer_lines,
        numpy=_numpy_lines, vjp=None, analytic=False, emit=KernelCall("fft_lines", _numbers_lines, cut=_CUT),
-       samples=(Sample(((0,), (0,), (2,), (2,), (1,)), {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1)},
+       samples=(Sample(((0,), (0,), (2,), (2,), (1,)),
+                       {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1), "inverse": False},
                        dtypes=("float64", "float64", "float64", "float64", "int64")),)),
     Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
-       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft, numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
-       analytic=False, emit=KernelCall("fft", _no_kernel("fft")),
-       samples=(*_samples(inverse=False), *_samples(inverse=True))),
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft,
+       numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
+       analytic=False, emit=KernelCall("fft_lines", _no_kernel("fft")),
+       samples=(*_samples(_COMPLEX, inverse=False), *_samples(_COMPLEX, inverse=True))),
     Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; the real parts of that of ct and zeros",
-       kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real, vjp=_vjp_rfft, analytic=False,
-       emit=KernelCall("rfft", _no_kernel("rfft")), samples=_samples()),
-    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled between the ends",
-       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_irfft, numpy=_numpy_irfft, promote=_promote_complex,
-       vjp=_vjp_irfft, analytic=False, emit=KernelCall("irfft", _no_kernel("irfft")),
-       samples=(Sample(((2, 4),), {"axis": 1, "n": 6}), Sample(((3, 2),), {"axis": 0, "n": 5}),
-                Sample(((1,),), {"axis": 0, "n": 1}))),
+       kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real,
+       vjp=_vjp_rfft, analytic=False,
+       emit=KernelCall("fft_lines", _no_kernel("rfft")), samples=_samples(("float64",))),
+    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled but at the ends",
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_irfft,
+       numpy=_numpy_irfft, promote=_promote_complex,
+       vjp=_vjp_irfft, analytic=False, emit=KernelCall("fft_lines", _no_kernel("irfft")),
+       samples=(Sample(((2, 4),), {"axis": 1, "n": 6}, dtypes=_COMPLEX),
+                Sample(((3, 2),), {"axis": 0, "n": 5}, dtypes=_COMPLEX),
+                Sample(((1,),), {"axis": 0, "n": 1}, dtypes=_COMPLEX))),
 )  # fmt: skip

@@ -73,6 +73,7 @@ def test_a_batch_is_the_op_of_each_observation(case: tuple[Op, Sample]) -> None:
 
 
 REPEATED = {  # ops that are repeated for each observation, whichever of their operands differs
+    "fft_lines",  # of which programs are made, and which nobody records
     "attention_backward",
     "convolution_weights",
     "ctc_backward",

@@ -3,24 +3,27 @@
 
 Note [lines in lanes]
 A vector holds one element of each of several lines, so that no step of a transform moves anything between lanes. A
-group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T. Cochran
-et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places. Lines may lie
-anywhere: neighbours are loaded as vectors, others are gathered. `work` has real parts, then imaginary parts, twice.
+group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T.
+Cochran et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places.
+Lines may lie anywhere. `work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged
+parts, whose parts are exchanged again.
 """
 
+from collections.abc import Mapping
+
 from tracejit.codegen.templates.tile_text import written
-from tracejit.ops.fourier import UNIT
+from tracejit.ops.fourier import BESIDE, UNIT
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
 NUMBERS = (
-    "first", "last", "groups", "lines", "n", "in_outer", "in_lane", "in_step", "out_outer", "out_lane", "out_step",
-    "steps",
+    "first", "last", "groups", "lines", "n", "in_outer", "in_lane", "in_step", "in_re", "in_im", "out_outer",
+    "out_lane", "out_step", "out_re", "out_im", "steps",
 )  # fmt: skip
 
 _TEXT = """
-half = n * LANES
-base = first * 4 * n * UNIT
+half = (n + BESIDE) * LANES
+base = first * 4 * (n + BESIDE) * UNIT
 for part in range(first * UNIT // LANES, last * UNIT // LANES):
     task = part * LANES // UNIT
     line = task % groups * UNIT + part * LANES % UNIT
@@ -29,9 +32,7 @@ for part in range(first * UNIT // LANES, last * UNIT // LANES):
         continue
     source = task // groups * in_outer + line * in_lane
     target = task // groups * out_outer + line * out_lane
-    for t in range(n):
-        store_V(work, base + t * LANES, LOAD_RE)
-        store_V(work, base + half + t * LANES, LOAD_IM)
+    LOAD
     a = base
     b = base + 2 * half
     s = 1
@@ -54,9 +55,7 @@ for part in range(first * UNIT // LANES, last * UNIT // LANES):
         c = a
         a = b
         b = c
-    for t in range(n):
-        STORE_RE
-        STORE_IM
+    STORE
 """
 
 _LOADS = """
@@ -146,7 +145,9 @@ for q in range(s):
 def _butterflies(r: int, arithmetic: str) -> str:
     """Return the lines of one p: r elements that lie `far` apart become r neighbours, `next` apart, and are turned."""
     loads = _FIRST + "".join(_LOADS.format(k=k, l=k - 1) for k in range(1, r))
-    stores = "y = b + (q + s * R * p) * LANES\nstore_V(work, y, u0)\nstore_V(work, y + half, v0)\n".replace("R", str(r))
+    stores = "y = b + (q + s * R * p) * LANES\nstore_V(work, y, u0)\nstore_V(work, y + half, v0)\n".replace(
+        "R", str(r)
+    )
     stores += "".join(_STORES.format(k=k) for k in range(1, r))
     lines = (loads + arithmetic + stores).strip("\n").splitlines()
     inner = "\n".join(f"    {line}" for line in lines if line)
@@ -154,28 +155,63 @@ def _butterflies(r: int, arithmetic: str) -> str:
     return f"{turns}for q in range(s):\n{inner}"
 
 
+def _load(numbers: Mapping[str, int]) -> str:
+    """Return the lines that copy lines to scratch memory."""
+    first, second = ("x_im", "x_re") if numbers["out_re"] else ("x_re", "x_im")  # of an inverse transform
+    if numbers["in_lane"] == 1:
+        return f"""
+for t in range(n):
+    store_V(work, base + t * LANES, load_first_V({first}, source + t * in_step, count))
+    store_V(work, base + half + t * LANES, load_first_V({second}, source + t * in_step, count))
+"""
+    # The text says what lies side by side, so that LLVM makes vectors of it.
+    if numbers["in_re"] != numbers["in_im"]:
+        first = second = "x_re"
+    at = "source + " + _place("in", numbers)
+    return f"""
+{_loops(numbers["in_lane"])}
+        work[base + t * LANES + lane] = {first}[{at} + {numbers["in_re"]}]
+        work[base + half + t * LANES + lane] = {second}[{at} + {numbers["in_im"]}]
+"""
+
+
+def _store(numbers: Mapping[str, int]) -> str:
+    """Return the lines that copy lines to their places."""
+    at = "target + " + _place("out", numbers)
+    return f"""
+{_loops(numbers["out_lane"])}
+        z[{at} + {numbers["out_re"]}] = work[a + t * LANES + lane]
+        z[{at} + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+"""
+
+
+def _loops(lane: int) -> str:
+    """Return two loops, the inner one over what lies side by side."""
+    lanes, steps = "for lane in range(count):", "for t in range(n):"
+    outer, inner = (steps, lanes) if lane == 2 else (lanes, steps)
+    return f"{outer}\n    {inner}"
+
+
+def _place(stem: str, numbers: Mapping[str, int]) -> str:
+    lane, step = (
+        f"{name} * {2 if numbers[f'{stem}_{kind}'] == 2 else f'{stem}_{kind}'}"
+        for name, kind in (("lane", "lane"), ("t", "step"))
+    )
+    return f"{lane} + {step}"
+
+
 def kernel(launch: KernelLaunch) -> Kernel:
     """Return the kernel of a launch."""
     numbers = dict(zip(NUMBERS, launch.numbers, strict=True))
-    loads, stores = {}, {}
-    for part in ("re", "im"):
-        place = f"x_{part}, source + t * in_step"
-        is_near = numbers["in_lane"] == 1
-        loads[f"LOAD_{part.upper()}"] = f"load_first_V({place}, count)" if is_near else f"gather_X({place}, in_lane, count)"
-        value = f"load_V(work, a + t * LANES{' + half' if part == 'im' else ''})"
-        place = f"y_{part}, target + t * out_step"
-        is_near = numbers["out_lane"] == 1
-        stores[f"STORE_{part.upper()}"] = (
-            f"store_first_X({place}, {value}, count)" if is_near else f"scatter_X({place}, out_lane, {value}, count)"
-        )
-    text = _TEXT
-    for name, expression in loads.items():
-        text = text.replace(name, expression)
     snippets = {
-        **stores, "TWO": _butterflies(2, _TWO), "THREE": _butterflies(3, _THREE), "FOUR": _butterflies(4, _FOUR),
+        "LOAD": _load(numbers),
+        "STORE": _store(numbers),
+        "TWO": _butterflies(2, _TWO),
+        "THREE": _butterflies(3, _THREE),
+        "FOUR": _butterflies(4, _FOUR),
         "ANY": _ANY,
-    }  # fmt: skip
+    }
     return written(
-        "fft_lines", text, launch.pointers[-1].dtype, NUMBERS, "x_re x_im roots_re roots_im plan:i64", "y_re y_im work",
-        {"UNIT": UNIT}, snippets,
+        "fft_lines", _TEXT, launch.pointers[-1].dtype, NUMBERS, "x_re x_im roots_re roots_im plan:i64", "z work",
+        {"UNIT": UNIT, "BESIDE": BESIDE}, snippets,
     )  # fmt: skip

@@ -27,8 +27,8 @@ from tracejit.functions.numpy_api import (
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing, polynomials,
-    quantiles, ranges, spectral, wider,
+    arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing,
+    polynomials, quantiles, ranges, spectral, wider,
 )  # fmt: skip
 Answer = Callable[..., Any]
 

@@ -29,7 +29,9 @@ def _cut(name: str, array: dlarray, n: int, axis: int) -> dlarray:
         return movement.sliced(array, {axis: slice(0, n)})
     if n == extent:
         return array
-    return apply("pad", array, widths=tuple([(0, n - extent if i == axis else 0) for i in range(array.ndim)]), value=0)
+    return apply(
+        "pad", array, widths=tuple([(0, n - extent if i == axis else 0) for i in range(array.ndim)]), value=0
+    )
 
 
 def _operand(name: str, a: Any, n: Any, axis: Any, norm: Any) -> tuple[dlarray, int | None, int]:
@@ -115,7 +117,9 @@ def _axes(name: str, array: dlarray, s: Any, axes: Any) -> tuple[tuple[int | Non
         sizes = [None if n == -1 else n for n in integers(name, "s", s)]
     given = range(-len(sizes), 0) if axes is None else integers(name, "axes", axes)
     if len(sizes) != len(given):
-        refuse(name, f"s and axes have {len(sizes)} and {len(given)} elements, expected one size for each axis")
+        refuse(
+            name, f"s and axes have {len(sizes)} and {len(given)} elements, expected one size for each axis"
+        )
     return tuple(sizes), tuple([normalize_axis(name, array, axis) for axis in given])
 
 
@@ -143,7 +147,9 @@ def _several_real(name: str, default: Any) -> Callable[..., dlarray]:
         return array
 
     transform.__name__ = name.rpartition(".")[2]
-    transform.__doc__ = "Return the transform of real numbers along several axes, of the last one n // 2 + 1 elements."
+    transform.__doc__ = (
+        "Return the transform of real numbers along several axes, of the last one n // 2 + 1 elements."
+    )
     return transform
 
 

@@ -3,13 +3,14 @@
 
 Note [transforms in two steps]
 The kernel transforms one line in each lane of a vector. Where there are too few lines, or a line is longer than the
-cache, a transform of n = a b elements is b of a elements, which lie beside each other, a rotation of each result, and a of
-b elements (Cooley and Tukey, 1965). The second step stores where the results belong, so that nothing is transposed.
+cache, a transform of n = a b elements is b of a elements, which lie beside each other, a rotation of each result, and a
+of b elements (Cooley and Tukey, 1965). The second step stores where the results belong, so that nothing is transposed.
 
-A prime factor beyond _LARGEST makes the transform a convolution with a chirp (Bluestein, 1970), which takes two transforms
-of a size that is a power of 2. An inverse transform is one of exchanged parts, whose parts are exchanged again.
+A prime factor beyond _LARGEST makes the transform a convolution with a chirp (Bluestein, 1970), which takes two
+transforms of a size that is a power of 2.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -60,7 +61,7 @@ def _roots(n: int) -> np.ndarray:
     """Return e**(-2 pi i k / n) for k < n, exact at quarters of a turn."""
     quarter, rest = np.divmod(4 * np.arange(n), n)
     angle = rest * (np.pi / (2 * n))
-    return (np.cos(angle) - 1j * np.sin(angle)) * np.array([1, -1j, -1, 1j])[quarter % 4]
+    return np.asarray((np.cos(angle) - 1j * np.sin(angle)) * np.array([1, -1j, -1, 1j])[quarter % 4])
 
 
 def _constant(b: Any, values: np.ndarray, dtype: np.dtype) -> Parts:
@@ -68,7 +69,16 @@ def _constant(b: Any, values: np.ndarray, dtype: np.dtype) -> Parts:
 
 
 def _reshaped(b: Any, x: Parts, shape: tuple[int, ...]) -> Parts:
-    return Parts(*[part if part.shape == shape else b.reshape(part, shape=shape) for part in x])
+    if x.re.shape == shape:
+        return x
+    whole = pairs.whole_of(x)
+    if whole is not None:
+        return _parts_of(b, b.reshape(whole, shape=shape))
+    return Parts(*[b.reshape(part, shape=shape) for part in x])
+
+
+def _parts_of(b: Any, whole: Value) -> Parts:
+    return Parts(b.real(whole), b.imag(whole))
 
 
 def _turned(b: Any, x: Parts, axes: tuple[int, ...]) -> Parts:
@@ -82,57 +92,64 @@ def _part_of(b: Any, x: Parts, axis: int, start: int, stop: int, step: int = 1) 
     return Parts(*[b.slice(part, starts=starts, stops=stops, steps=steps) for part in x])
 
 
-def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: Any) -> Parts:
-    """Return transforms of lines of flat memory: count, and how far they lie apart, by outer group, line and element."""
+def _lines(b: Any, x: Parts, count: tuple[int, int, int], reads: Any, writes: Any, inverse: bool) -> Parts:
+    """Return transforms of lines in flat memory: how many, and how far apart, by outer group, line and element."""
     n = count[2]
     roots = _constant(b, _roots(n), x.re.dtype)
     flat = _reshaped(b, x, (prod(count),))
-    found = b.fft_lines(*flat, *roots, b.constant(_plan(n)), count=count, reads=reads, writes=writes)
-    return Parts(found[0], found[1])
+    whole = pairs.whole_of(flat)
+    operands = (whole, whole) if whole is not None else flat
+    tables = (*roots, b.constant(_plan(n)))
+    found, _ = b.fft_lines(*operands, *tables, count=count, reads=reads, writes=writes, inverse=inverse)
+    return _parts_of(b, found)
 
 
-def _transformed(b: Any, x: Parts, outer: int, n: int, inner: int) -> Parts:
+def _transformed(b: Any, x: Parts, outer: int, n: int, inner: int, inverse: bool) -> Parts:
     """Return transforms of (outer, n, inner) along the second axis."""
     shape = (outer, n, inner)
     if n == 1:
         return x
     if _primes(n)[-1] > _LARGEST:
-        return _by_chirp(b, x, outer, n, inner)
+        return _by_chirp(b, x, outer, n, inner, inverse)
     if inner >= _FEWEST and n <= _LONGEST:
         places = (n * inner, 1, inner)
-        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places), shape)
+        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places, inverse), shape)
     if inner > 1 and n * outer < _FEWEST * _SHORTEST:
         places = (n * inner, 1, inner)
-        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places), shape)
+        return _reshaped(b, _lines(b, x, (outer, inner, n), places, places, inverse), shape)
     if inner > 1:
         rows = _reshaped(b, _turned(b, x, (0, 2, 1)), (outer * inner, n, 1))
-        return _turned(b, _reshaped(b, _transformed(b, rows, outer * inner, n, 1), (outer, inner, n)), (0, 2, 1))
+        return _turned(
+            b, _reshaped(b, _transformed(b, rows, outer * inner, n, 1, inverse), (outer, inner, n)), (0, 2, 1)
+        )
     first, second = _halves(n)
     if second == 1 or n < _SHORTEST or (outer >= _FEWEST and n <= _LONGEST):
         places = (outer * n, n, 1)
-        return _reshaped(b, _lines(b, x, (1, outer, n), places, places), shape)
-    return _in_two_steps(b, x, outer, first, second)
+        return _reshaped(b, _lines(b, x, (1, outer, n), places, places, inverse), shape)
+    return _in_two_steps(b, x, outer, first, second, inverse)
 
 
-def _in_two_steps(b: Any, x: Parts, outer: int, first: int, second: int) -> Parts:
+def _in_two_steps(b: Any, x: Parts, outer: int, first: int, second: int, inverse: bool) -> Parts:
     """Return transforms of lines of first * second elements (Note [transforms in two steps])."""
     n = first * second
     places = (n, 1, second)
     if first > _LONGEST:
-        found = _transformed(b, _reshaped(b, x, (outer, first, second)), outer, first, second)
+        found = _transformed(b, _reshaped(b, x, (outer, first, second)), outer, first, second, inverse)
     else:
-        found = _lines(b, x, (outer, second, first), places, places)
+        found = _lines(b, x, (outer, second, first), places, places, inverse)
     turns = _roots(n)[np.outer(np.arange(first), np.arange(second)) % n]
+    turns = turns.conj() if inverse else turns
     found = pairs.mul(b, _reshaped(b, found, (outer, first, second)), _constant(b, turns, x.re.dtype))
-    found = _lines(b, found, (outer, first, second), (n, second, 1), (n, 1, first))
+    found = _lines(b, found, (outer, first, second), (n, second, 1), (n, 1, first), inverse)
     return _reshaped(b, found, (outer, n, 1))
 
 
-def _by_chirp(b: Any, x: Parts, outer: int, n: int, inner: int) -> Parts:
+def _by_chirp(b: Any, x: Parts, outer: int, n: int, inner: int, inverse: bool) -> Parts:
     """Return transforms of any size: k t = (k**2 + t**2 - (k - t)**2) / 2 makes them convolutions."""
     size = 1 << (2 * n - 2).bit_length()
     k = np.arange(n)
     chirp = _roots(2 * n)[k * k % (2 * n)]
+    chirp = chirp.conj() if inverse else chirp
     kernel = np.zeros(size, complex)
     kernel[:n] = chirp.conj()
     kernel[size - n + 1 :] = chirp[:0:-1].conj()
@@ -141,9 +158,9 @@ def _by_chirp(b: Any, x: Parts, outer: int, n: int, inner: int) -> Parts:
     wide = Parts(*[
         b.pad(part, widths=((0, 0), (0, size - n), (0, 0)), value=0.0) for part in pairs.mul(b, x, turns)
     ])  # fmt: skip
-    found = pairs.mul(b, _transformed(b, wide, outer, size, inner), spectrum)
-    back = _transformed(b, Parts(found.im, found.re), outer, size, inner)
-    return pairs.mul(b, _part_of(b, Parts(back.im, back.re), 1, 0, n), turns)
+    found = pairs.mul(b, _transformed(b, wide, outer, size, inner, False), spectrum)
+    back = _transformed(b, found, outer, size, inner, True)
+    return pairs.mul(b, _part_of(b, back, 1, 0, n), turns)
 
 
 def _along(b: Any, x: Parts, axis: int, inverse: bool) -> Parts:
@@ -153,12 +170,7 @@ def _along(b: Any, x: Parts, axis: int, inverse: bool) -> Parts:
         return x
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
     x = _reshaped(b, x, (outer, shape[axis], inner))
-    if inverse:
-        found = _transformed(b, Parts(x.im, x.re), outer, shape[axis], inner)
-        found = Parts(found.im, found.re)
-    else:
-        found = _transformed(b, x, outer, shape[axis], inner)
-    return _reshaped(b, found, shape)
+    return _reshaped(b, _transformed(b, x, outer, shape[axis], inner, inverse), shape)
 
 
 def _fft(b: Any, node: Node, x: Operand) -> Parts:
@@ -190,4 +202,11 @@ def _irfft(b: Any, node: Node, x: Operand) -> Value:
     return _along(b, half, axis, True).re
 
 
-FOURIER = {"fft": _fft, "rfft": _rfft, "irfft": _irfft}
+def _of_lines(b: Any, node: Node, x: Operand, y: Operand, *tables: Value) -> list[Operand]:
+    """Return the results of fft_lines as they are: whole numbers, seen in parts."""
+    operands = [b.complex_of(*part) if isinstance(part, Parts) else part for part in (x, y)]
+    found, work = b.fft_lines(*operands, *tables, **node.params)
+    return [_parts_of(b, found), work]
+
+
+FOURIER: dict[str, Callable[..., Any]] = {"fft_lines": _of_lines, "fft": _fft, "rfft": _rfft, "irfft": _irfft}

@@ -15,7 +15,8 @@ from typing import Any
 
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.passes.graph.pairs import Operand, Parts
+from tracejit.ops import Kind
+from tracejit.passes.graph.pairs import Operand, Parts, whole_of
 
 
 @cache
@@ -78,6 +79,11 @@ class _Splitter:
         if not any(value.dtype.kind == "c" for value in (*node.inputs, *node.outputs)):
             found = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
             return [found] if len(node.outputs) == 1 else list(found)
+        if node.op.kind is Kind.HOST:
+            given = tuple([self.whole(value) for value in node.inputs])
+            found = self.b.node(node.op, given, node.params, _avals(node))
+            made = [found] if len(node.outputs) == 1 else list(found)
+            return [Parts(self.b.real(v), self.b.imag(v)) if v.dtype.kind == "c" else v for v in made]
         rule = _rules().get(node.op.name)
         if rule is None:
             raise CodegenError(
@@ -91,6 +97,9 @@ class _Splitter:
         own = self.map[value]
         if not isinstance(own, Parts):
             return own
+        whole = whole_of(own)
+        if whole is not None:
+            return whole
         made: Value = self.b.complex_of(*own)
         return made
 
