@@ -43,6 +43,7 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
+from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
 from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
@@ -194,6 +195,7 @@ __all__ = [
     "CacheWarning",
     "ChangedTraceWarning",
     "CodegenError",
+    "CustomGradient",
     "DTypeError",
     "DifferentiableFunction",
     "DimsError",
@@ -245,6 +247,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "checklayer",
     "cholesky",
     "clear_cache",
     "clip",
@@ -258,6 +261,7 @@ __all__ = [
     "crossentropy",
     "ctc",
     "cumsum",
+    "custom_gradient",
     "depthtospace",
     "det",
     "diag",
@@ -274,6 +278,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlnetwork",
     "dlresize",
     "dltranspconv",
     "dlupdate",
@@ -301,6 +306,7 @@ __all__ = [
     "full",
     "full_like",
     "fullyconnect",
+    "functionlayer",
     "gelu",
     "glu",
     "greater",
@@ -357,6 +363,7 @@ __all__ = [
     "mse",
     "multiply",
     "negative",
+    "nn",
     "nonzero",
     "norm",
     "not_equal",
@@ -477,6 +484,9 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.nn.check_layer import checklayer
+    from tracejit.nn.layers.function import functionlayer
+    from tracejit.nn.network import dlnetwork
 
     __version__: str
 else:
@@ -544,8 +554,11 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "nn.check_layer": ("checklayer",),
+        "nn.layers.function": ("functionlayer",),
+        "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("nn", "special")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

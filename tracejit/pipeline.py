@@ -18,7 +18,7 @@ from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
-from tracejit.passes.schedule.memory import place
+from tracejit.passes.schedule.memory import place, place_roots
 from tracejit.passes.schedule.sections import schedule
 from tracejit.program import Program
 
@@ -55,6 +55,35 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
     return Stages(simplified, fused, plan, origins, program)
+
+
+def build_for_device(
+    graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES
+) -> Program:
+    """Return the program of a graph for a device of many threads.
+
+    Args:
+        graph: the recording, forward and adjoint together.
+        layouts: of the inputs; None, or no entry, for contiguous ones.
+        writes: the outputs that are new contents of inputs, which the program writes into them.
+    """
+    # Imported here, because few programs run on a device.
+    from tracejit.codegen.device.emit import emit_for_device
+    from tracejit.passes.loops.spread import spread_launches
+
+    simplified = simplify(graph)
+    accumulate(simplified)
+    through_slices(simplified)
+    _verify(graph, simplified)
+    fused = fuse(simplified, _strided(simplified, layouts))
+    regroup(simplified, fused)
+    chop(fused)
+    selection = select(simplified, fused, writes, for_device=True)
+    launches, commits = [
+        spread_launches(some, selection.external) for some in (selection.launches, selection.commits)
+    ]
+    memory = place_roots([launch.touched for launch in launches + commits], selection.external)
+    return emit_for_device(launches, commits, memory, selection, [value.aval for value in graph.inputs])
 
 
 def _verify(*graphs: Graph) -> None:

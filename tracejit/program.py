@@ -88,11 +88,18 @@ class Symbol(NamedTuple):
 Argument = int | Pointer | ScalarArgument | Symbol
 
 
+class Grid(NamedTuple):
+    """The threads of a device that run a kernel: blocks, and the threads of each."""
+
+    blocks: int
+    threads: int
+
+
 class Row(NamedTuple):
     """One launch: the kernel, its arguments, and the user's lines that it comes from.
 
     A launch in several parts, which may run at the same time, has `length` rows for each part, one part after the
-    other.
+    other. On a device, `grid` says how many threads run it.
     """
 
     kernel: Kernel
@@ -102,6 +109,7 @@ class Row(NamedTuple):
     part: int = 0
     parts: int = 1
     length: int = 1
+    grid: Grid | None = None
 
 
 class Prepared(NamedTuple):

@@ -33,8 +33,8 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
-    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SCRATCH,
-) = range(41)  # fmt: skip
+    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES, SCRATCH,
+) = range(43)  # fmt: skip
 SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
@@ -73,16 +73,17 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
     IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_SCALAR, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
-) = range(10)  # fmt: skip
-PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
+    IS_NODE,
+) = range(11)  # fmt: skip
+PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT, PUT_NODE = range(6)
 
 # What IS_ARRAY also takes: ndarrays; and what it does not: numbers, which are labelled arrays that own their memory.
 IS_PLAIN, IS_NO_NUMBER = 1, 2
 
 # The lengths of these entries in words, for those who write tables and those who read them.
-IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1
+IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS, IS_NODE_WORDS = 4, 4, 1, 6
 IS_ARRAY_WORDS, IS_SCALAR_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 4, 4, 3
-PUT_WORDS, PUT_DICT_ITEM_WORDS = 2, 2
+PUT_WORDS, PUT_DICT_ITEM_WORDS, PUT_NODE_WORDS = 2, 2, 3
 
 # Statuses: the arguments do not fit the pattern, or the guard does not hold; a function of Python that a row calls says
 # that the program does not apply; or it has raised an error, which is set.

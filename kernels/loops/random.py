@@ -76,5 +76,6 @@ def permutation(n: int, u: Any, y: Any) -> None:
     """Write 0 to n - 1 to y, shuffled by n numbers in [0, 1) as by Fisher and Yates."""
     for i in range(n):
         j = int(u[i] * (i + 1))
-        y[i] = y[j]
+        if j < i:
+            y[i] = y[j]
         y[j] = i

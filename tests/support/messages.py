@@ -23,6 +23,7 @@ import messages_layers
 import messages_linalg
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
 import messages_ops
 import messages_record
@@ -84,6 +85,7 @@ TABLES = (
     messages_linalg,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
     messages_ops,
     messages_record,

@@ -34,18 +34,6 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     (
-        lambda: np.sort_complex(X),
-        ArgumentError,
-        "np.sort_complex: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
-        "them). If no gradient is needed, take the value with extractdata(x) first.",
-    ),
-    (
-        lambda: np.linalg.eig(X),
-        ArgumentError,
-        "np.linalg.eig: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
-        "them). If no gradient is needed, take the value with extractdata(x) first.",
-    ),
-    (
         lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
         TraceError,
         "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "

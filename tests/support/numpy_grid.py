@@ -196,6 +196,7 @@ np.full_like(n, 2) | np.copy(A) | np.shape(A) | np.ndim(A) | np.size(A, 1) | np.
 np.iscomplexobj(x) | np.isrealobj(n) | np.ndim(s) | np.size(T) | np.isrealobj(x) | np.iscomplexobj(n)
 np.result_type(n, f)
 
+np.sort_complex(x) | np.sort_complex(u) | np.sort_complex(f)
 np.fft.fft(x) | np.fft.fft(A, 5, axis=0) | np.fft.fft(f) | np.fft.fft(n) | np.fft.fft(T, axis=1, norm="forward")
 np.fft.ifft(x, norm="ortho") | np.fft.ifft(A, 3) | np.fft.rfft(x, 9, norm="forward") | np.fft.rfft(F, axis=0)
 np.fft.irfft(x, 7) | np.fft.irfft(A) | np.fft.irfft(f, axis=-1, norm="ortho") | np.fft.hfft(x) | np.fft.hfft(A, 5, 0)

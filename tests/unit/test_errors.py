@@ -117,7 +117,9 @@ def test_a_message(row):
 WITHOUT_ROW = {  # statement: why no row provokes it
     "__init__.__getattr__: has no attribute": "Python's own text",
     "autodiff.reverse.gradient: : its adjoint gives": "a mistake in the record of an op",
+    "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",
+    "ops.fourier.numbers: is made of fft_lines: passes/graph/compl": "a pass replaces these ops before",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",
     "ir.verify: assigns a value twice": "as above",
@@ -126,6 +128,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "ir.verify: without the casts that it needs": "as above",
     "util.room.check_room: MiB of address space are left to this pr": "a limit of the process: "
     "tests/process/runtime/test_limits.py",
+    "nn.check_layer._require: ": "a line of a report: tests/unit/nn/test_custom_layers.py",
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",

@@ -44,14 +44,14 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
     emission = _Emission(plan, {} if origins is None else origins)
     at = len(plan.launches) - plan.commits
     rows, commits = emission.run(plan.launches[:at]), emission.run(plan.launches[at:])
-    checked = tuple(dict.fromkeys(map(_op_at, plan.checked)))
+    checked = tuple(dict.fromkeys(map(op_at, plan.checked)))
     return Program(
         rows + commits, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
         written=plan.written, commits=len(commits),
     )  # fmt: skip
 
 
-def _op_at(node: Node) -> str:
+def op_at(node: Node) -> str:
     return node.op.name if node.where is None else f"{node.op.name} at {node.where[0]}:{node.where[1]}"
 
 

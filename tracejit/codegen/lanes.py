@@ -68,7 +68,7 @@ def suits(nest: Nest, extents: tuple[int, ...], split: int | None) -> bool:
         moving = [stride for stride in access.strides[: nest.split] if stride]
         if moving and (access.dtype.itemsize < 4 or max(map(abs, moving)) >= _LARGEST_STRIDE):
             return False
-    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(_has_vector_form, nest.lines))
+    return all(dtype.itemsize >= 4 for dtype in scratch) and all(map(has_vector_form, nest.lines))
 
 
 def _is_by_columns(nest: Nest) -> bool:
@@ -82,7 +82,7 @@ def _is_dear(nest: Nest) -> bool:
     return any(cost.is_dear(line.node) for lines in nest.full for line in lines if isinstance(line, Compute))
 
 
-def _has_vector_form(line: Line) -> bool:
+def has_vector_form(line: Line) -> bool:
     """Return whether a line can be written for vectors."""
     if isinstance(line, Accumulate):
         source, result = line.node.inputs[0].dtype, line.node.output.dtype

@@ -51,13 +51,13 @@ class LoopOrder(NamedTuple):
 
 def loop_order(nest: Nest) -> LoopOrder:
     """Return the loops that a nest is emitted as."""
-    order = _joined(nest)
+    order = joined(nest)
     if lanes.suits(nest, order.extents, order.split):
         return _lanes_first(order)
     return order
 
 
-def _joined(nest: Nest) -> LoopOrder:
+def joined(nest: Nest) -> LoopOrder:
     """Return one loop for each group of neighbouring axes that lie in all memory as one axis."""
     accesses = [*nest.reads, *nest.writes]
     extents = nest.extents

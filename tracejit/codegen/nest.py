@@ -96,7 +96,7 @@ def emit_nest(nest: Nest) -> Emitted:
 
 def emit_in_frame(nest: Nest, order: LoopOrder, frame: Frame) -> Emitted:
     """Return the kernel of a nest whose loops `frame` writes, and its arguments."""
-    return _NestEmitter(nest, order, frame).run()
+    return NestEmitter(nest, order, frame).run()
 
 
 def loop_lines(
@@ -115,7 +115,7 @@ def loop_lines(
     return lines + [INDENT * indent + line for line in inner]
 
 
-class _Values:
+class Values:
     """The names of values in the text.
 
     in_row      names that are defined in the whole row, by operand
@@ -170,7 +170,7 @@ class _Numbers:
         return name in self._names.values()
 
 
-class _NestEmitter:
+class NestEmitter:
     """Writes the kernel of a nest: the lines of its rows and passes, inside the loops of a frame."""
 
     def __init__(self, nest: Nest, order: LoopOrder, frame: Frame) -> None:
@@ -178,7 +178,7 @@ class _NestEmitter:
         self.order = order
         self.frame = frame
         self.memory = NestMemory(nest, order, frame.computed)
-        self.values = _Values()
+        self.values = Values()
         self.numbers = _Numbers()
         self.divisors: set[str] = set()  # names whose reciprocals are hoisted
 
@@ -192,7 +192,7 @@ class _NestEmitter:
             arguments.append(argument)
 
         short, last = self.order.short, self.order.depth - 1
-        for name, argument, template in self.frame.sizes():
+        for name, argument, template in self.header_sizes():
             bind(name, argument, template)
         if short:
             header.append(f"{INDENT}n{last} = {short}")
@@ -211,6 +211,10 @@ class _NestEmitter:
         header += self.memory.scratch_lines()
         text = "\n".join([f"def {NAME}(args):", *header, *body]) + "\n"
         return Emitted(named(text, self.frame.prefix + _stem(self.nest)), arguments, self.values.origins)
+
+    def header_sizes(self) -> list[Binding]:
+        """Return the sizes that are arguments."""
+        return self.frame.sizes()
 
     def body(self) -> list[str]:
         """Return the lines of the kernel behind its header."""

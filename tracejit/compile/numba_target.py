@@ -10,7 +10,9 @@ exports a single C function, named by the hash of its source.
 """
 
 import linecache
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from llvmlite import ir
@@ -247,18 +249,22 @@ def namespace() -> dict[str, Any]:
     return names
 
 
-def lower(kernel: Kernel) -> LlvmFunction:
+def lower(kernel: Kernel, further: Mapping[str, Any] = MappingProxyType({})) -> LlvmFunction:
     """Return a kernel as LLVM IR.
+
+    Args:
+        kernel: the kernel.
+        further: functions that its source may call besides those of the CPU, by name.
 
     Raises:
         CodegenError: if Python or Numba refuses the source.
     """
-    names = dict(namespace())
+    names = {**namespace(), **further}
     file = f"<tracejit kernel {kernel.name}>"
     linecache.cache[file] = (len(kernel.text), None, kernel.text.splitlines(True), file)
     try:
         exec(compile(kernel.text, file, "exec"), names)
-        return _lowered(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
+        return lower_function(names[kernel.name], _KERNEL_ARGUMENTS, types.none, kernel.name)
     except Exception as error:
         if is_of_handler(error):
             raise
@@ -270,7 +276,8 @@ def lower(kernel: Kernel) -> LlvmFunction:
         linecache.cache.pop(file, None)
 
 
-def _lowered(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
+def lower_function(function: Any, arguments: tuple[Any, ...], result: Any, symbol: str) -> LlvmFunction:
+    """Return a Python function of numbers as LLVM IR that defines the C function `symbol`."""
     flags = compiler.Flags()
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True

@@ -34,6 +34,7 @@ from tracejit.exports import files, values
 from tracejit.exports.machine import HOST, checked_targets, executor_hash, system
 from tracejit.functions import rng
 from tracejit.ops import Kind
+from tracejit.ops.op import Passed
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
 from tracejit.record.recorder import at_location
@@ -262,7 +263,7 @@ class _Writer:
             ExportError: if it cannot be exported.
         """
         for node in trace.graph.nodes:
-            if node.op.kind is Kind.HOST:
+            if node.op.kind is Kind.HOST and not isinstance(node.op.emit, Passed):
                 raise self._refusal(
                     trace,
                     f"it calls {node.op.name}{at_location(node.where)}, Python code that runs between the kernels and "

@@ -107,7 +107,7 @@ class Variables:
         self.function = function
         self.recorder = recorder
         self.root = root
-        self.leaves, self.treedef = tree.flatten(xs, function=function)
+        self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
 
     def place(self, number: int) -> str:

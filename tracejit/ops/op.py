@@ -181,6 +181,13 @@ class PythonCall(NamedTuple):
     function: Callable[..., Any]
 
 
+class Passed(NamedTuple):
+    """Emission of a HOST op whose results are some of its inputs, and that only its adjoint tells from nothing.
+
+    Its parameters `first` and `count` say which. Programs do not have it.
+    """
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -205,7 +212,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -274,7 +281,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: KernelCall,
-            Kind.HOST: (PythonCall, type(None)),
+            Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")

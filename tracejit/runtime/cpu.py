@@ -248,6 +248,7 @@ class CpuExecutable:
         state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
             slots
         )
+        state[words.SLOT_FIXED], state[words.SLOT_LEAVES] = object_layout.node_slots()
         state[words.GUARDED] = guarded
         objects = 0
         if pattern is not None:

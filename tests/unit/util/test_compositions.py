@@ -11,7 +11,7 @@ import pytest
 
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlarray
-from tracejit.functions.numpy_api import table
+from tracejit.functions.numpy_api import in_python, table
 from tracejit.util.compositions import ADVICE, ANY, ATTRIBUTES, COMPOSITIONS, advice
 
 VALUES: dict[str, Any] = {
@@ -122,11 +122,10 @@ def test_the_message_names_the_function_and_the_expression(row: str) -> None:
 
 
 def is_answered(row: str) -> bool:
-    """Return whether a function works on dlarrays, here or by what it calls."""
-    found: Any = np
-    for part in row.split(".")[1:]:
-        found = getattr(found, part, None)
-    return found in table.FUNCTIONS or row in ANSWERED_BY_OTHERS
+    """Return whether a function works on dlarrays, here, by what it calls, or in Python."""
+    package, _, name = row.rpartition(".")
+    found = getattr(importlib.import_module(package.replace("np", "numpy", 1)), name, None)
+    return found in table.FUNCTIONS or row in ANSWERED_BY_OTHERS or in_python.is_pure(found, row)
 
 
 ANSWERED_BY_OTHERS: set[str] = set()

@@ -35,7 +35,7 @@ def is_known(name: str) -> bool:
 
 
 def complex_parts(graph: Graph) -> Graph:
-    """Return an equivalent graph in which no op but `real`, `imag` and `complex_of` meets complex numbers.
+    """Return an equivalent graph in which only `real`, `imag`, `complex_of` and calls of Python meet complex numbers.
 
     A graph without complex numbers is returned as it is.
 
@@ -80,10 +80,7 @@ class _Splitter:
             found = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
             return [found] if len(node.outputs) == 1 else list(found)
         if node.op.kind is Kind.HOST:
-            given = tuple([self.whole(value) for value in node.inputs])
-            found = self.b.node(node.op, given, node.params, _avals(node))
-            made = [found] if len(node.outputs) == 1 else list(found)
-            return [Parts(self.b.real(v), self.b.imag(v)) if v.dtype.kind == "c" else v for v in made]
+            return self.call(node)
         rule = _rules().get(node.op.name)
         if rule is None:
             raise CodegenError(
@@ -91,6 +88,15 @@ class _Splitter:
             )
         found = rule(self.b, node, *operands)
         return [found] if len(node.outputs) == 1 else list(found)
+
+    def call(self, node: Node) -> list[Operand]:
+        """Return the results of a call of Python, which takes and gives complex numbers in memory."""
+        b = self.b
+        found = b.node(
+            node.op, tuple([self.whole(value) for value in node.inputs]), node.params, _avals(node)
+        )
+        results = (found,) if len(node.outputs) == 1 else found
+        return [Parts(b.real(v), b.imag(v)) if v.dtype.kind == "c" else v for v in results]
 
     def whole(self, value: Value) -> Value:
         """Return a value of the old graph, in complex memory if it is complex."""

@@ -18,10 +18,11 @@ def _both_parts(layout: Layout) -> Layout:
 
 
 class LaunchBuilder:
-    """Appends launches; each copy of an operand is made once."""
+    """Appends launches, for the CPU or for a device; each copy of an operand is made once."""
 
-    def __init__(self, fused: Fused) -> None:
+    def __init__(self, fused: Fused, for_device: bool = False) -> None:
         self.fused = fused
+        self.for_device = for_device
         self.launches: list[Single] = []
         self._contiguous: dict[Value, Value] = {}
         self._by_rows: dict[tuple[Matrices, int, int, int], Value] = {}
@@ -33,7 +34,7 @@ class LaunchBuilder:
         """Append the launch of a nest, or of the nests that run over several of its short rows at a time."""
         if not any(access.root.aval.size for access in nest.writes):
             return  # a number that all elements have in common would be read although there is none
-        tiled = tiles.tile(nest)
+        tiled = None if self.for_device else tiles.tile(nest)  # threads share short rows in another way
         if tiled is None:
             self.add(NestLaunch(nest))
             return

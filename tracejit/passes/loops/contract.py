@@ -31,11 +31,13 @@ def contract(builder: LaunchBuilder, node: Node, is_shared: bool, destination: D
     if out.aval.size == 0:
         return False
     product = _product_of(builder, node)
-    kernel = multiplier.kernel_for(product, is_shared)
+    kernel = "product" if builder.for_device else multiplier.kernel_for(product, is_shared)
     placed = None if destination is None else result_in_place(product, destination, kernel)
     if placed is not None:
         product = product._replace(out=placed)
-    if kernel == "gemm":
+    if builder.for_device:  # whose kernels read matrices in any order
+        builder.add(product_launch(product, "columns", node))
+    elif kernel == "gemm":
         _launch_blas(builder, node, product)
     else:
         builder.add(product_launch(_readable(builder, product, kernel), kernel, node))

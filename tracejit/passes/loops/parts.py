@@ -159,7 +159,7 @@ def divisible(nest: Nest, is_scratch: set[Value], wanted: int) -> Divisible | No
     if nest.split == 0:
         if len(nest.full) > 1 or any(isinstance(line, Accumulate) for line in nest.row[-1]):
             return None  # later passes wait for folds over all elements
-        nest, tail = _without_tail(nest)
+        nest, tail = without_tail(nest)
     nest = outer_joined(nest, wanted)
     if not nest.extents:
         return None
@@ -229,7 +229,7 @@ def _accumulations(nest: Nest) -> dict[int, Node]:
     return {write: node for write, node in reductions.items() if _folds_alike(node)}
 
 
-def _without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
+def without_tail(nest: Nest) -> tuple[Nest, list[Nest]]:
     """Return a nest of one row that only stores its folds at the end, and one that does the rest of the row's lines."""
     first, last = nest.row
     folds = {line.result: line for line in nest.full[0] if isinstance(line, RowFold)}

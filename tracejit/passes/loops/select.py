@@ -46,24 +46,25 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES) -> Selection:
+def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, for_device: bool = False) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
+        for_device: whether kernels of a device are chosen, not those of the CPU.
     """
-    return _Selector(graph, fused, writes).run()
+    return _Selector(graph, fused, writes, for_device).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes) -> None:
+    def __init__(self, graph: Graph, fused: Fused, writes: Writes, for_device: bool) -> None:
         self.graph = graph
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
-        self.builder = LaunchBuilder(fused)
+        self.builder = LaunchBuilder(fused, for_device)
         self.assemblies = Assemblies(graph, fused)
         self.uses = Counter([v for node in graph.nodes for v in node.inputs])
         self.external = {value: Place("input", i, 0) for i, value in enumerate(graph.inputs)}
@@ -170,7 +171,8 @@ class _Selector:
             if contract(self.builder, node, is_shared, destination) and destination is not None:
                 self.assemblies.in_place.add((destination.node, destination.number))
         elif isinstance(emit, KernelCall):
-            if not (node.op.name in CONVOLUTIONS and convolve(self.builder, node)):
+            tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
+            if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
         elif node.op.kind is Kind.HOST:
             pointers = [_of_whole(self.builder.contiguous(v), v) for v in node.inputs]

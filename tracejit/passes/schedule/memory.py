@@ -6,7 +6,7 @@ which memory is reused as soon as its last reader has run.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +18,27 @@ from tracejit.passes.loops.select import Selection
 from tracejit.program import ALIGNMENT, Place
 
 
+class Memory(NamedTuple):
+    """The memory of a program.
+
+    places          of every root that a launch touches
+    constants       the arrays behind places of kind "constant"
+    arena_bytes     the size of the arena
+    """
+
+    places: dict[Value, Place]
+    constants: list[np.ndarray]
+    arena_bytes: int
+
+
 class Plan(NamedTuple):
     """Launches on memory.
 
     launches        in the order of execution
     places          of every root that a launch touches
-    outputs         their shapes and dtypes
     constants       the arrays behind places of kind "constant"
     arena_bytes     the size of the arena
+    outputs         their shapes and dtypes
     checked         the nodes whose indices are checked while they run. If there are any, the program has one more
                     output, which says whether an index was out of range.
     written         the numbers of the inputs that launches write
@@ -34,9 +47,9 @@ class Plan(NamedTuple):
 
     launches: list[Launch]
     places: dict[Value, Place]
-    outputs: list[Aval]
     constants: list[np.ndarray]
     arena_bytes: int
+    outputs: list[Aval]
     checked: list[Node]
     written: tuple[int, ...] = ()
     commits: int = 0
@@ -51,13 +64,23 @@ def place(launches: list[Launch], commits: list[Launch], selection: Selection) -
         selection: the selection, with the places of inputs and outputs.
     """
     launches = launches + commits
-    places = dict(selection.external)
-    touched = [list(dict.fromkeys(launch.touched)) for launch in launches]
-    constants = _place_constants(touched, places)
-    arena_bytes = _place_arena(touched, places)
+    memory = place_roots([launch.touched for launch in launches], selection.external)
     return Plan(
-        launches, places, selection.outputs, constants, arena_bytes, selection.checked, selection.written, len(commits)
+        launches, *memory, selection.outputs, selection.checked, selection.written, len(commits)
     )  # fmt: skip
+
+
+def place_roots(touched: Sequence[list[Value]], external: Mapping[Value, Place]) -> Memory:
+    """Return memory for roots.
+
+    Args:
+        touched: the roots that each launch touches, in the order of execution.
+        external: the places of inputs and outputs.
+    """
+    places = dict(external)
+    touched = [list(dict.fromkeys(roots)) for roots in touched]
+    constants = _place_constants(touched, places)
+    return Memory(places, constants, _place_arena(touched, places))
 
 
 def _place_constants(touched: Sequence[list[Value]], places: dict[Value, Place]) -> list[np.ndarray]:

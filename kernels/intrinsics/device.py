@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The functions of a device's threads that emitted kernels call: who a thread is, and what its group exchanges.
+
+thread(), threads()      the number of this thread among all of the launch, and how many there are
+group(), groups()        the same for its group of 32 threads, which take each step together
+lane()                   the number of this thread in its group
+together()               waits for the other threads of the group; what they wrote can be read then
+across_f32(x, step)      the x of the thread of this group whose number differs in the bit `step`
+index(n)                 an integer as one of 32 bits, in which indices are computed
+quotient(n, m)           n // m and n % m of indices that are not negative
+remainder(n, m)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.typing import signature
+from numba.extending import intrinsic
+
+from .pointers import DTYPES
+
+_I32 = ir.IntType(32)
+_SHIFT = 5  # a group has 2**5 threads
+_ALL = -1  # the threads of a group that exchange
+
+
+def _call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
+    """Append the call of a function of the device."""
+    module = builder.module
+    kind = ir.FunctionType(result, [value.type for value in values])
+    function = module.globals.get(name) or ir.Function(module, kind, name)
+    return builder.call(function, values)
+
+
+def _register(builder: ir.IRBuilder, name: str) -> ir.Value:
+    return _call(builder, f"llvm.nvvm.read.ptx.sreg.{name}", _I32)
+
+
+def _thread(builder: ir.IRBuilder) -> ir.Value:
+    first = builder.mul(_register(builder, "ctaid.x"), _register(builder, "ntid.x"))
+    return builder.add(first, _register(builder, "tid.x"))
+
+
+def _threads(builder: ir.IRBuilder) -> ir.Value:
+    return builder.mul(_register(builder, "nctaid.x"), _register(builder, "ntid.x"))
+
+
+def _shifted(number: Callable[[ir.IRBuilder], ir.Value]) -> Callable[[ir.IRBuilder], ir.Value]:
+    return lambda builder: builder.lshr(number(builder), ir.Constant(_I32, _SHIFT))
+
+
+def _lane(builder: ir.IRBuilder) -> ir.Value:
+    return builder.and_(_register(builder, "tid.x"), ir.Constant(_I32, (1 << _SHIFT) - 1))
+
+
+def _place(emit: Callable[[ir.IRBuilder], ir.Value]) -> Any:
+    """Return a function without arguments whose result is an index."""
+
+    @intrinsic
+    def place(typing_context: Any) -> Any:
+        return signature(types.int32), lambda context, builder, sig, args: emit(builder)
+
+    return place
+
+
+@intrinsic
+def _together(typing_context: Any) -> Any:
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        _call(builder, "llvm.nvvm.bar.warp.sync", ir.VoidType(), ir.Constant(_I32, _ALL))
+        return context.get_dummy_value()
+
+    return signature(types.void), code
+
+
+@intrinsic
+def _index(typing_context: Any, number: Any) -> Any:
+    def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+        return context.cast(builder, args[0], number, types.int32)
+
+    return signature(types.int32, number), code
+
+
+def _divided(name: str) -> Any:
+    @intrinsic
+    def divided(typing_context: Any, number: Any, divisor: Any) -> Any:
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            return getattr(builder, name)(*args)
+
+        return signature(types.int32, types.int32, types.int32), code
+
+    return divided
+
+
+def _exchanged(builder: ir.IRBuilder, bits: ir.Value, step: ir.Value) -> ir.Value:
+    """Return 32 bits of the thread whose number differs by `step`."""
+    last = ir.Constant(_I32, (1 << _SHIFT) - 1)
+    return _call(builder, "llvm.nvvm.shfl.sync.bfly.i32", _I32, ir.Constant(_I32, _ALL), bits, step, last)
+
+
+def _across(dtype: types.Type) -> Any:
+    @intrinsic
+    def across(typing_context: Any, x: Any, step: Any) -> Any:
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            value, step = args
+            kind = value.type
+            wide = kind == ir.DoubleType() or (isinstance(kind, ir.IntType) and kind.width == 64)
+            if not wide:
+                if isinstance(kind, ir.IntType):
+                    bits = builder.zext(value, _I32) if kind.width < 32 else value
+                    found = _exchanged(builder, bits, step)
+                    return builder.trunc(found, kind) if kind.width < 32 else found
+                return builder.bitcast(_exchanged(builder, builder.bitcast(value, _I32), step), kind)
+            both = ir.IntType(64)
+            bits = value if isinstance(kind, ir.IntType) else builder.bitcast(value, both)
+            low = _exchanged(builder, builder.trunc(bits, _I32), step)
+            high = _exchanged(builder, builder.trunc(builder.lshr(bits, ir.Constant(both, 32)), _I32), step)
+            joined = builder.or_(
+                builder.zext(low, both), builder.shl(builder.zext(high, both), ir.Constant(both, 32))
+            )
+            return joined if isinstance(kind, ir.IntType) else builder.bitcast(joined, kind)
+
+        return signature(dtype, dtype, types.int32), code
+
+    return across
+
+
+def _fma(dtype: types.Type) -> Any:
+    @intrinsic
+    def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        def code(context: Any, builder: ir.IRBuilder, sig: Any, args: Any) -> ir.Value:
+            return builder.fma(*args)
+
+        return signature(dtype, dtype, dtype, dtype), code
+
+    return fma
+
+
+FUNCTIONS: dict[str, Any] = {
+    "thread": _place(_thread), "threads": _place(_threads), "lane": _place(_lane),
+    "group": _place(_shifted(_thread)), "groups": _place(_shifted(_threads)),
+    "together": _together, "index": _index,
+    "quotient": _divided("udiv"), "remainder": _divided("urem"),
+    "fma_f32": _fma(types.float32), "fma_f64": _fma(types.float64),
+    **{f"across_{suffix}": _across(dtype) for suffix, dtype in DTYPES.items()},
+}  # fmt: skip

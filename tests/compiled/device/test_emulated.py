@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs for a device mean what the graph means: their PTX is run by an emulator."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from effort import sweep
+from graphs import random_case
+from on_device import CAPABILITY, EmulatedProgram, program_of
+from op_cases import CASES, draw, graph_of
+from ptx_emulator import PtxError
+
+import tracejit as tj
+from tracejit.compile.device_target import Capability, ptx_of
+from tracejit.errors import CodegenError
+from tracejit.ir import Builder, Value, evaluate
+from tracejit.ops import Op
+from tracejit.ops.op import Sample
+from tracejit.pipeline import build_for_device
+from tracejit.program import Kernel
+
+F32 = np.float32
+
+
+def agree(found: Any, want: Any) -> None:
+    for have, expected in zip(found, want, strict=True):
+        expected = np.asarray(expected)
+        assert have.dtype == expected.dtype and have.shape == expected.shape
+        if have.dtype.kind == "f":
+            finite = np.where(np.isfinite(expected), expected, 0)
+            atol = 2e-5 * max(1.0, float(np.abs(finite).max(initial=0)))  # terms of sums may cancel
+            np.testing.assert_allclose(have, expected, rtol=2e-5, atol=atol)
+        else:
+            np.testing.assert_array_equal(have, expected)
+
+
+def results(b: Builder, op: Op, values: Sequence[Value], sample: Sample) -> list[Value]:
+    result = b.apply(op, values, dict(sample.params))
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("op", "sample"), [pytest.param(*case, id=f"{case[0].name}-{i}") for i, case in enumerate(CASES)]
+)
+@pytest.mark.sampled(by=lambda case: case["op"].name)
+def test_ops(op: Op, sample: Sample, dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        try:
+            arrays = draw(op, sample, dtype)
+            graph = graph_of(lambda b, *values: results(b, op, values, sample), arrays)
+            want = evaluate(graph, arrays)
+        except tj.DTypeError:
+            pytest.skip("not defined for this dtype")
+    agree(EmulatedProgram(build_for_device(graph))(arrays), want)
+
+
+@pytest.mark.parametrize("seed", range(sweep(24, 400, sample=6)))
+def test_random_graphs(seed: int) -> None:
+    dtypes = ("float32", "float64") if seed % 2 else ("float32", "int32")
+    with np.errstate(all="ignore"):
+        case = random_case(random.Random(seed), 14, dtypes)
+        if case is None:
+            pytest.skip("numbers leave the range where rounding can be judged")
+        want = evaluate(case.graph, case.arrays)
+    agree(EmulatedProgram(build_for_device(case.graph))(case.arrays), want)
+
+
+def layer(w: Any, b: Any, x: Any) -> tuple[Any, ...]:
+    y = tj.tanh(x @ w + b)
+    loss = (y * y).mean()
+    return (loss, *tj.dlgradient(loss, w, b))
+
+
+def normalised(x: Any, scale: Any) -> tuple[Any, ...]:
+    centred = x - x.mean(axis=1, keepdims=True)
+    y = scale * centred / tj.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+    loss = (y**3).sum()
+    return (y, *tj.dlgradient(loss, x, scale))
+
+
+def classified(x: Any) -> tuple[Any, ...]:
+    loss = -tj.logsoftmax(x, axis=1)[:, 0].mean()
+    return (loss, *tj.dlgradient(loss, x))
+
+
+PROGRAMS: list[tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, ...], ...]]] = [
+    (layer, ((30, 20), (20,), (40, 30))),
+    (layer, ((3, 70), (70,), (5, 3))),
+    (normalised, ((33, 70), (70,))),
+    (normalised, ((2, 5), (5,))),
+    (classified, ((19, 10),)),
+    (lambda x: (tj.softmax(x, axis=1),), ((7, 300),)),
+    (lambda x: (tj.softmax(x, axis=0), x.sum(), x.max(axis=0)), ((300,),)),
+    (lambda x: (x.sum(), x.sum(axis=0), x.sum(axis=1), (x * x).sum(axis=(0, 2))), ((6, 50, 40),)),
+    (lambda x, y: (tj.tanh(x.T) * y, x[::2, 1:]), ((40, 30), (30, 40))),
+]
+
+
+@pytest.mark.parametrize(("function", "shapes"), PROGRAMS, ids=range(len(PROGRAMS)))
+def test_programs(function: Callable[..., tuple[Any, ...]], shapes: tuple[tuple[int, ...], ...]) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(F32) for shape in shapes]
+    program, want = program_of(function, arrays)
+    agree(EmulatedProgram(program)(arrays), want)
+
+
+def test_other_sizes_have_the_same_kernels() -> None:
+    """As on the CPU, sizes are arguments."""
+
+    def names(rows: int, columns: int) -> set[str]:
+        shapes = (30, columns), (columns,), (rows, 30)
+        return {k.name for k in program_of(layer, [np.ones(shape, F32) for shape in shapes])[0].kernels}
+
+    assert names(40, 20) == names(700, 90)
+
+
+def mutated(text: str, old: str, new: str) -> str:
+    assert old in text, f"{old!r} is not in the text"
+    return text.replace(old, new)
+
+
+FAULTS = [
+    ("i1 = index(i1 + 32)", "i1 = index(i1 + 31)"),  # elements of a row twice
+    ("i1 = lane()", "i1 = index(lane() + 1)"),  # the first one never
+    ("step = index(16)", "step = index(8)"),  # half of a group is not combined
+    ("fold_sum_f32(v2, across_f32(v2, step))", "across_f32(v2, step)"),
+    ("i0 = index(i0 + groups())", "i0 = index(i0 + groups() + 1)"),
+    ("while i1 < n1:", "while i1 <= n1:"),  # beyond the end of a row
+    ("i0 = group()", "i0 = thread()"),
+    ("o1_copy = group() * o1_size", "o1_copy = index(0)"),  # groups overwrite each other
+    ("        while step > 0:", "        while step > lane():"),  # threads part before they exchange
+]
+
+
+@pytest.mark.parametrize(("old", "new"), FAULTS, ids=range(len(FAULTS)))
+def test_planted_faults_are_found(old: str, new: str) -> None:
+    arrays = [np.random.default_rng(0).standard_normal((70, 45)).astype(F32)]
+    program, want = program_of(lambda x: (tj.softmax(x, axis=1),), arrays)
+    (row,) = program.rows
+    faulty = Kernel(row.kernel.name, mutated(row.kernel.text, old, new))
+    # A single block has less groups than rows, so that each group takes several.
+    grid = row.grid._replace(blocks=2) if row.grid else None
+    agree(EmulatedProgram(program._replace(rows=[row._replace(grid=grid)]))(arrays), want)
+    with pytest.raises((PtxError, AssertionError)):
+        agree(EmulatedProgram(program._replace(rows=[row._replace(kernel=faulty, grid=grid)]))(arrays), want)
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)])
+def test_kernels_of_float32_use_what_is_fast(capability: tuple[int, int]) -> None:
+    arrays = [np.ones(shape, F32) for shape in ((30, 20), (20,), (40, 30))]
+    for kernel in program_of(layer, arrays)[0].kernels:
+        text = ptx_of(kernel, Capability(*capability))
+        assert f".target sm_{capability[0]}{capability[1]}" in text
+        code = text.partition("{")[2]
+        assert ".local" not in text
+        assert "f64" not in code
+        assert "call" not in code
+        assert not re.search(r"\b(div|rem)\.[us]64", code)
+        assert not re.search(r"\b(ld|st)\.(b|v|u|s)", code), "memory that is looked up at run time"
+
+
+def test_a_loop_of_one_function_is_short() -> None:
+    """A load, a store, the exponential, and the step of one index."""
+    program, _ = program_of(lambda x: (tj.exp(x),), [np.ones(5000, F32)])
+    code = ptx_of(program.rows[0].kernel, CAPABILITY)
+    loop = code[code.index("ld.global.b32") : code.index("st.global.b32")]
+    assert code.count("ld.global.b32") == code.count("st.global.b32") == 1
+    assert loop.count(";") < 28
+
+
+def test_neighbours_are_accessed_by_16_bytes() -> None:
+    def function(x: Any, y: Any) -> tuple[Any, ...]:
+        return tj.tanh(x) * y, x + y
+
+    program, want = program_of(function, [np.linspace(-1, 1, 4 * 301 + 3, dtype=F32).reshape(1, -1)] * 2)
+    code = ptx_of(program.rows[0].kernel, CAPABILITY)
+    assert code.count("ld.global.v4.b32") == code.count("st.global.v4.b32") == 2
+    agree(EmulatedProgram(program)([np.linspace(-1, 1, 4 * 301 + 3, dtype=F32).reshape(1, -1)] * 2), want)
+
+
+def test_a_capability_that_is_newer_than_llvm_gets_the_newest_it_knows() -> None:
+    program, _ = program_of(lambda x: (x + 1,), [np.ones(5, F32)])
+    assert ".target sm_120" in ptx_of(program.rows[0].kernel, Capability(13, 1))
+    with pytest.raises(CodegenError, match=re.escape("compute capability 7.0: expected 7.5 or greater.")):
+        ptx_of(program.rows[0].kernel, Capability(7, 0))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs for a device, run by the emulator of PTX."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from ptx_emulator import Kernel, Memory
+
+import tracejit as tj
+from tracejit.compile.device_target import Capability, count_of_words, ptx_of
+from tracejit.pipeline import build_for_device
+from tracejit.program import Kernel as Source
+from tracejit.program import Pointer, Program, Row, ScalarArgument
+from tracejit.record.recorder import Recorder
+
+CAPABILITY = Capability(8, 0)
+
+
+@cache
+def compiled(kernel: Source, capability: Capability = CAPABILITY) -> Kernel:
+    return Kernel(ptx_of(kernel, capability))
+
+
+def program_of(
+    function: Callable[..., tuple[Any, ...]], arrays: Sequence[np.ndarray]
+) -> tuple[Program, tuple[Any, ...]]:
+    """Return the program of a function for a device, and what the function returns."""
+    with Recorder("function", accelerating=True) as recorder:
+        results = function(*[recorder.input(tj.dlarray(array)) for array in arrays])
+        recorder.graph.outputs = [recorder.value(result) for result in results]
+    return build_for_device(recorder.graph), results
+
+
+class EmulatedProgram:
+    """Runs a program, launch after launch, on memory in which nothing is written but its inputs."""
+
+    def __init__(self, program: Program, capability: Capability = CAPABILITY) -> None:
+        self.program = program
+        self.capability = capability
+        self.steps = 0
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        program = self.program
+        memory = Memory()
+        outputs = list(program.new_outputs())
+        fault = np.zeros((), np.int64)
+        places = {}
+        for number, array in enumerate(inputs):
+            whole = array if array.base is None else array.base
+            start = whole.__array_interface__["data"][0]
+            offset = array.__array_interface__["data"][0] - start
+            places["input", number] = memory.add(np.ascontiguousarray(whole)) + offset
+        for number, array in enumerate([*outputs, fault]):
+            if array is not fault:
+                array.reshape(-1).view(np.uint8)[:] = (
+                    0xA5  # what is never written is not left over from another run
+                )
+            places["output", number] = memory.add(array.reshape(-1), is_written=array is fault)
+        for number, array in enumerate(program.constants):
+            places["constant", number] = memory.add(array.copy())
+        places["arena", 0] = memory.add(np.zeros(program.arena_bytes, np.uint8), is_written=False)
+        rows, at = program.rows, len(program.rows) - program.commits
+        for row in rows[:at]:
+            self.launch(row, memory, places)
+        program.check(fault, outputs)
+        for row in rows[at:]:
+            self.launch(row, memory, places)
+        return outputs
+
+    def launch(self, row: Row, memory: Memory, places: dict[tuple[str, int], int]) -> None:
+        words = []
+        for argument in row.arguments:
+            if isinstance(argument, Pointer):
+                place = argument.place
+                words.append(places[place.kind, place.number] + place.offset + argument.offset_bytes)
+            elif isinstance(argument, ScalarArgument):
+                raw = np.asarray(argument.value, argument.dtype).tobytes()
+                words.append(int.from_bytes(raw.ljust(8, b"\0"), "little"))
+            else:
+                assert isinstance(argument, int)
+                words.append(argument)
+        assert row.grid is not None
+        words += [0] * (max(1, count_of_words(row.kernel)) - len(words))
+        self.steps += compiled(row.kernel, self.capability).run(words, memory, *row.grid)

@@ -1,0 +1,543 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An emulator of a GPU: runs PTX on NumPy, every thread a lane of an axis.
+
+Threads that stand at the same instruction take it together; of all, those furthest back go first, so that threads which
+parted meet again. The emulator refuses what a correct kernel never does: accesses outside of memory, or to memory that
+was never written, addresses that are not aligned, exchanges with threads that are not there, and instructions that it
+does not know. Two threads that write the same element in one instruction with different bits are refused too.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_TYPES = {
+    "f32": np.float32, "f64": np.float64, "f16": np.float16,
+    "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64,
+    **{f"{kind}{bits}": f"u{bits // 8}" for kind in "ub" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_TYPES = {name: np.dtype(kind) for name, kind in _TYPES.items()}
+_GROUP = 32
+_LABEL = re.compile(r"^(\$?[\w$]+):$")
+_ENTRY = re.compile(r"\.visible \.entry (\w+)\((.*?)\)\s*(?:\.\w+[^\n{]*\n)*\{(.*?)\n\}", re.DOTALL)
+_LOCAL = re.compile(r"\.local \.align \d+ \.b8\s+(\w+)\[(\d+)\];")
+_FIRST = 1 << 40  # addresses of local memory begin here
+
+
+class PtxError(Exception):
+    """A kernel does what no correct kernel does, or an instruction is not known."""
+
+
+class Instruction(NamedTuple):
+    """An instruction: its guard, name, modifiers and operands."""
+
+    guard: str | None
+    name: str
+    modifiers: tuple[str, ...]
+    operands: tuple[str, ...]
+    text: str
+
+
+class Memory:
+    """Arrays at addresses; bytes that nobody wrote are marked."""
+
+    def __init__(self) -> None:
+        self._end = 4096
+        self._starts: list[int] = []
+        self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, data: np.ndarray, is_written: bool = True) -> int:
+        """Return the address of an array's bytes, which are shared with it."""
+        block = data.reshape(-1).view(np.uint8)
+        address = self._end
+        self._starts.append(address)
+        self._blocks.append((block, np.full(block.size, is_written)))
+        self._end = (address + block.size + 4096) // 256 * 256
+        return address
+
+    def _find(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if (addresses % size).any():
+            raise PtxError("an address is not aligned")
+        number = int(np.searchsorted(self._starts, addresses[0], side="right")) - 1
+        if number < 0:
+            raise PtxError("an access outside of memory")
+        block, written = self._blocks[number]
+        at = addresses.astype(np.int64) - self._starts[number]
+        if (at < 0).any() or (at + size > block.size).any():
+            found = np.searchsorted(self._starts, addresses, side="right") - 1
+            if (found == number).all():
+                raise PtxError("an access outside of memory")
+            raise _SeveralError(found)
+        return block, written, at[:, None] + np.arange(size)
+
+    def load(self, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        try:
+            block, written, at = self._find(addresses, dtype.itemsize)
+        except _SeveralError as several:
+            result = np.empty(addresses.size, dtype)
+            for mask in several.masks():
+                result[mask] = self.load(addresses[mask], dtype)
+            return result
+        if not written[at].all():
+            raise PtxError("a load of memory that was never written")
+        return np.ascontiguousarray(block[at]).view(dtype)[:, 0]
+
+    def store(self, addresses: np.ndarray, values: np.ndarray) -> None:
+        try:
+            block, written, at = self._find(addresses, values.dtype.itemsize)
+        except _SeveralError as several:
+            for mask in several.masks():
+                self.store(addresses[mask], values[mask])
+            return
+        data = np.ascontiguousarray(values)[:, None].view(np.uint8)
+        block[at] = data
+        if (block[at] != data).any():
+            raise PtxError("threads write different values to the same element")
+        written[at] = True
+
+
+class _SeveralError(Exception):
+    """Addresses lie in several arrays."""
+
+    def __init__(self, found: np.ndarray) -> None:
+        self.found = found
+
+    def masks(self) -> list[np.ndarray]:
+        return [self.found == number for number in np.unique(self.found)]
+
+
+class Kernel:
+    """A kernel of PTX, to be run."""
+
+    def __init__(self, ptx: str) -> None:
+        entry = _ENTRY.search(ptx)
+        if entry is None or ptx.count("{") - ptx.count("{ ") < 1:
+            raise PtxError("there is no entry")
+        self.name = entry[1]
+        self.parameter = re.findall(r"(\w+)\[\d+\]", entry[2])[0]
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.local = {name: int(size) for name, size in _LOCAL.findall(entry[3])}
+        for line in entry[3].replace("{\n", "\n").splitlines():
+            line = line.partition("//")[0].strip()
+            label = _LABEL.match(line)
+            if label:
+                self.labels[label[1]] = len(self.instructions)
+            elif line and line[0] not in ".{}":
+                self.instructions.append(_parsed(line))
+
+    def run(
+        self, words: Sequence[int], memory: Memory, blocks: int, threads: int, most: int = 2_000_000
+    ) -> int:
+        """Run the kernel to its end; return how many steps its threads took together."""
+        run = _Run(self, words, memory, blocks, threads)
+        for step in range(most):
+            if not run.step():
+                return step
+        raise PtxError("the kernel does not end")
+
+
+def _parsed(line: str) -> Instruction:
+    text = line.rstrip(";").strip()
+    guard = None
+    if text.startswith("@"):
+        guard, text = text[1:].split(None, 1)
+    name, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
+    first, *modifiers = name.strip().split(".")
+    operands = [part.strip() for part in re.findall(r"\s*(\{[^}]*\}|\[[^\]]*\]|[^,]+)", rest)]
+    return Instruction(guard, first, tuple(modifiers), tuple(part for part in operands if part), line)
+
+
+class _Run:
+    """The state of a launch."""
+
+    def __init__(
+        self, kernel: Kernel, words: Sequence[int], memory: Memory, blocks: int, threads: int
+    ) -> None:
+        self.kernel, self.memory = kernel, memory
+        self.count = count = blocks * threads
+        self.parameters = np.array([int(word) & (2**64 - 1) for word in words], np.uint64).view(np.uint8)
+        lanes = np.arange(count, dtype=np.uint64)
+        self.special = {
+            "%tid.x": lanes % np.uint64(threads), "%ctaid.x": lanes // np.uint64(threads),
+            "%ntid.x": np.full(count, threads, np.uint64), "%nctaid.x": np.full(count, blocks, np.uint64),
+        }  # fmt: skip
+        self.registers: dict[str, np.ndarray] = {}
+        self.at = np.zeros(count, np.int64)
+        self.alive = np.ones(count, bool)
+        self.waits = np.zeros(count, bool)  # for the other threads of its group
+        self.addresses: dict[str, int] = {kernel.parameter: 0}
+        place = _FIRST
+        for name, size in kernel.local.items():
+            self.addresses[name] = place
+            place += -(-size // 16) * 16
+        self.local = np.zeros((count, place - _FIRST), np.uint8)
+
+    def step(self) -> bool:
+        runs = self.alive & ~self.waits
+        if not runs.any():
+            if self.alive.any():
+                raise PtxError("a thread waits for another one of its group that is not there")
+            return False
+        at = int(self.at[runs].min())
+        if at >= len(self.kernel.instructions):
+            raise PtxError("the kernel runs over its end")
+        self.lanes = np.flatnonzero(self.alive & (self.at == at))
+        self.at[self.lanes] = at + 1
+        instruction = self.kernel.instructions[at]
+        if instruction.guard is not None:
+            negated = instruction.guard.startswith("!")
+            holds = self.bits(instruction.guard.lstrip("!")) != 0
+            self.lanes = self.lanes[holds != negated]
+        if self.lanes.size:
+            try:
+                self.execute(instruction)
+            except PtxError as error:
+                raise PtxError(f"{error}: {instruction.text}") from None
+        return True
+
+    def bits(self, operand: str) -> np.ndarray:
+        """Return the bits of an operand in each lane that runs."""
+        count = self.lanes.size
+        if operand in self.special:
+            return self.special[operand][self.lanes]
+        if operand.startswith("%"):
+            if operand not in self.registers:
+                raise PtxError(f"register {operand} was never written")
+            return self.registers[operand][self.lanes]
+        if operand.startswith("0f"):
+            return np.full(count, int(operand[2:], 16), np.uint64)
+        if operand.startswith("0d"):
+            return np.full(count, int(operand[2:], 16), np.uint64)
+        if operand in self.addresses:
+            return np.full(count, self.addresses[operand], np.uint64)
+        return np.full(count, int(operand, 0) & (2**64 - 1), np.uint64)
+
+    def value(self, operand: str, kind: str) -> np.ndarray:
+        dtype = _TYPES[kind]
+        unsigned = np.dtype(f"u{dtype.itemsize}")
+        return self.bits(operand).astype(unsigned).view(dtype)
+
+    def set(self, operand: str, value: np.ndarray) -> None:
+        """Write a result; lanes that do not run keep theirs."""
+        if value.dtype == bool:
+            bits = value.astype(np.uint64)
+        else:
+            bits = np.ascontiguousarray(value).view(f"u{value.dtype.itemsize}").astype(np.uint64)
+        if operand == "_":
+            return
+        register = self.registers.get(operand)
+        if register is None:
+            register = self.registers[operand] = np.zeros(self.count, np.uint64)
+        register[self.lanes] = bits
+
+    def execute(self, instruction: Instruction) -> None:
+        method: Callable[[Instruction], None] | None = getattr(self, f"do_{instruction.name}", None)
+        with np.errstate(all="ignore"):
+            if method is not None:
+                method(instruction)
+                return
+            self.compute(instruction)
+
+    # Control.
+
+    def do_bra(self, instruction: Instruction) -> None:
+        self.at[self.lanes] = self.kernel.labels[instruction.operands[0]]
+
+    def do_ret(self, instruction: Instruction) -> None:
+        self.alive[self.lanes] = False
+
+    do_exit = do_ret
+
+    def meet(self) -> bool:
+        """Let threads wait for those of their group; return whether some groups are complete, whose lanes then run."""
+        here = int(self.at[self.lanes[0]])
+        self.waits[self.lanes] = True
+        arrived = np.flatnonzero(self.alive & self.waits & (self.at == here))
+        groups = arrived // _GROUP
+        present, counts = np.unique(groups, return_counts=True)
+        self.lanes = arrived[np.isin(groups, present[counts == _GROUP])]
+        self.waits[self.lanes] = False
+        return self.lanes.size > 0
+
+    def do_bar(self, instruction: Instruction) -> None:
+        if instruction.modifiers != ("warp", "sync"):
+            raise PtxError("not known")
+        self.meet()
+
+    def do_shfl(self, instruction: Instruction) -> None:
+        _, mode, _ = instruction.modifiers
+        target, source, step, last, mask = instruction.operands
+        if mode != "bfly" or last != "31" or mask != "-1":
+            raise PtxError("not known")
+        if not self.meet():
+            return
+        steps = self.bits(step).astype(np.int64)
+        partner = np.arange(self.lanes.size) ^ steps
+        self.set(target, self.value(source, "b32")[partner])
+
+    # Memory.
+
+    def place(self, operand: str) -> np.ndarray:
+        inside = operand.strip("[]")
+        base, _, offset = inside.partition("+")
+        return self.bits(base) + np.uint64(int(offset or 0) & (2**64 - 1))
+
+    def do_ld(self, instruction: Instruction) -> None:
+        *modifiers, kind = instruction.modifiers
+        target, source = instruction.operands
+        dtype = _TYPES[kind]
+        targets = [part.strip() for part in target.strip("{}").split(",")]
+        addresses = self.place(source)
+        if (addresses % np.uint64(dtype.itemsize * len(targets))).any():
+            raise PtxError("an address is not aligned")
+        for number, register in enumerate(targets):
+            at = addresses + np.uint64(number * dtype.itemsize)
+            if "param" in modifiers:
+                bytes_at = at.astype(np.int64)[:, None] + np.arange(dtype.itemsize)
+                loaded = np.ascontiguousarray(self.parameters[bytes_at]).view(dtype)[:, 0]
+            elif at[0] >= _FIRST:
+                loaded = np.ascontiguousarray(self.local[self.lanes[:, None], self.local_at(at, dtype)]).view(
+                    dtype
+                )[:, 0]
+            else:
+                loaded = self.memory.load(at, dtype)
+            wide = loaded.astype(np.int64) if dtype.kind == "i" else loaded
+            self.set(register, wide)
+
+    def do_st(self, instruction: Instruction) -> None:
+        kind = instruction.modifiers[-1]
+        target, source = instruction.operands
+        dtype = _TYPES[kind]
+        sources = [part.strip() for part in source.strip("{}").split(",")]
+        addresses = self.place(target)
+        if (addresses % np.uint64(dtype.itemsize * len(sources))).any():
+            raise PtxError("an address is not aligned")
+        for number, register in enumerate(sources):
+            at = addresses + np.uint64(number * dtype.itemsize)
+            values = self.value(register, kind)
+            if at[0] >= _FIRST:
+                data = np.ascontiguousarray(values)[:, None].view(np.uint8)
+                self.local[self.lanes[:, None], self.local_at(at, dtype)] = data
+            else:
+                self.memory.store(at, values)
+
+    def local_at(self, addresses: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        at = addresses.astype(np.int64) - _FIRST
+        if (at < 0).any() or (at + dtype.itemsize > self.local.shape[1]).any():
+            raise PtxError("an access outside of local memory")
+        return at[:, None] + np.arange(dtype.itemsize)
+
+    # Arithmetic.
+
+    def do_mov(self, instruction: Instruction) -> None:
+        target, source = instruction.operands
+        kind = instruction.modifiers[-1]
+        if kind == "pred":
+            self.set(target, self.bits(source) != 0)
+        elif target.startswith("{"):
+            bits = self.bits(source)
+            parts = [part.strip() for part in target.strip("{}").split(",")]
+            width = {"b32": 16, "b64": 32}[kind] if len(parts) == 2 else int(kind[1:]) // len(parts)
+            for number, part in enumerate(parts):
+                self.set(part, (bits >> np.uint64(width * number)) & np.uint64(2**width - 1))
+        elif source.startswith("{"):
+            parts = [part.strip() for part in source.strip("{}").split(",")]
+            width = int(kind[1:]) // len(parts)
+            total = np.zeros(self.lanes.size, np.uint64)
+            for number, part in enumerate(parts):
+                total |= (self.bits(part) & np.uint64(2**width - 1)) << np.uint64(width * number)
+            self.set(target, total)
+        else:
+            self.set(target, self.value(source, kind))
+
+    def do_cvta(self, instruction: Instruction) -> None:
+        target, source = instruction.operands
+        self.set(target, self.bits(source))
+
+    def do_setp(self, instruction: Instruction) -> None:
+        comparison, *_, kind = instruction.modifiers
+        target, *operands = instruction.operands
+        x, y = (self.value(operand, kind) for operand in operands[:2])
+        unordered = comparison in ("equ", "neu", "ltu", "leu", "gtu", "geu", "nan")
+        names = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+        base = names.get(comparison, comparison[:2])
+        is_nan = np.isnan(x) | np.isnan(y) if x.dtype.kind == "f" else np.zeros(x.size, bool)
+        if comparison in ("nan", "num"):
+            result = is_nan if comparison == "nan" else ~is_nan
+        else:
+            compare = {
+                "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+                "ge": np.greater_equal,
+            }[base]  # fmt: skip
+            result = (compare(x, y) | is_nan) if unordered else (compare(x, y) & ~is_nan)
+        if len(operands) > 2:
+            other = self.bits(operands[2].lstrip("!")) != 0
+            other = ~other if operands[2].startswith("!") else other
+            join = next(part for part in instruction.modifiers[1:-1] if part in ("and", "or", "xor"))
+            result = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[join](result, other)
+        self.set(target, result)
+
+    def do_selp(self, instruction: Instruction) -> None:
+        target, yes, no, condition = instruction.operands
+        kind = instruction.modifiers[-1]
+        self.set(target, np.where(self.bits(condition) != 0, self.value(yes, kind), self.value(no, kind)))
+
+    def do_cvt(self, instruction: Instruction) -> None:
+        *modifiers, to, source = instruction.modifiers
+        target, operand = instruction.operands
+        x, dtype = self.value(operand, source), _TYPES[to]
+        if x.dtype.kind == "f":
+            rounded = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+            name = next((name for name in modifiers if name in rounded), None)
+            if name is not None:
+                x = rounded[name](x)
+            if (
+                dtype.kind != "f"
+            ):  # integers that do not fit become the nearest; NaN becomes 0, of 64 bits the lowest
+                limits = np.iinfo(dtype)
+                inside = np.clip(np.nan_to_num(x, nan=0.0).astype(np.float64), limits.min, float(limits.max))
+                exact = np.where(inside >= float(limits.max), limits.max, 0)
+                fits = inside < float(limits.max)
+                x = np.where(fits, np.where(fits, inside, 0).astype(dtype), exact.astype(dtype))
+        self.set(target, x.astype(dtype))
+
+    def do_mul(self, instruction: Instruction) -> None:
+        target, *operands = instruction.operands
+        kind = instruction.modifiers[-1]
+        if kind[0] == "f":
+            x, y = (self.value(operand, kind) for operand in operands)
+            self.set(target, x * y)
+            return
+        self.set(target, self.product(instruction.modifiers[0], kind, *operands))
+
+    def product(self, part: str, kind: str, left: str, right: str) -> np.ndarray:
+        x, y = self.value(left, kind), self.value(right, kind)
+        if part == "lo":
+            return x * y
+        double = (
+            np.dtype(f"{kind[0].replace('s', 'i')}{x.dtype.itemsize * 2}") if x.dtype.itemsize < 8 else None
+        )
+        if double is not None:
+            wide = x.astype(double) * y.astype(double)
+            return wide if part == "wide" else (wide >> (8 * x.dtype.itemsize)).astype(x.dtype)
+        high = [(int(a) * int(b) >> 64) & (2**64 - 1) for a, b in zip(x, y, strict=True)]
+        return np.array(high, np.uint64)
+
+    def do_mad(self, instruction: Instruction) -> None:
+        target, x, y, z = instruction.operands
+        part, kind = instruction.modifiers[0], instruction.modifiers[-1]
+        product = self.product(part, kind, x, y)
+        wide = f"{kind[0]}{product.dtype.itemsize * 8}"
+        self.set(target, product + self.value(z, wide))
+
+    def do_fma(self, instruction: Instruction) -> None:
+        target, *operands = instruction.operands
+        kind = instruction.modifiers[-1]
+        x, y, z = (self.value(operand, kind).astype(np.longdouble) for operand in operands)
+        self.set(target, (x * y + z).astype(_TYPES[kind]))
+
+    def do_shf(self, instruction: Instruction) -> None:
+        side, mode, _ = instruction.modifiers
+        target, low, high, shift = instruction.operands
+        both = self.bits(low) & np.uint64(0xFFFFFFFF) | (self.bits(high) << np.uint64(32))
+        amount = (
+            self.bits(shift) & np.uint64(31)
+            if mode == "wrap"
+            else np.minimum(self.bits(shift), np.uint64(32))
+        )
+        result = both >> amount if side == "r" else (both << amount) >> np.uint64(32)
+        self.set(target, result.astype(np.uint32))
+
+    def do_prmt(self, instruction: Instruction) -> None:
+        target, low, high, chosen = instruction.operands
+        both = self.bits(low) & np.uint64(0xFFFFFFFF) | (self.bits(high) << np.uint64(32))
+        chosen_bits, result = self.bits(chosen), np.zeros(self.lanes.size, np.uint64)
+        for number in range(4):
+            which = (chosen_bits >> np.uint64(4 * number)) & np.uint64(15)
+            byte = (both >> ((which & np.uint64(7)) * np.uint64(8))) & np.uint64(255)
+            byte = np.where(
+                which & np.uint64(8), np.where(byte & np.uint64(128), np.uint64(255), np.uint64(0)), byte
+            )
+            result |= byte << np.uint64(8 * number)
+        self.set(target, result.astype(np.uint32))
+
+    def do_bfe(self, instruction: Instruction) -> None:
+        target, source, start, length = instruction.operands
+        kind = instruction.modifiers[-1]
+        x = self.value(source, kind)
+        width = 8 * x.dtype.itemsize
+        first, count = self.bits(start).astype(np.int64), self.bits(length).astype(np.int64)
+        left = width - first - count
+        self.set(target, (x << left.astype(x.dtype)) >> (left + first).astype(x.dtype))
+
+    def do_neg(self, instruction: Instruction) -> None:
+        kind = instruction.modifiers[-1]
+        self.set(instruction.operands[0], -self.value(instruction.operands[1], kind))
+
+    def do_not(self, instruction: Instruction) -> None:
+        kind = instruction.modifiers[-1]
+        target, source = instruction.operands
+        if kind == "pred":
+            self.set(target, self.bits(source) == 0)
+        else:
+            self.set(target, ~self.value(source, kind))
+
+    def compute(self, instruction: Instruction) -> None:
+        kind = instruction.modifiers[-1]
+        if kind == "pred":
+            join = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}[instruction.name]
+            target, x, y = instruction.operands
+            self.set(target, join(self.bits(x) != 0, self.bits(y) != 0))
+            return
+        function = _FUNCTIONS.get(instruction.name)
+        if function is None:
+            raise PtxError("not known")
+        target, *operands = instruction.operands
+        values = [
+            self.value(operand, "u32" if instruction.name in ("shl", "shr") and number else kind)
+            for number, operand in enumerate(operands)
+        ]
+        result = function(instruction.modifiers, *values)
+        self.set(target, result)
+
+
+def _extremum(
+    modifiers: tuple[str, ...], x: np.ndarray, y: np.ndarray, with_nan: Any, without: Any
+) -> np.ndarray:
+    result: np.ndarray = (with_nan if "NaN" in modifiers or x.dtype.kind != "f" else without)(x, y)
+    return result
+
+
+def _divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.dtype.kind == "f":
+        return x / y
+    if (y == 0).any():
+        raise PtxError("a division by zero")
+    quotient: np.ndarray = np.trunc(x.astype(np.longdouble) / y.astype(np.longdouble)).astype(x.dtype)
+    return quotient
+
+
+def _shifted(x: np.ndarray, y: np.ndarray, to_left: bool) -> np.ndarray:
+    width = 8 * x.dtype.itemsize
+    inside = np.minimum(y, width - 1).astype(x.dtype)
+    if to_left:
+        return np.where(y >= width, np.zeros_like(x), x << inside)
+    fill = np.where(x < 0, -1, 0).astype(x.dtype) if x.dtype.kind == "i" else np.zeros_like(x)
+    return np.where(y >= width, fill, x >> inside)
+
+
+_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "add": lambda m, x, y: x + y, "sub": lambda m, x, y: x - y, "abs": lambda m, x: np.abs(x),
+    "div": lambda m, x, y: _divided(x, y), "rem": lambda m, x, y: x - _divided(x, y) * y,
+    "min": lambda m, x, y: _extremum(m, x, y, np.minimum, np.fmin),
+    "max": lambda m, x, y: _extremum(m, x, y, np.maximum, np.fmax),
+    "and": lambda m, x, y: x & y, "or": lambda m, x, y: x | y, "xor": lambda m, x, y: x ^ y,
+    "shl": lambda m, x, y: _shifted(x, y, True), "shr": lambda m, x, y: _shifted(x, y, False),
+    "rcp": lambda m, x: (1 / x.astype(np.longdouble)).astype(x.dtype), "sqrt": lambda m, x: np.sqrt(x),
+    "copysign": lambda m, x, y: np.copysign(y, x),
+    "popc": lambda m, x: np.bitwise_count(x).astype(np.uint32),
+    "clz": lambda m, x: np.array([8 * x.dtype.itemsize - int(n).bit_length() for n in x], np.uint32),
+}  # fmt: skip

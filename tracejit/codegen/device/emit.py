@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""emit: launches become a Program for a device, whose rows say how many threads run them."""
+
+from collections.abc import Iterator, Sequence
+
+from tracejit.aval import Aval
+from tracejit.codegen.device.nest import emit_spread
+from tracejit.codegen.device.product import emit_product
+from tracejit.codegen.device.work import ALONE_GRID, emit_kernel
+from tracejit.codegen.emit import op_at
+from tracejit.codegen.nest import Emitted
+from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.select import Selection
+from tracejit.passes.loops.spread import ALONE, BLOCK, DeviceLaunch, SpreadLaunch
+from tracejit.passes.schedule.memory import Memory
+from tracejit.program import Grid, Pointer, Program, Row
+
+
+def emit_for_device(
+    launches: Sequence[DeviceLaunch],
+    commits: Sequence[DeviceLaunch],
+    memory: Memory,
+    selection: Selection,
+    inputs: Sequence[Aval],
+) -> Program:
+    """Return the program of launches that are spread over threads.
+
+    Args:
+        launches: in the order of execution.
+        commits: those that follow where the results count.
+        memory: the places of what they touch.
+        selection: the selection that they come from.
+        inputs: of the program.
+    """
+    rows, last = [[row for launch in some for row in _rows(memory, launch)] for some in (launches, commits)]
+    checked = tuple(dict.fromkeys(map(op_at, selection.checked)))
+    return Program(
+        rows + last, list(inputs), selection.outputs, memory.constants, memory.arena_bytes, checked,
+        written=selection.written, commits=len(last),
+    )  # fmt: skip
+
+
+def _rows(memory: Memory, launch: DeviceLaunch) -> Iterator[Row]:
+    """Give the rows of a launch; all but one of them are left over from equal parts."""
+    note = ", ".join([node.op.name for node in launch.nodes])
+    where = tuple(dict.fromkeys(node.where for node in launch.nodes if node.where))
+    for emitted, grid in _emitted(launch):
+        arguments = tuple([
+            Pointer(memory.places[a.root], a.offset * a.dtype.itemsize, a.dtype) if isinstance(a, Access) else a
+            for a in emitted.arguments
+        ])  # fmt: skip
+        yield Row(emitted.kernel, arguments, note or emitted.kernel.name.partition("_")[0], where, grid=grid)
+
+
+def _emitted(launch: DeviceLaunch) -> list[tuple[Emitted, Grid]]:
+    if isinstance(launch, SpreadLaunch):
+        spread = launch.spread
+        grid = ALONE_GRID if spread.form == ALONE else Grid(spread.blocks, BLOCK)
+        return [(emit_spread(spread), grid)]
+    return [emit_product(launch)] if isinstance(launch.whole, Product) else emit_kernel(launch)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of a nest whose work many threads share (Note [spreading] in passes/loops/spread.py)."""
+
+import math
+
+from tracejit.codegen import lanes
+from tracejit.codegen.expressions import combine
+from tracejit.codegen.loop_order import LoopOrder, joined
+from tracejit.codegen.names import INDENT, SUFFIXES
+from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, NestEmitter, Values
+from tracejit.codegen.nest_memory import NestMemory
+from tracejit.passes.loops.nest import IN_PLACE, Accumulate, Line, RowFold, Store
+from tracejit.passes.loops.spread import ALONE, BY_GROUP, ELEMENTS, GROUP, ROWS, WIDE, Spread
+
+_LEAST_BYTES = 4  # of elements that are accessed side by side
+
+
+def emit_spread(spread: Spread) -> Emitted:
+    """Return the kernel of a nest for a device, and the arguments of its launch."""
+    order = joined(spread.nest)
+    return _DeviceEmitter(spread, order).run()
+
+
+class _DeviceMemory(NestMemory):
+    """The memory of a nest, some of it copied for each group or thread, or accessed by WIDE neighbours at once."""
+
+    def __init__(self, spread: Spread, order: LoopOrder, is_wide: bool = False) -> None:
+        super().__init__(spread.nest, order, {})
+        self.copied = {f"o{write}" for write in spread.copies}
+        self.width = f"x{WIDE}" if is_wide else ""
+
+    def index(self, pointer: str, strides: tuple[int, ...]) -> str:
+        text = super().index(pointer, strides)
+        if pointer not in self.copied:
+            return text
+        return f"{pointer}_copy" if text == "0" else f"{pointer}_copy + {text}"
+
+    def differs(self, strides: tuple[int, ...]) -> bool:
+        return bool(self.width) and strides[0] != 0
+
+    def load(self, pointer: str, strides: tuple[int, ...]) -> str:
+        if not self.differs(strides):
+            return super().load(pointer, strides)
+        return f"load_{self.width}({self.in_place.get(pointer, pointer)}, {self.index(pointer, strides)})"
+
+    def store(self, pointer: str, strides: tuple[int, ...], value: str) -> str:
+        if not self.differs(strides):
+            return super().store(pointer, strides, value)
+        return f"store_{self.width}({pointer}, {self.index(pointer, strides)}, {value})"
+
+
+def _is_wide(spread: Spread, order: LoopOrder) -> bool:
+    """Return whether elements lie side by side in all memory, so that a thread can take WIDE of them at once."""
+    nest = spread.nest
+    if spread.form != ELEMENTS or spread.copies or order.depth != 1:
+        return False
+    accesses = [*nest.reads, *nest.writes]
+    return all(map(lanes.has_vector_form, nest.lines)) and all(
+        stride == 0 or (stride == 1 and access.dtype.itemsize >= _LEAST_BYTES and access.offset % WIDE == 0)
+        for access, (stride,) in zip(accesses, map(order.strides, accesses), strict=True)
+    )
+
+
+class _Loop:
+    """A loop in which threads take indices in turn; the indices of several axes are one number.
+
+    Args:
+        axes: that the number stands for, outermost first.
+        name: of the number.
+        first: the number that a thread begins with.
+        step: what it adds each time.
+    """
+
+    def __init__(self, axes: range, name: str, first: str, step: str) -> None:
+        self.axes, self.first, self.step = axes, first, step
+        self.name = f"i{axes[0]}" if len(axes) == 1 else name
+
+    @property
+    def count(self) -> str:
+        """The text of how many numbers there are."""
+        return f"n{self.axes[0]}" if len(self.axes) == 1 else f"{self.name}s"
+
+    def lines(self, body: list[str]) -> list[str]:
+        if not self.axes:  # one element, or one row
+            return [f"if {self.first} == 0:", *[INDENT + line for line in body]]
+        inner = []
+        rest = self.name
+        for axis in reversed(self.axes[1:]):
+            inner.append(f"i{axis} = remainder({rest}, n{axis})")
+            before, rest = rest, f"i{axis - 1}" if axis - 1 == self.axes[0] else f"{self.name}_{axis}"
+            inner.append(f"{rest} = quotient({before}, n{axis})")
+        lines = [f"{self.name} = {self.first}", f"while {self.name} < {self.count}:"]
+        return lines + [
+            INDENT + line for line in (*inner, *body, f"{self.name} = index({self.name} + {self.step})")
+        ]
+
+
+class _DeviceEmitter(NestEmitter):
+    """Writes what each thread does of a nest."""
+
+    def __init__(self, spread: Spread, order: LoopOrder) -> None:
+        super().__init__(spread.nest, order, Frame(order))
+        self.spread = spread
+        self.memory = _DeviceMemory(spread, order)
+        self.is_row_level = False
+        split, depth = order.row_depth, order.depth
+        self.rows, self.inner = range(split), range(split, depth)
+        if spread.form == ELEMENTS:
+            self.rows, self.inner = range(depth), range(0)
+
+    def header_sizes(self) -> list[Binding]:
+        sizes: list[Binding] = [
+            (f"n{axis}", extent, "index(args[{}])") for axis, extent in enumerate(self.order.extents)
+        ]
+        for loop in (self.row_loop(), self.inner_loop()):
+            if len(loop.axes) > 1 and self.spread.form != ALONE:
+                count = math.prod([self.order.extents[axis] for axis in loop.axes])
+                sizes.append((loop.count, count, "index(args[{}])"))
+        for write in self.spread.copies:
+            size = math.prod(self.nest.writes[write].root.shape[1:])
+            sizes.append((f"o{write}_size", size, "index(args[{}])"))
+        return sizes
+
+    def row_loop(self) -> _Loop:
+        if self.spread.form == ELEMENTS:
+            first = (
+                f"index(n0 - remainder(n0, {WIDE}) + thread())"
+                if _is_wide(self.spread, self.order)
+                else "thread()"
+            )
+            return _Loop(self.rows, "element", first, "threads()")
+        return _Loop(self.rows, "row", "group()", "groups()")
+
+    def inner_loop(self) -> _Loop:
+        return _Loop(self.inner, "column", "lane()", f"{GROUP}")
+
+    def body(self) -> list[str]:
+        if self.spread.form == ALONE:
+            lines = super().body()
+            return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
+        body = [*self.copies(), *self.row_loop().lines(self.of_one())]
+        if _is_wide(self.spread, self.order):
+            body = self.wide() + body
+        return [INDENT + line for line in body]
+
+    def wide(self) -> list[str]:
+        """Return the loop in which a thread takes WIDE neighbours at once; a later loop takes those left over."""
+        narrow, self.memory, self.values = (
+            self.memory,
+            _DeviceMemory(self.spread, self.order, is_wide=True),
+            Values(),
+        )
+        lines = self.of_one()
+        self.memory, self.values = narrow, Values()
+        return [
+            f"i0 = index(thread() * {WIDE})",
+            f"while i0 <= n0 - {WIDE}:",
+            *[INDENT + line for line in lines],
+            f"{INDENT}i0 = index(i0 + threads() * {WIDE})",
+        ]
+
+    def of_one(self) -> list[str]:
+        """Return the lines for one element or one row."""
+        hoisted: Hoisted = {}
+        rows: list[str] = []
+        for number, row in enumerate(self.nest.row):
+            self.is_row_level = True
+            self.emit_lines(row, self.order.row_depth, rows, hoisted)
+            self.is_row_level = False
+            if number < len(self.nest.full):
+                self.emit_pass(self.nest.full[number], rows, hoisted)
+        before = [line for level in sorted(hoisted) for line in hoisted[level]]
+        return before + rows
+
+    def copies(self) -> list[str]:
+        """Return the lines that find the copies of this group or thread, and give sums their first values."""
+        lines = []
+        for write, kind in self.spread.copies.items():
+            who = "group()" if kind == BY_GROUP else "thread()"
+            lines.append(f"o{write}_copy = {who} * o{write}_size")
+        for line in self.nest.lines:
+            if not isinstance(line, Accumulate) or line.start == IN_PLACE:
+                continue
+            start = self.initial(line.node)
+            target = f"o{line.write}[o{line.write}_copy + at]"
+            is_of_group = self.spread.copies[line.write] == BY_GROUP
+            lines.append("at = lane()" if is_of_group else "at = index(0)")
+            lines.append(f"while at < o{line.write}_size:")
+            lines.append(f"{INDENT}{target} = {start}")
+            lines.append(f"{INDENT}at = index(at + {GROUP if is_of_group else 1})")
+        sums = {line.write for line in self.nest.lines if isinstance(line, Accumulate)}
+        if any(self.spread.copies[write] == BY_GROUP for write in sums):
+            lines.append("together()")
+        return lines
+
+    def emit_pass(self, lines: list[Line], rows: list[str], hoisted: Hoisted) -> None:
+        if self.spread.form == ALONE:
+            super().emit_pass(lines, rows, hoisted)
+            return
+        depth, split, values = self.order.depth, self.order.row_depth, self.values
+        folds = [line for line in lines if isinstance(line, RowFold)]
+        for line in folds:
+            name = values.in_row[line.result] = values.fresh()
+            values.levels[name] = split
+            values.origins[name] = line.node
+        inner: list[str] = []
+        self.emit_lines(lines, depth, inner, hoisted)
+        rows += [f"{values.in_row[line.result]} = {self.initial(line.node)}" for line in folds]
+        # What changes with some loops of a row only is loaded with each element.
+        within = [line for level in range(split + 1, depth) for line in hoisted.pop(level, [])]
+        if self.spread.form == ROWS:
+            rows += hoisted.pop(split, [])
+        rows += self.inner_loop().lines(within + inner) if self.inner else within + inner
+        if folds and self.inner:
+            rows += self.folded_lanes(folds)
+        values.in_pass.clear()  # the next pass loads and computes anew
+
+    def folded_lanes(self, folds: list[RowFold]) -> list[str]:
+        """Return the lines that combine what the threads of a group have folded, in each of them."""
+        lines = [f"step = index({GROUP // 2})", "while step > 0:"]
+        for line in folds:
+            name = self.values.in_row[line.result]
+            suffix = SUFFIXES[line.node.output.dtype]
+            other = f"across_{suffix}({name}, step)"
+            lines.append(f"{INDENT}{name} = {combine(line.node, name, other)}")
+        return [*lines, f"{INDENT}step = index(step >> 1)"]
+
+    def emit_store(self, line: Store, out: list[str]) -> None:
+        super().emit_store(line, out)
+        self.guard(out)
+
+    def emit_accumulate(self, line: Accumulate, out: list[str]) -> None:
+        super().emit_accumulate(line, out)
+        self.guard(out)
+
+    def guard(self, out: list[str]) -> None:
+        """Let one thread of a group do the last line, if all of them would do the same."""
+        if self.is_row_level and self.spread.form == ROWS and self.order.row_depth < self.order.depth:
+            out[-1:] = ["if lane() == 0:", INDENT + out[-1]]

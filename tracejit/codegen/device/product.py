@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of matrix products for a device: each thread computes elements of the result."""
+
+from tracejit.codegen.names import NAME, SUFFIXES, named
+from tracejit.codegen.nest import Argument, Emitted
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.passes.loops.products import Product
+from tracejit.passes.loops.spread import BLOCK, MOST_BLOCKS
+from tracejit.program import Grid
+
+_TEXT = f"""def {NAME}(args):
+    n = index(args[0])
+    m = index(args[1])
+    k = index(args[2])
+    elements = index(args[3])
+    x = read_SUFFIX(args[4])
+    x_row = index(args[5])
+    x_column = index(args[6])
+    x_batch = args[7]
+    y = read_SUFFIX(args[8])
+    y_row = index(args[9])
+    y_column = index(args[10])
+    y_batch = args[11]
+    out = write_SUFFIX(args[12], 0)
+    out_row = index(args[13])
+    out_batch = args[14]
+    element = thread()
+    while element < elements:
+        column = remainder(element, n)
+        row = remainder(quotient(element, n), m)
+        number = quotient(quotient(element, n), m)
+        at_x = number * x_batch + row * x_row
+        at_y = number * y_batch + column * y_column
+        at = number * out_batch + row * out_row + column
+        total = START
+        inner = index(0)
+        while inner < k:
+            total = fma_SUFFIX(x[at_x + inner * x_column], y[at_y + inner * y_row], total)
+            inner = index(inner + 1)
+        out[at] = total
+        element = index(element + threads())
+"""
+
+
+def emit_product(launch: KernelLaunch) -> tuple[Emitted, Grid]:
+    """Return the kernel of a matrix product, its arguments, and its threads."""
+    product = launch.whole
+    assert isinstance(product, Product)
+    batch, m, n, k, x, y, out, add = product
+    suffix = SUFFIXES[out.access.dtype]
+    text = _TEXT.replace("SUFFIX", suffix).replace("START", "out[at]" if add else f"{suffix}(0)")
+    elements = batch * m * n
+    arguments: list[Argument] = [
+        n, m, k, elements,
+        x.access, x.row, x.column, x.batch,
+        y.access, y.row, y.column, y.batch,
+        out.access, out.row, out.batch,
+    ]  # fmt: skip
+    blocks = max(1, min(-(-elements // BLOCK), MOST_BLOCKS))
+    return Emitted(named(text, "product"), arguments, {}), Grid(blocks, BLOCK)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of hand-written kernels for a device: each thread runs them on a part of their work.
+
+A kernel of kernels/loops says how its work can be cut (Cut, RangeCut): its integers are those of a part. Where they
+grow by the same steps from part to part, a thread computes those of its own part. A kernel that cannot be cut runs on
+one thread.
+"""
+
+from typing import NamedTuple
+
+from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
+from tracejit.codegen.nest import Argument, Emitted
+from tracejit.codegen.templates import hand_written
+from tracejit.errors import CodegenError
+from tracejit.ops.op import Cut, RangeCut
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.passes.loops.nest import Access
+from tracejit.passes.loops.spread import BLOCK, MOST_BLOCKS
+from tracejit.program import Grid
+
+ALONE_GRID = Grid(1, 1)
+
+
+class _Parts(NamedTuple):
+    """Equal parts of the work of a launch.
+
+    total       how many there are
+    numbers     the integers of the first part
+    steps       by how much each of them grows from part to part
+    moved       how many elements lie between the results of two parts
+    """
+
+    total: int
+    numbers: tuple[int, ...]
+    steps: tuple[int, ...]
+    moved: int = 0
+
+
+def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
+    """Return kernels that call a function of kernels/ on the parts of its work, with their arguments and threads.
+
+    Raises:
+        CodegenError: if the function is one of the CPU's alone.
+    """
+    if launch.symbol is not None or launch.epilogue is not None:
+        raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
+    text = hand_written.kernel(launch)
+    if text is not None:
+        return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]
+    return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]
+
+
+def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
+    call: list[str] = []
+    arguments: list[Argument] = []
+
+    def argument(value: Argument) -> str:
+        arguments.append(value)
+        return f"args[{len(arguments) - 1}]"
+
+    is_alone = parts.total == 1
+    lines = (
+        ["if thread() == 0:"] if is_alone else ["part = thread()", f"while part < {argument(parts.total)}:"]
+    )
+    for number, step in zip(parts.numbers, parts.steps, strict=True):
+        text = argument(number)
+        call.append(f"{text} + part * {argument(step)}" if step and not is_alone else text)
+    reads = len(launch.pointers) - launch.written
+    for i, access in enumerate(launch.pointers):
+        place = argument(access)
+        if parts.moved and not is_alone and i == len(launch.pointers) - 1:
+            place = f"{place} + part * {argument(parts.moved * access.dtype.itemsize)}"
+        suffix = SUFFIXES[access.dtype]
+        call.append(f"read_{suffix}({place})" if i < reads else f"write_{suffix}({place}, {i - reads})")
+    lines += [f"{INDENT}{launch.name}(", *[f"{INDENT * 2}{text}," for text in call], f"{INDENT})"]
+    if not is_alone:
+        lines.append(f"{INDENT}part = index(part + threads())")
+    text = "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
+    grid = ALONE_GRID if is_alone else Grid(min(-(-parts.total // BLOCK), MOST_BLOCKS), BLOCK)
+    return Emitted(named(text, launch.name), arguments, {}), grid
+
+
+def _divided(launch: KernelLaunch) -> list[tuple[_Parts, tuple[Access, ...]]]:
+    """Return the work of a launch in equal parts, with its pointers; what is left over is a part by itself."""
+    whole, numbers, pointers = launch.whole, launch.numbers, launch.pointers
+    alone = _Parts(1, numbers, (0,) * len(numbers))
+    if isinstance(whole, RangeCut):
+        rows = whole.rows(numbers)
+        if rows > 1:
+            return [(_Parts(rows, (0, 1, *numbers[2:]), (1, 1, *(0,) * len(numbers[2:]))), pointers)]
+    if isinstance(whole, Cut):
+        *read, out = pointers
+        size = out.root.aval.size
+        count = size // whole.unit
+        first, *others = [
+            tuple(whole.numbers(numbers, part * whole.unit, (part + 1) * whole.unit)) for part in range(count)
+        ] or [()]
+        steps = tuple([b - a for a, b in zip(first, others[0], strict=True)]) if others else ()
+        is_even = all(
+            part == tuple([a + number * step for a, step in zip(first, steps, strict=True)])
+            for number, part in enumerate(others, 1)
+        )
+        if others and is_even:
+            divided = [(_Parts(count, first, steps, whole.unit), pointers)]
+            start = count * whole.unit
+            if start < size:
+                rest = tuple(whole.numbers(numbers, start, size))
+                divided.append((_Parts(1, rest, (0,) * len(rest)), (*read, out.moved(start))))
+            return divided
+    return [(alone, pointers)]

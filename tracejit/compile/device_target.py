@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiles kernels for NVIDIA GPUs: a kernel's source goes in, PTX comes out.
+
+Numba types and lowers the source as it does for the CPU (compile/numba_target.py), and LLVM, which Numba brings, writes
+PTX. Neither a GPU nor a driver nor CUDA has to be there: a driver translates PTX for its GPU. The functions that
+kernels call, such as exp, are those of the CPU (kernels/intrinsics), so a GPU rounds as a CPU does, and nothing comes
+from NVIDIA's libraries.
+
+Note [arguments of a GPU's kernel]
+A kernel for the CPU takes the address of its arguments. That for a GPU takes the arguments themselves, as an array
+of 64-bit words that is passed by value: they are in the GPU's constant memory when the kernel starts.
+"""
+
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+from numba.core import types
+
+from tracejit.compile import numba_target
+from tracejit.compile.llvm import LlvmFunction
+from tracejit.errors import CodegenError
+from tracejit.kernels.device import libm
+from tracejit.kernels.intrinsics import device
+from tracejit.program import Kernel
+
+# The oldest versions of PTX that know a capability: older drivers read them. 7.8 is that of CUDA 11.8.
+_PTX_VERSIONS = {(7, 5): 78, (8, 0): 78, (8, 6): 78, (8, 9): 78, (9, 0): 78, (10, 0): 86, (12, 0): 87}
+_TRIPLE = "nvptx64-nvidia-cuda"
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
+_ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)
+
+
+class Capability(NamedTuple):
+    """The compute capability of a GPU."""
+
+    major: int
+    minor: int
+
+    @property
+    def known(self) -> "Capability":
+        """The greatest capability that LLVM writes PTX for and whose PTX this one runs.
+
+        Raises:
+            CodegenError: if there is none.
+        """
+        fitting = [Capability(*known) for known in _PTX_VERSIONS if known <= self]
+        if not fitting:
+            least = ".".join(map(str, min(_PTX_VERSIONS)))
+            raise CodegenError(f"compute capability {self.major}.{self.minor}: expected {least} or greater.")
+        return max(fitting)
+
+
+def count_of_words(kernel: Kernel) -> int:
+    """Return how many arguments a kernel takes."""
+    return 1 + max((int(number) for number in _ARGUMENT.findall(kernel.text)), default=-1)
+
+
+def ptx_of(kernel: Kernel, capability: Capability) -> str:
+    """Return the PTX of a kernel, whose entry has the kernel's name.
+
+    Args:
+        kernel: emitted for a device.
+        capability: of the GPU.
+
+    Raises:
+        CodegenError: if Python or Numba refuses the source.
+    """
+    lowered = numba_target.lower(kernel, device.FUNCTIONS)
+    return _ptx(lowered, count_of_words(kernel), capability)
+
+
+_LIBM = {"fmod": (libm.fmod, types.float64), "fmodf": (libm.fmod, types.float32)}
+"""The functions of the C library that kernels call, and their dtypes."""
+
+
+@cache
+def _libm(name: str) -> tuple[str, ...]:
+    """Return the LLVM IR of a function of the C library."""
+    function, dtype = _LIBM[name]
+    return numba_target.lower_function(function, (dtype, dtype), dtype, name).texts
+
+
+@cache
+def _machine(capability: Capability) -> Any:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple(_TRIPLE)
+    features = f"+ptx{_PTX_VERSIONS[capability]}"
+    return target.create_target_machine(
+        cpu=f"sm_{capability.major}{capability.minor}", features=features, opt=3
+    )
+
+
+def _ptx(lowered: LlvmFunction, words: int, capability: Capability) -> str:
+    machine = _machine(capability.known)
+    context = llvm.create_context()
+    module, *others = [llvm.parse_assembly(_in_global_memory(text), context) for text in lowered.texts]
+    for other in others:
+        module.link_in(other)
+    for name in sorted(lowered.declares & _LIBM.keys()):
+        for text in _libm(name):
+            module.link_in(llvm.parse_assembly(text, context))
+    name = lowered.symbol
+    module.get_function(name).name = body = f"{name}_body"
+    module.link_in(
+        llvm.parse_assembly(
+            f"""
+            declare void @{body}(ptr)
+            define ptx_kernel void @{name}(ptr byval([{max(1, words)} x i64]) align 8 %args) {{
+              call void @{body}(ptr %args)
+              ret void
+            }}
+            """,
+            context,
+        )
+    )
+    module.triple, module.data_layout = _TRIPLE, str(machine.target_data)
+    for function in module.functions:
+        if not function.is_declaration and function.name != name:
+            function.add_function_attribute("alwaysinline")
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name != name and not value.name.startswith("llvm."):
+            value.linkage = llvm.Linkage.internal
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    builder.getModulePassManager().run(module, builder)
+    return str(machine.emit_assembly(module))
+
+
+def _in_global_memory(text: str) -> str:
+    """Return LLVM IR in which the addresses that a kernel takes are those of a GPU's global memory.
+
+    Without that each access would look up at run time which memory an address belongs to.
+    """
+
+    def two_steps(match: re.Match[str]) -> str:
+        indent, name, address = match.groups()
+        there = f'{name[:-1]}.global"' if name.endswith('"') else f"{name}.global"
+        return (
+            f"{indent}{there} = inttoptr i64 {address} to ptr addrspace(1)\n"
+            f"{indent}{name} = addrspacecast ptr addrspace(1) {there} to ptr"
+        )
+
+    return _ADDRESS.sub(two_steps, text)

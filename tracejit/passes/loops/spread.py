@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""spread: how the threads of a device share the work of a loop nest.
+
+Note [spreading]
+A device runs thousands of threads, in groups of 32 that take each step together. What a nest computes decides how they
+share it:
+
+- Elements that do not depend on each other are taken in turn, one by each thread, or four that lie side by side.
+- Rows with a reduction are taken in turn by groups. The threads of a group take the elements of a row in turn, so that
+  neighbours read neighbouring memory, and combine what each of them has folded.
+- A sum over rows is kept by each group in memory of its own: thread j adds up the elements that are thread j's in
+  each row. A sum over everything is kept by each thread. One more launch combines these copies, in an order that
+  depends on sizes only, so a result is the same on every device.
+- What none of this fits runs on a single thread. That is slow, and right.
+"""
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tracejit.aval import Aval
+from tracejit.ir import Node, Value
+from tracejit.ops import OPS
+from tracejit.ops.op import Fold
+from tracejit.passes.loops import parts
+from tracejit.passes.loops.launches import KernelLaunch, Single
+from tracejit.passes.loops.nest import (
+    IN_PLACE,
+    Access,
+    Accumulate,
+    Compute,
+    Line,
+    Load,
+    Nest,
+    RowFold,
+    Store,
+)
+
+GROUP = 32  # threads that take each step together
+BLOCK = 128  # threads of a block
+WIDE = 4  # neighbours that a thread takes at once
+MOST_BLOCKS = 2048  # more do not run at the same time on any device
+FEW = 8  # numbers that each thread may keep a copy of
+MOST_COPIED = 1 << 22  # elements of all copies of one sum
+ELEMENTS_OF_A_COPY = 16  # a thread folds at least so many into its copy
+
+ALONE, ELEMENTS, ROWS = "alone", "elements", "rows"
+BY_GROUP, BY_THREAD = "group", "thread"
+
+
+class Spread(NamedTuple):
+    """A nest, and how threads share it (Note [spreading]).
+
+    form        whether one thread runs it ALONE, or threads take ELEMENTS in turn, or groups ROWS
+    blocks      how many blocks of BLOCK threads run it; one thread if it is ALONE
+    copies      the writes of which each group (BY_GROUP) or thread (BY_THREAD) has a copy, one after the other
+    """
+
+    nest: Nest
+    form: str
+    blocks: int = 1
+    copies: Mapping[int, str] = MappingProxyType({})
+
+
+class SpreadLaunch(NamedTuple):
+    """The launch of a nest whose work threads share."""
+
+    spread: Spread
+
+    @property
+    def touched(self) -> list[Value]:
+        nest = self.spread.nest
+        return [access.root for access in (*nest.reads, *nest.writes)]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.spread.nest.nodes
+
+
+DeviceLaunch = SpreadLaunch | KernelLaunch
+
+
+def spread_launches(launches: Sequence[Single], external: Container[Value]) -> list[DeviceLaunch]:
+    """Return launches for a device.
+
+    Args:
+        launches: of nests and of kernels.
+        external: the roots that are inputs or outputs of the program.
+    """
+    result: list[DeviceLaunch] = []
+    for launch in launches:
+        if isinstance(launch, KernelLaunch):
+            result.append(launch)
+            continue
+        writes = launch.nest.writes
+        is_scratch = {a.root for a in writes if a.root.node is None and a.root not in external}
+        result += map(SpreadLaunch, spread(launch.nest, is_scratch))
+    return result
+
+
+def spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
+    """Return the launches that compute a nest on a device.
+
+    Args:
+        nest: the nest.
+        is_scratch: roots of memory that holds one row at a time.
+    """
+    sums_rows = any(isinstance(line, Accumulate) for line in nest.row[-1])
+    if nest.split == 0 and len(nest.full) == 1 and nest.extents and not sums_rows:
+        nest, tail = parts.without_tail(nest)
+        return [
+            *_spread(_as_sums(nest), is_scratch),
+            *[each for part in tail for each in spread(part, set())],
+        ]
+    return _spread(nest, is_scratch)
+
+
+def _as_sums(nest: Nest) -> Nest:
+    """Return a nest whose only row's folds, each of which is stored, accumulate in memory."""
+    targets: dict[object, int] = {}
+    for line in nest.row[-1]:
+        if not isinstance(line, Store):
+            return nest
+        targets[line.value] = line.write
+    folds = [line for line in nest.full[0] if isinstance(line, RowFold)]
+    if nest.row[0] or {line.result for line in folds} != set(targets):
+        return nest
+    full: list[Line] = [
+        Accumulate(targets[line.result], line.node, line.value) if isinstance(line, RowFold) else line
+        for line in nest.full[0]
+    ]
+    return nest._replace(split=None, row=[[], []], full=[full])
+
+
+def _spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
+    sums = {line.write: line for line in nest.lines if isinstance(line, Accumulate)}
+    if nest.split is None and not sums:
+        return [Spread(nest, ELEMENTS, _blocks_of(math.prod(nest.extents)))]
+    if not all(_can_be_copied(nest, line) for line in sums.values()):
+        return [Spread(nest, ALONE)]
+    if nest.split is None:
+        if sum(nest.writes[k].root.aval.size for k in sums) <= FEW:
+            return _elements_with_copies(nest, sums)
+        nest = _reduced_axes_first(nest, sums)
+    return _rows(nest, sums, is_scratch)
+
+
+def _can_be_copied(nest: Nest, line: Accumulate) -> bool:
+    """Return whether copies of a sum can be combined into it, all of whose memory is accumulated."""
+    access = nest.writes[line.write]
+    node = line.node
+    if line.start is not None and (line.start == IN_PLACE or len(node.inputs) != 2):
+        return False
+    if access.offset or not isinstance(node.op.emit, Fold):
+        return False
+    if line.start is not None and nest.reads[line.start].strides != access.strides:
+        return False
+    touched = math.prod([n for n, stride in zip(nest.extents, access.strides, strict=True) if stride])
+    return touched == access.root.aval.size
+
+
+def _blocks_of(threads: int) -> int:
+    return max(1, min(-(-threads // BLOCK), MOST_BLOCKS))
+
+
+def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Spread]:
+    """Return the launches of a nest with few sums, of which each thread has a copy."""
+    blocks = _blocks_of(-(-math.prod(nest.extents) // ELEMENTS_OF_A_COPY))
+    return _with_copies(nest, ELEMENTS, blocks, dict.fromkeys(sums, BY_THREAD), sums)
+
+
+def _reduced_axes_first(nest: Nest, sums: Mapping[int, Accumulate]) -> Nest:
+    """Return a nest whose rows are the axes that its sums reduce."""
+    reduced = [
+        axis
+        for axis, extent in enumerate(nest.extents)
+        if extent > 1 and any(nest.writes[k].strides[axis] == 0 for k in sums)
+    ]
+    axes = [*reduced, *[axis for axis in range(len(nest.extents)) if axis not in reduced]]
+
+    def moved(access: Access) -> Access:
+        return access._replace(strides=tuple([access.strides[axis] for axis in axes]))
+
+    return nest._replace(
+        extents=tuple([nest.extents[axis] for axis in axes]),
+        split=len(reduced),
+        reads=[*map(moved, nest.reads)],
+        writes=[*map(moved, nest.writes)],
+        row=[[], []],
+    )
+
+
+def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) -> list[Spread]:
+    """Return the launches of a nest whose rows groups take in turn."""
+    split = nest.split or 0
+    rows = math.prod(nest.extents[:split])
+    inner = nest.extents[split:]
+    of_rows = {line.write for lines in nest.row for line in lines if isinstance(line, Accumulate)}
+    copies: dict[int, str] = {}
+    for k in sums:
+        strides = nest.writes[k].strides[split:]
+        is_own = k in of_rows or all(stride for n, stride in zip(inner, strides, strict=True) if n > 1)
+        copies[k] = BY_GROUP if is_own else BY_THREAD
+    for k, access in enumerate(nest.writes):
+        if access.root in is_scratch:
+            copies[k] = BY_GROUP
+    groups = rows
+    for k, kind in copies.items():
+        each = max(1, nest.writes[k].root.aval.size) * (GROUP if kind == BY_THREAD else 1)
+        groups = min(groups, MOST_COPIED // each)
+    if groups < 1:
+        return [Spread(nest, ALONE)]
+    return _with_copies(nest, ROWS, _blocks_of(groups * GROUP), copies, sums)
+
+
+def _with_copies(
+    nest: Nest, form: str, blocks: int, copies: Mapping[int, str], sums: Mapping[int, Accumulate]
+) -> list[Spread]:
+    """Return the launch of a nest on copies of what it sums, and those that combine them."""
+    writes, combining = [*nest.writes], []
+    lines = {id(line): line for line in sums.values()}
+    for k, kind in copies.items():
+        access = writes[k]
+        count = blocks * BLOCK if kind == BY_THREAD else blocks * BLOCK // GROUP
+        memory = Value(Aval((count, *access.root.shape), None, access.root.dtype), None)
+        writes[k] = access._replace(root=memory)
+        if k in sums:
+            start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
+            total = combination(sums[k].node, memory, access.root, start)
+            combining.append(Spread(total, ROWS, _blocks_of(access.root.aval.size * GROUP)))
+
+    def without_start(line: Line) -> Line:
+        if id(line) in lines and isinstance(line, Accumulate):
+            return line._replace(start=None)
+        return line
+
+    nest = nest.map_lines(without_start)._replace(writes=writes)
+    return [Spread(nest, form, blocks, copies), *combining]
+
+
+def combination(node: Node, memory: Value, root: Value, start: Access | None) -> Nest:
+    """Return the nest that folds copies of a result, and the access that they are added to, into `root`.
+
+    Args:
+        node: the reduction.
+        memory: the copies, one after the other.
+        root: where the result goes.
+        start: the access that it is added to; None if there is none.
+    """
+    count, size = memory.shape[0], root.aval.size
+    element = Value(Aval((), None, root.dtype), None)
+    fold = Node(OPS["sum"] if start is not None else node.op, (element,), {}, None)
+    total = Value(Aval((), None, root.dtype), None)
+    fold.makes((total,))
+    reads = [Access(memory, 0, (1, size), root.dtype)]
+    last: list[Line] = [Store(0, total)]
+    if start is not None:
+        reads.append(Access(start.root, start.offset, (1, 0), start.dtype))
+        given, added, result = [
+            Value(Aval((), None, kind), None) for kind in (start.dtype, root.dtype, root.dtype)
+        ]
+        conversion = Node(OPS["cast"], (given,), {"dtype": root.dtype}, None)
+        conversion.makes((added,))
+        addition = Node(OPS["add"], (total, added), {}, None)
+        addition.makes((result,))
+        last = [
+            Load(1, 1), Compute(added, conversion, (1,)), Compute(result, addition, (total, added)), Store(0, result),
+        ]  # fmt: skip
+    write = Access(root, 0, (1, 0), root.dtype)
+    full: list[Line] = [Load(0, 0), RowFold(total, fold, 0)]
+    return Nest((size, count), 1, reads, [write], [[], last], [full], [node])
