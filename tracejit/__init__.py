@@ -278,6 +278,7 @@ __all__ = [
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlmap",
     "dlnetwork",
     "dlresize",
     "dltranspconv",
@@ -448,7 +449,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
@@ -483,6 +484,7 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
@@ -494,6 +496,7 @@ else:
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",

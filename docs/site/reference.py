@@ -23,10 +23,13 @@ TITLES = {  # module: title, where its name says too little
     "random": "Random numbers",
 }
 SAME = {
+    "nn": "networks",
     "activation_variants": "activations",
     "class_losses": "losses",
+    "mapping": "derivatives",
     "numpy_function": "evaluate",
     "rng": "random",
+    "transforms": "derivatives",
 }  # modules whose names stand with those of another one
 FIRST = ("array", "accelerate", "evaluate", "labels")
 

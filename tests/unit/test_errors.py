@@ -13,6 +13,7 @@ from raise_statements import not_reached
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlaccelerate, dlarray, dlfeval, errors
 
+pytestmark = pytest.mark.whole("messages")
 TREE = {
     "TraceJitError": ("Exception",),
     "DimsError": ("TraceJitError", "ValueError"),
@@ -108,7 +109,6 @@ def test_errors_are_builtin_errors_as_well(make, error, builtin, text):
     assert type(caught.value) is error and str(caught.value).endswith(".")
 
 
-@pytest.mark.whole("messages")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.text[:40])
 def test_a_message(row):
     assert outcome(row)[:2] == (row.error, row.text)

@@ -27,6 +27,7 @@ from tracejit.ops.op import KernelCall, Scalar
 from tracejit.pipeline import build
 from tracejit.runtime.python import namespace
 
+pytestmark = pytest.mark.whole("structure")
 PACKAGE = Path(tracejit.__file__).parent
 KERNELS = PACKAGE.parent / "kernels"
 
@@ -215,6 +216,19 @@ def test_functions_are_short() -> None:
     assert long == []
 
 
+def test_locks_are_those_that_a_forked_child_can_take() -> None:
+    """util/locks.py makes them; util/uninterrupted.py releases its own in a child."""
+    made = {
+        module_of(path)
+        for path in FILES
+        for node in ast.walk(parsed(path))
+        if isinstance(node, (ast.Attribute, ast.Name))
+        and (node.attr if isinstance(node, ast.Attribute) else node.id)
+        in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock")
+    }
+    assert made == {"util.locks", "util.uninterrupted"}
+
+
 def test_modules_of_a_part_do_not_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module_of(path): set() for path in FILES}
     for statement in imports():
@@ -296,7 +310,6 @@ def test_kernels_that_are_written_as_text_are_those_of_the_op(op: str, name: str
     assert {n.id for n in ast.walk(ast.parse(row.kernel.text)) if isinstance(n, ast.Name)} & set(namespace())
 
 
-@pytest.mark.whole("structure")
 @pytest.mark.parametrize(
     ("op", "name"),
     [call for call in CALLS if call[1] not in TEXTS and not call[1].startswith("ufunc_loop_")],
@@ -317,7 +330,6 @@ def test_kernels_that_ops_call_exist(op: str, name: str) -> None:
     assert name in namespace()
 
 
-@pytest.mark.whole("structure")
 @pytest.mark.parametrize(
     "op", [op for op in OPS.values() if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE)], ids=str
 )

@@ -123,10 +123,13 @@ def run(
         ("", f"{name}/{own}"): value for (name, own), value in zip(structure.inputs, inputs, strict=True)
     }
     state = list(groups[STATE])
+    steps = plan(structure, tuple(wanted), function)
+    if accelerate and len(steps) == 1 and steps[0][0].accelerated and tuple(wanted) == structure.outputs:
+        _note_whole(structure, steps[0], function)
     current = recorders.recorder()
     if current is not None and current.accelerating:
         accelerate = False  # the function around it is recorded as a whole
-    for segment, compute in plan(structure, tuple(wanted), function):
+    for segment, compute in steps:
         taken = [values[place] for place in segment.takes]
         if accelerate and segment.accelerated:
             results, updated = compute(tuple(leaves), tuple(taken))
@@ -137,6 +140,48 @@ def run(
             if value is not None:
                 state[number] = value
     return [values[place] for place in wanted], state
+
+
+class WholeNetwork:
+    """All outputs of a network by one accelerated function: the short way of a call.
+
+    Args:
+        compute: the function.
+        structure: of the network.
+        order: the numbers of the inputs that the function takes.
+    """
+
+    __slots__ = ("_compute", "_first", "_last", "_order", "inputs")
+
+    def __init__(
+        self, compute: Callable[..., Any], structure: NetworkStructure, order: Sequence[int]
+    ) -> None:
+        self._compute = compute
+        self._first = len(structure.content.learnables.names)
+        self._last = self._first + len(structure.content.state.names)
+        self.inputs = len(structure.inputs)
+        self._order = None if [*order] == [*range(self.inputs)] else order
+
+    def __call__(self, leaves: tuple[Any, ...], inputs: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Return the outputs and the state afterwards."""
+        if self._order is not None:
+            inputs = tuple([inputs[number] for number in self._order])
+        results, updated = self._compute(leaves, inputs)
+        state = leaves[self._first : self._last]
+        return results, [old if new is None else new for old, new in zip(state, updated, strict=True)]
+
+
+def _note_whole(structure: NetworkStructure, step: tuple[Segment, Callable[..., Any]], function: str) -> None:
+    """Keep the short way of calls, if the network is one accelerated function."""
+    segment, compute = step
+    numbers = {("", f"{name}/{own}"): number for number, (name, own) in enumerate(structure.inputs)}
+    if (
+        function not in structure.whole
+        and segment.gives == structure.outputs
+        and {*segment.takes} <= {*numbers}
+    ):
+        order = [numbers[place] for place in segment.takes]
+        structure.whole[function] = WholeNetwork(compute, structure, order)
 
 
 def plan(
@@ -284,7 +329,8 @@ def naming(placed: PlacedLayer, function: str, inputs: Sequence[Any]) -> Iterato
         found = ", ".join(recorders.describe(as_array(x)) for x in inputs)
         named = type(error)(f"{function}: {placed.description}, given {found or 'nothing'}: {error}")
         named.names_layer = True  # type: ignore[attr-defined]
-        raise named from error
+        named.__traceback__ = error.__traceback__
+        raise named from None
     except Exception as error:
         error.add_note(f"in {function} of {placed.description} of a network")
         raise

@@ -47,14 +47,17 @@ class NetworkStructure(tree.Fixed):
     Attributes:
         content: what it is made of.
         functions: accelerated functions of the network, by what they compute.
+        whole: those that compute all outputs in one call, by "forward" and "predict".
     """
 
     content: NetworkContent
     functions: dict[Any, Any]
+    whole: dict[str, Any]
 
     def __init__(self, content: NetworkContent) -> None:
         self.content = content
         self.functions = {}
+        self.whole = {}
 
     def __reduce__(self) -> Any:
         return structure_of, (self.content,)

@@ -17,9 +17,17 @@ Given = Sequence[Any]
 def every(b: Any, node: Any, given: Given, count: int) -> list[Any]:
     """Return all inputs with the axis of observations."""
     return [
-        b.broadcast_to(value, shape=(count, *value.shape)) if own is None else own
+        repeated(b, value, count) if own is None else own
         for value, own in zip(node.inputs, given, strict=True)
     ]
+
+
+def repeated(b: Any, value: Any, count: int) -> Any:
+    """Return a value that is the same for all with the axis of observations: one broadcast, of what was broadcast."""
+    source = value
+    while source.node is not None and source.node.op.name == "broadcast_to":
+        source = source.node.inputs[0]
+    return b.broadcast_to(source, shape=(count, *value.shape))
 
 
 def ranked(b: Any, own: Any, ndim: int) -> Any:

@@ -259,6 +259,18 @@ class TestSecondDerivatives:
         np.testing.assert_allclose(square._data.reshape(4, 4), np.diag(6 * X[:2, :2].ravel()), rtol=1e-12)
         assert dlfeval(lambda x: tj.dlhessian(x.sum(), x), np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
+    def test_of_logaddexp_where_operands_are_equal(self):
+        found = tj.hessian(lambda x: np.logaddexp(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, [[0.25, -0.25], [-0.25, 0.25]], rtol=1e-14)
+        found = tj.hessian(lambda x: np.logaddexp2(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, np.log(2) * np.array([[0.25, -0.25], [-0.25, 0.25]]), rtol=1e-14)
+        values = np.array([-np.inf, -np.inf, np.inf, np.inf, np.nan, 0.0, 1e300, -40.0])
+        others = np.array([-np.inf, np.inf, np.inf, 1.0, 1.0, np.nan, -1e300, 0.0])
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(
+                dlfeval(lambda x, y: np.logaddexp(x, y), values, others), np.logaddexp(values, others)
+            )
+
     def test_mixed_dtypes(self):
         x = np.ones(3, np.float32)
         assert tj.hessian(lambda x: (x**2).sum(), x).dtype == np.float32

@@ -77,6 +77,7 @@ class TestConstruction:
         for order, format in (((2, 3, 1, 0), "SSCB"), ((0, 2, 3, 1), "BSSC"), ((1, 2, 3, 0), "CSSB")):
             moved = tj.dlarray(np.ascontiguousarray(images.transpose(order)), format)
             found = net.predict(moved, acceleration="none")
+            assert found.format == format.replace("S", "")
             assert_allclose(tj.extractdata(found).T if found.format == "CB" else found, expected, atol=1e-5)
 
 

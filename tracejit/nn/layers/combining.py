@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Layers of several inputs, layers that only move elements, and networks as layers."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from tracejit.functions.layers.blocks import crop, depthtospace, spacetodepth
 from tracejit.functions.layers.resizing import dlresize
 from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.nn.layer import BuiltInLayer, Formattable, Layer, numbered
+from tracejit.nn.layers.dense import channels_first
 from tracejit.nn.layers.options import MOST_PORTS, number_of
 from tracejit.record import recorder as recorders
 from tracejit.util.text import brief
@@ -197,18 +199,19 @@ class Flatten(BuiltInLayer):
         self.name = name
 
     def predict(self, x: Any) -> Any:
-        array = as_array(x)
-        format = array._format
-        if format is None or "S" not in format:
+        array = channels_first(x)
+        format = array._format or ""
+        merged = [axis for axis, label in enumerate(format) if label not in "BT"]
+        if len(merged) < 2:
             return array
-        order = sorted(range(len(format)), key=lambda axis: "BTUCS".index(format[axis]))
-        kept = [axis for axis in order if format[axis] not in "CS"]
-        moved = permuted(relabel(array, None), tuple(order))
-        sizes = tuple([array._data.shape[axis] for axis in kept])
-        count = 1
-        for axis in order[len(kept) :]:
-            count *= array._data.shape[axis]
-        return reshaped(moved, (*sizes, count), "".join(format[axis] for axis in kept) + "C")
+        if merged != [*range(merged[0], merged[-1] + 1)]:  # observations or steps stand between
+            kept = [axis for axis, label in enumerate(format) if label in "BT"]
+            order = (*kept, *merged)
+            array = relabel(permuted(relabel(array, None), order), "".join(format[axis] for axis in order))
+            format, merged = array._format or "", [*range(len(kept), len(format))]
+        first, sizes = merged[0], array._data.shape
+        shape = (*sizes[:first], math.prod(sizes[first : merged[-1] + 1]), *sizes[merged[-1] + 1 :])
+        return reshaped(relabel(array, None), shape, format[:first] + "C" + format[merged[-1] + 1 :])
 
 
 class Permute(BuiltInLayer):

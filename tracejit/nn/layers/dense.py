@@ -85,18 +85,15 @@ class FullyConnected(BuiltInLayer):
 
 
 def channels_first(x: Any) -> Any:
-    """Return an array with C before all S, in which the axes are counted as they are in any order of the data."""
+    """Return an array with C before all S, in which these are counted alike in any order of the data; B and T stay."""
     array = as_array(x)
     format = array._format
-    if (
-        format is None
-        or "C" not in format
-        or format.find("S") in (-1, *range(format.index("C"), len(format)))
-    ):
+    if format is None or "C" not in format or "S" not in format or format.index("C") < format.index("S"):
         return array
-    order = sorted(range(len(format)), key=lambda axis: "BTUCS".index(format[axis]))
-    moved = permuted(relabel(array, None), tuple(order))
-    return relabel(moved, "".join(format[axis] for axis in order))
+    summed = [axis for axis, label in enumerate(format) if label not in "BT"]
+    counted = iter(sorted(summed, key=lambda axis: "UCS".index(format[axis])))
+    order = tuple([next(counted) if label not in "BT" else axis for axis, label in enumerate(format)])
+    return relabel(permuted(relabel(array, None), order), "".join(format[axis] for axis in order))
 
 
 class Embedding(BuiltInLayer):
