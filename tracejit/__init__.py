@@ -419,6 +419,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "stop_gradient",
     "stripdims",
@@ -449,7 +450,7 @@ __all__ = [
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import nn, special
+    from tracejit import nn, special, stats
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
@@ -561,7 +562,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("nn", "special")
+    _NAMESPACES = ("nn", "special", "stats")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

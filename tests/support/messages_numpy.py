@@ -270,4 +270,41 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         ArgumentError,
         "special.jvp: n is -1, expected the number of a derivative.",
     ),
+    # stats
+    (
+        lambda: tj.stats.vonmises.cdf(X, 1.0),
+        ArgumentError,
+        "stats.vonmises.cdf: there is no formula for it; there are those of logpdf.",
+    ),
+    (
+        lambda: tj.stats.gamma.logpdf(X),
+        ArgumentError,
+        "stats.gamma.logpdf: a is missing; parameters are a, loc, scale.",
+    ),
+    (
+        lambda: tj.stats.poisson.logpmf(X, 1.0, scale=2.0),
+        ArgumentError,
+        "stats.poisson.logpmf: 'scale' is unknown or given twice; parameters are mu, loc.",
+    ),
+    (
+        lambda: tj.stats.norm.pmf(X),
+        ArgumentError,
+        "stats.norm.pmf: the distribution has pdf instead.",
+    ),
+    (
+        lambda: tj.stats.multivariate_normal.logpdf(M, np.zeros(2)),
+        DimsError,
+        "stats.multivariate_normal.logpdf: x has 3 components, mean and cov 2; vectors lie along the last axis.",
+    ),
+    (
+        lambda: tj.stats.multivariate_normal.logpdf(M, np.zeros(3), np.eye(2)),
+        DimsError,
+        "stats.multivariate_normal.logpdf: cov has size (2, 2), expected (3, 3).",
+    ),
+    (
+        lambda: tj.stats.dirichlet.logpdf(M, np.ones(5)),
+        DimsError,
+        "stats.dirichlet.logpdf: x has size (2, 3) and alpha (5,); shares lie along the first axis of x, as many as "
+        "numbers in alpha or one less.",
+    ),
 )

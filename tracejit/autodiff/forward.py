@@ -194,10 +194,12 @@ def _check_twice(node: Node, graph: Graph, cts: Sequence[Tangent]) -> None:
     for inner in graph.nodes:
         if active.isdisjoint(inner.inputs):
             continue
-        if isinstance(inner.op.vjp, OnlyOnce):
+        vjp = inner.op.vjp
+        if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
+            name = vjp.function if vjp else node.op.title
             raise GradientError(
-                f"{inner.op.vjp.function}: derivatives in forward mode (jvp, hvp, hessian) are not there; use "
-                "dlgradient once, or write the steps as a loop of matrix products and activations, which can be "
+                f"{name}: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient "
+                "once, or write the steps as a loop of matrix products and activations, which can be "
                 "differentiated in any way."
             )
         active.update(inner.outputs)

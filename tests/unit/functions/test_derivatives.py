@@ -124,6 +124,32 @@ class TestForwardMode:
         _, along = tj.jvp(fun, ([1.0, 2.0],), ([1.0, 10.0],))
         assert along.tolist() == [41.0, 20.0]
 
+    def test_programs_are_those_of_forward_mode_by_hand(self):
+        weights = [RNG.standard_normal(size) for size in ((6, 3), (6, 6), (2, 6))]
+
+        def by_hand(x, v):
+            for w in weights[:-1]:
+                x, v = w @ x, w @ v
+                x = tj.tanh(x)
+                v = (1 - x**2) * v
+            return weights[-1] @ x, weights[-1] @ v
+
+        def network(x):
+            for w in weights[:-1]:
+                x = tj.tanh(w @ x)
+            return weights[-1] @ x
+
+        def derived(x, v):
+            return tj.jvp(network, (x,), (v,))
+
+        counts = []
+        for fun in (by_hand, derived):
+            accelerated = dlaccelerate(fun)
+            found = [accelerated(X, V) for _ in range(3)][-1]
+            counts.append((accelerated.stats.launches, accelerated.stats.kernels))
+            np.testing.assert_allclose(found[1], dlfeval(by_hand, X, V)[1], rtol=1e-12)
+        assert counts[0] == counts[1]
+
     def test_products_with_hessians(self):
         w = {"a": dlarray(A), "b": dlarray(B)}
         v = {"a": RNG.standard_normal(A.shape), "b": RNG.standard_normal(B.shape)}
