@@ -51,9 +51,20 @@ def _numpy_rfft(x: np.ndarray, *, axis: int) -> np.ndarray:
 
 
 def _vjp_rfft(b: Any, node: Any, ct: Any) -> Any:
+    # The sums of Re(c_k e**(-2 pi i k t / n)) are those of irfft, which counts elements between the ends twice.
     axis, n = node.params["axis"], node.inputs[0].shape[node.params["axis"]]
-    widths = tuple([(0, n - ct.shape[i]) if i == axis else (0, 0) for i in range(ct.ndim)])
-    return (b.real(b.fft(b.pad(ct, widths=widths, value=0.0), axis=axis, inverse=False)),)
+    weights = 1.0 / _counts(n, part_dtype(ct.dtype))
+    weights = weights.reshape(-1, *(1,) * (ct.ndim - axis - 1))
+    return (b.irfft(b.mul(b.conj(ct), b.constant(weights)), axis=axis, n=n),)
+
+
+def _counts(n: int, dtype: np.dtype) -> np.ndarray:
+    """Return how many elements of a transform of n real numbers each of the first n // 2 + 1 stands for."""
+    counts = np.full(n // 2 + 1, 2.0, dtype)
+    counts[0] = 1.0
+    if n % 2 == 0:
+        counts[-1] = 1.0
+    return counts
 
 
 def _infer_irfft(x: Aval, *, axis: int, n: int) -> Aval:
@@ -72,14 +83,9 @@ def _numpy_irfft(x: np.ndarray, *, axis: int, n: int) -> np.ndarray:
 
 
 def _vjp_irfft(b: Any, node: Any, ct: Any) -> Any:
-    # An element between the ends stands for two, conjugate to each other.
     axis, n = node.params["axis"], node.params["n"]
-    count = np.full(n // 2 + 1, 2.0, ct.dtype)
-    count[0] = 1.0
-    if n % 2 == 0:
-        count[-1] = 1.0
-    count = count.reshape(-1, *(1,) * (ct.ndim - axis - 1))
-    return (b.mul(b.conj(b.rfft(ct, axis=axis)), b.constant(count)),)
+    counts = _counts(n, ct.dtype).reshape(-1, *(1,) * (ct.ndim - axis - 1))
+    return (b.mul(b.conj(b.rfft(ct, axis=axis)), b.constant(counts)),)
 
 
 def _promote_complex(x: np.dtype) -> tuple[np.dtype, ...]:
@@ -170,7 +176,7 @@ OPS = (
        numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
        analytic=False, emit=KernelCall("fft_lines", _no_kernel("fft")),
        samples=(*_samples(_COMPLEX, inverse=False), *_samples(_COMPLEX, inverse=True))),
-    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; the real parts of that of ct and zeros",
+    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; irfft(conj(ct)), halved between the ends",
        kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real,
        vjp=_vjp_rfft, analytic=False,
        emit=KernelCall("fft_lines", _no_kernel("rfft")), samples=_samples(("float64",))),

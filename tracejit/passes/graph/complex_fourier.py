@@ -178,28 +178,67 @@ def _fft(b: Any, node: Node, x: Operand) -> Parts:
 
 
 def _rfft(b: Any, node: Node, x: Value) -> Parts:
-    axis = node.params["axis"]
-    found = _along(b, Parts(x, pairs.zeros(b, x)), axis, False)
-    return _part_of(b, found, axis, 0, node.output.shape[axis])
+    axis, count = node.params["axis"], node.output.shape[node.params["axis"]]
+    n = x.shape[axis]
+    if n % 2 or n < 4 or not x.aval.size:
+        found = _along(b, Parts(x, pairs.zeros(b, x)), axis, False)
+        return _part_of(b, found, axis, 0, count)
+    # Real numbers in pairs are complex ones: z = x[0::2] + i x[1::2], and X_k = E_k + w**k O_k with the transforms
+    # E = (Z_k + conj Z_-k) / 2 and O = (Z_k - conj Z_-k) / 2i of the two.
+    halves = Parts(x, x)
+    even, odd = _part_of(b, halves, axis, 0, n, 2), _part_of(b, halves, axis, 1, n, 2)
+    half = _along(b, Parts(even.re, odd.re), axis, False)
+    first = _part_of(b, half, axis, 0, 1)
+    ahead = _joined(b, axis, half, first)
+    back = _joined(b, axis, first, _reversed(b, half, axis))
+    summed = Parts(b.add(ahead.re, back.re), b.sub(ahead.im, back.im))
+    rest = Parts(b.sub(ahead.re, back.re), b.add(ahead.im, back.im))
+    turns = _along_axis(_roots(n)[: n // 2 + 1] * -0.5j, x.ndim - axis - 1)
+    found = pairs.mul(b, rest, _constant(b, turns, x.dtype))
+    return Parts(b.add(b.mul(summed.re, 0.5), found.re), b.add(b.mul(summed.im, 0.5), found.im))
+
+
+def _along_axis(values: np.ndarray, behind: int) -> np.ndarray:
+    """Return a vector that broadcasts along an axis with some axes behind it."""
+    return values.reshape(-1, *(1,) * behind)
+
+
+def _joined(b: Any, axis: int, *given: Parts) -> Parts:
+    return Parts(*[b.concatenate(*parts, axis=axis) for parts in zip(*given, strict=True)])
+
+
+def _reversed(b: Any, x: Parts, axis: int) -> Parts:
+    return _part_of(b, x, axis, x.re.shape[axis] - 1, -1, -1)
 
 
 def _irfft(b: Any, node: Node, x: Operand) -> Value:
     axis, n = node.params["axis"], node.params["n"]
     half = pair_of(b, x)
-    if n > 2:
-        # The conjugates of the elements between the ends, in the opposite order.
-        others = _part_of(b, half, axis, (n - 1) // 2, 0, -1)
-        half = Parts(
-            b.concatenate(half.re, others.re, axis=axis), b.concatenate(half.im, b.neg(others.im), axis=axis)
-        )
+    behind = half.re.ndim - axis - 1
     # Imaginary parts at the ends do not count.
-    inside = np.ones(n, bool)
+    inside = np.ones(n // 2 + 1, bool)
     inside[0] = False
     if n % 2 == 0:
-        inside[n // 2] = False
-    mask = b.constant(inside.reshape(-1, *(1,) * (half.re.ndim - axis - 1)))
-    half = Parts(half.re, b.where(mask, half.im, 0.0))
-    return _along(b, half, axis, True).re
+        inside[-1] = False
+    half = Parts(half.re, b.where(b.constant(_along_axis(inside, behind)), half.im, 0.0))
+    if n % 2 or n < 4 or not half.re.aval.size:
+        if n > 2:
+            # The conjugates of the elements between the ends, in the opposite order.
+            others = _part_of(b, half, axis, (n - 1) // 2, 0, -1)
+            half = _joined(b, axis, half, Parts(others.re, b.neg(others.im)))
+        return _along(b, half, axis, True).re
+    # The reverse of what _rfft does: Z = E + i O.
+    last = _reversed(b, half, axis)
+    ahead, back = (_part_of(b, part, axis, 0, n // 2) for part in (half, last))
+    summed = Parts(b.add(ahead.re, back.re), b.sub(ahead.im, back.im))
+    rest = Parts(b.sub(ahead.re, back.re), b.add(ahead.im, back.im))
+    turns = _along_axis(_roots(n)[: n // 2].conj() * 1j, behind)
+    both = _along(b, pairs.add(b, summed, pairs.mul(b, rest, _constant(b, turns, half.re.dtype))), axis, True)
+    shape = both.re.shape
+    apart = _reshaped(b, both, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    joined = b.concatenate(*apart, axis=axis + 1)
+    found: Value = b.reshape(joined, shape=(*shape[:axis], n, *shape[axis + 1 :]))
+    return found
 
 
 def _of_lines(b: Any, node: Node, x: Operand, y: Operand, *tables: Value) -> list[Operand]:
