@@ -208,3 +208,15 @@ def test_a_spectral_solver() -> None:
 
 def test_a_quantum_circuit() -> None:
     check_program(circuit, np.random.default_rng(0).uniform(0, 2, (2, 3, 2)))
+
+
+def test_exported_functions_take_complex_numbers(tmp_path: Any) -> None:
+    z, w = draw((3, 4), "complex128"), draw((4,), "complex128", 1)
+    accelerated = dlaccelerate(lambda z, w: (np.fft.fft(z * w), np.exp(z) @ w))
+    for _ in range(3):
+        want = accelerated(tj.dlarray(z), tj.dlarray(w))
+    accelerated.export(tmp_path / "exported")
+    for have, expected in zip(
+        tj.load(tmp_path / "exported")(tj.dlarray(z), tj.dlarray(w)), want, strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(have), np.asarray(expected))
