@@ -43,8 +43,6 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
-from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
-from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -204,6 +202,7 @@ __all__ = [
     "Generator",
     "GradientError",
     "LoadedFunction",
+    "LoopKernel",
     "LostChangeWarning",
     "NotAcceleratedWarning",
     "NumpyFunction",
@@ -332,6 +331,7 @@ __all__ = [
     "isnan",
     "jacobian",
     "jvp",
+    "kernel",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -444,16 +444,20 @@ __all__ = [
     "vjp",
     "vstack",
     "where",
+    "xp",
     "zeros",
     "zeros_like",
 ]
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import nn, special, stats
+    from tracejit import nn, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
+    from tracejit.functions.differentiable import DifferentiableFunction
+    from tracejit.functions.kernel import LoopKernel, kernel
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -496,6 +500,9 @@ else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.custom_gradient": ("CustomGradient", "custom_gradient"),
+        "functions.differentiable": ("DifferentiableFunction",),
+        "functions.kernel": ("LoopKernel", "kernel"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
         "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
@@ -562,7 +569,7 @@ else:
         "nn.layers.function": ("functionlayer",),
         "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("nn", "special", "stats")
+    _NAMESPACES = ("nn", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
 from tracejit.passes.graph.split import split
 
 M = tj.dlarray(np.ones((2, 3)), "CB")
@@ -90,6 +90,34 @@ def taken_apart() -> object:
     (variants,) = fun.variants()
     (trace,) = variants.traces
     return split(trace.graph)
+
+
+outside = lambda x, y: None
+
+
+def loops(x: Any, y: Any) -> None:
+    """Write sums that a kernel cannot have."""
+    y[0] = sum(x)
+
+
+def doubled(x: Any, y: Any) -> None:
+    """Write twice the elements of a vector, and one more."""
+    for i in range(len(x) + 1):
+        y[i] = 2 * x[i]
+
+
+def first(x: Any, y: Any) -> None:
+    """Write one element."""
+    y[0] = x[0]
+
+
+def with_default(x: Any, y: Any = 1) -> None:
+    """Have a default, as no kernel has."""
+
+
+def two(x: Any, y: Any, z: Any) -> None:
+    """Have two outputs."""
+    y[0] = x[0]
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -201,5 +229,60 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         GradientError,
         "given.<locals>.function: its backward is recorded where dlgradient is called; call the function around it "
         "outside of dlfeval, or take the gradient inside of it.",
+    ),
+    (
+        lambda: tj.kernel(loops)(np.ones(3)),
+        ArgumentError,
+        "loops: a kernel cannot have the whole array 'x', at <place>. It has loops over ranges, conditions, numbers "
+        "and elements of arrays, and functions of math; use DifferentiableFunction for other code.",
+    ),
+    (
+        lambda: tj.kernel(doubled)(np.ones(3)),
+        BoundsError,
+        "doubled: index 3 is out of bounds for axis 0 with size 3.",
+    ),
+    (
+        tj.kernel(doubled),
+        ArgumentError,
+        "doubled: it was called with 0 arguments, and has the parameters x, y; pass the inputs, and the last "
+        "parameters are the outputs.",
+    ),
+    (
+        lambda: tj.kernel(doubled)(np.ones(0)),
+        ArgumentError,
+        "doubled: x is 0 float64; the arrays of a kernel have elements, of float32, float64 or an integer type.",
+    ),
+    (
+        lambda: tj.kernel(two)(np.ones(3)),
+        ArgumentError,
+        "two: it has 2 outputs, of which nothing tells the sizes; pass out=lambda x, ...: [(shape, dtype), ...] to "
+        "kernel.",
+    ),
+    (
+        lambda: tj.kernel(two, out=lambda x: x.shape)(np.ones(3)),
+        ArgumentError,
+        "two: out returned (3,), expected 2 pairs (shape, dtype); return one pair, or a list of them.",
+    ),
+    (
+        lambda: tj.kernel(len),
+        ArgumentError,
+        "kernel: function: the text of len, which is compiled, is not there (TypeError); define it in a file or a "
+        "notebook.",
+    ),
+    (
+        lambda: tj.kernel(with_default),
+        ArgumentError,
+        "kernel: function: the parameters of with_default must be names only: its inputs and then its outputs.",
+    ),
+    (
+        lambda: tj.kernel(outside),
+        ArgumentError,
+        "kernel: function: <lambda> must be a function that def defines, with its loops.",
+    ),
+    (
+        lambda: slope(tj.kernel(first), np.ones(3)),
+        GradientError,
+        "first: a kernel has no derivative; give it one with tj.custom_gradient, whose backward may call "
+        "another kernel.",
     ),
 )

@@ -307,4 +307,36 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "stats.dirichlet.logpdf: x has size (2, 3) and alpha (5,); shares lie along the first axis of x, as many as "
         "numbers in alpha or one less.",
     ),
+    # xp
+    (
+        lambda: tj.xp.zeros(3, device="gpu"),
+        ArgumentError,
+        "xp.zeros: device must be 'cpu' or None, not 'gpu'.",
+    ),
+    (
+        lambda: tj.xp.asarray(X, dtype=np.float32, copy=False),
+        ValueError,
+        "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out.",
+    ),
+    (
+        lambda: tj.xp.__array_namespace_info__().dtypes(kind="real"),
+        ArgumentError,
+        "xp.dtypes: kind is 'real', expected one of bool, signed integer, unsigned integer, integral, real floating, "
+        "complex floating, numeric.",
+    ),
+    (
+        lambda: X.__array_namespace__(api_version="1999"),
+        ArgumentError,
+        "__array_namespace__: api_version is '1999', expected '2024.12' or an earlier one.",
+    ),
+    (
+        lambda: X.to_device("gpu"),
+        ArgumentError,
+        "to_device: device must be 'cpu', not 'gpu'.",
+    ),
+    (
+        lambda: tj.dlarray([1.0]).mT,
+        DimsError,
+        "mT: an array of 1 axes holds no matrices; use reshape.",
+    ),
 )

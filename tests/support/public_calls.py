@@ -44,6 +44,13 @@ OPERATORS = (
     "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow eq ne lt le gt ge"
 )
 
+
+def doubled(x: Any, y: Any) -> None:
+    """Write twice the elements of a vector."""
+    for i in range(len(x)):
+        y[i] = 2 * x[i]
+
+
 CALLS: dict[str, list[Call]] = {
     **{name: [call(A)] for name in ONE.split()},
     **{name: [call(A, A + 1)] for name in TWO.split()},
@@ -169,6 +176,7 @@ CALLS: dict[str, list[Call]] = {
     "set_policy": [call("default")],
     "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
     "custom_gradient": [call(lambda x: (x, x))],
+    "kernel": [call(doubled, out=lambda x: (x.shape, x.dtype))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
                           audit=True, max_variants=8, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],

@@ -20,7 +20,7 @@ import tracejit
 from tracejit.array import dlarray
 from tracejit.aval import Aval
 from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.templates.hand_written import TEXTS
+from tracejit.codegen.templates.by_op import TEXTS
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import KernelCall, Scalar
@@ -58,6 +58,7 @@ ORDER = (
     "functions.numpy_api",
     "special",
     "stats",
+    "xp",
     "call",
     "runtime",
     "describe",

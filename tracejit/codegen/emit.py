@@ -11,16 +11,10 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
-from tracejit.codegen.templates import (
-    convolution,
-    convolution_channels,
-    convolution_weights,
-    gemm,
-    hand_written,
-)
+from tracejit.codegen.templates import by_op, gemm
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
-from tracejit.ops.op import HANDLED, PythonCall
+from tracejit.ops.op import HANDLED, PythonCall, UserLoop
 from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
@@ -127,6 +121,12 @@ class _Emission:
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
+    if (
+        launch.node is not None
+        and isinstance(launch.node.op.emit, UserLoop)
+        and launch.name == launch.node.op.name
+    ):
+        return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":
         _, m, n, *_ = launch.numbers
@@ -140,14 +140,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
-    if launch.name in ("windows", "channelwise"):
-        biased = len(launch.pointers) > 3
-        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise", biased)
-    if launch.name == "channels":
-        return convolution_channels.channels(dtype, launch.numbers)
-    if launch.name == "filters":
-        return convolution_weights.filters(dtype, launch.numbers)
-    return hand_written.kernel(launch) or _adapter(launch)
+    return by_op.kernel(launch) or _adapter(launch)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:

@@ -49,6 +49,9 @@ class Layer:
     num_outputs: int = 1
     default_name = "layer"
 
+    def __init__(self, *, name: str = "") -> None:
+        self.name = name
+
     @property
     def input_names(self) -> tuple[str, ...]:
         """The names of the inputs."""

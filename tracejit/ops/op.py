@@ -181,6 +181,17 @@ class PythonCall(NamedTuple):
     function: Callable[..., Any]
 
 
+class UserLoop(NamedTuple):
+    """Emission of a KERNEL op: loops that a user has written, as the text of a kernel.
+
+    Its arguments are `sizes`, the addresses of the inputs and outputs, and that of an integer that it sets to 1 where
+    an index is out of range.
+    """
+
+    text: str
+    sizes: tuple[int, ...]
+
+
 class Passed(NamedTuple):
     """Emission of a HOST op whose results are some of its inputs, and that only its adjoint tells from nothing.
 
@@ -212,7 +223,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed | UserLoop
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -280,7 +291,7 @@ class Op:
             Kind.REDUCE: Fold,
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
-            Kind.KERNEL: KernelCall,
+            Kind.KERNEL: (KernelCall, UserLoop),
             Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):

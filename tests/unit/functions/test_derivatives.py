@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, DimsError, GradientError, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit import (
+    ArgumentError,
+    DimsError,
+    GradientError,
+    dlaccelerate,
+    dlarray,
+    dlfeval,
+    dlgradient,
+    dlmap,
+)
 from tracejit.record.recorder import Recorder
 
 RNG = np.random.default_rng(0)
@@ -149,6 +158,38 @@ class TestForwardMode:
             counts.append((accelerated.stats.launches, accelerated.stats.kernels))
             np.testing.assert_allclose(found[1], dlfeval(by_hand, X, V)[1], rtol=1e-12)
         assert counts[0] == counts[1]
+
+    def test_functions_with_a_backward_function_of_their_own(self):
+        @tj.custom_gradient
+        def softplus(x):
+            return tj.log(1 + tj.exp(x)), x
+
+        @softplus.backward
+        def _(x, dy):
+            return 10 * dy * tj.sigmoid(x)
+
+        x, v = RNG.standard_normal((2, 4))
+        s = 1 / (1 + np.exp(-x))
+        _, along = ready(lambda x, v: tj.jvp(lambda x: softplus(x) * x, (x,), (v,)), x, v)
+        np.testing.assert_allclose(along, (10 * s * x + np.log(1 + np.exp(x))) * v, rtol=1e-12)
+        product = ready(lambda x, v: tj.hvp(lambda x: softplus(x).sum(), x, v), x, v)
+        np.testing.assert_allclose(product, 10 * s * (1 - s) * v, rtol=1e-12)
+
+    def test_complex_numbers(self):
+        a = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
+        z, v = RNG.standard_normal((2, 3)) + 1j * RNG.standard_normal((2, 3))
+
+        def fun(z):
+            w = a @ (z**2) * np.conj(z)
+            return w, np.abs(w) + np.real(w) * np.imag(z), np.exp(1j * np.real(w)) / z
+
+        found = ready(lambda z, v: tj.jvp(fun, (z,), (v,))[1], z, v)
+        for along, up, down in zip(
+            found, dlfeval(fun, z + 1e-6 * v), dlfeval(fun, z - 1e-6 * v), strict=True
+        ):
+            np.testing.assert_allclose(along, (up - down) / 2e-6, rtol=1e-6, atol=1e-7)
+        equal = dlmap(lambda z: fun(z)[0], over=0)(np.stack([z, v]))
+        np.testing.assert_allclose(equal, np.stack([dlfeval(fun, each)[0] for each in (z, v)]), rtol=1e-12)
 
     def test_products_with_hessians(self):
         w = {"a": dlarray(A), "b": dlarray(B)}

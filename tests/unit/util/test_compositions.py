@@ -132,7 +132,7 @@ ANSWERED_BY_OTHERS: set[str] = set()
 
 
 def test_attributes_of_an_ndarray_exist_or_say_what_works() -> None:
-    x = dlarray([1.0, 2.0])
+    x = dlarray([[1.0, 2.0]])
     for name in dir(np.ndarray):
         if name.startswith("_") or hasattr(x, name):
             continue
@@ -147,7 +147,7 @@ def test_attributes_of_an_ndarray_exist_or_say_what_works() -> None:
 
 def test_there_is_advice_about_what_is_not_there_only() -> None:
     assert not set(ATTRIBUTES) & set(ADVICE)
-    assert not {name for name in (*ATTRIBUTES, *ADVICE) if hasattr(dlarray([1.0]), name)}
+    assert not {name for name in (*ATTRIBUTES, *ADVICE) if hasattr(dlarray([[1.0]]), name)}
 
 
 def test_a_function_without_a_row() -> None:

@@ -14,7 +14,7 @@ from tracejit.aval import Aval, part_dtype
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
@@ -174,6 +174,8 @@ class _Selector:
             tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
             if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif isinstance(emit, UserLoop):
+            self.user_loop(node, emit)
         elif node.op.kind is Kind.HOST:
             pointers = [_of_whole(self.builder.contiguous(v), v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
@@ -202,6 +204,14 @@ class _Selector:
         self.builder.add(
             KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
         )
+
+    def user_loop(self, node: Node, emit: UserLoop) -> None:
+        """Launch loops that a user has written."""
+        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+        pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
+        self.checked.append(node)
+        self.builder.add(KernelLaunch(node.op.name, emit.sizes, tuple(pointers), len(node.outputs) + 1, node))
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""
