@@ -10,7 +10,9 @@ import numpy as np, scipy.special as special, scipy.stats as stats, scipy.signal
 X = np.array([0.3, 0.7, 0.9, 0.45])
 CALLS = {
     "special.logsumexp": special.logsumexp, "special.softmax": special.softmax,
-    "special.log_softmax": special.log_softmax, "special.gammaln": special.gammaln, "special.betainc": lambda x: special.betainc(2.0, 3.0, x),
+    "special.log_softmax": special.log_softmax,
+    "special.gammaln": special.gammaln,
+    "special.betainc": lambda x: special.betainc(2.0, 3.0, x),
     "special.xlogy": lambda x: special.xlogy(x, x), "stats.skew": stats.skew, "stats.kurtosis": stats.kurtosis,
     "stats.gmean": stats.gmean, "stats.hmean": stats.hmean, "stats.zscore": stats.zscore, "stats.moment": stats.moment,
     "signal.detrend": signal.detrend, "signal.convolve": lambda x: signal.convolve(x, x, method="direct"),
