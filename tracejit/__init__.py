@@ -269,8 +269,11 @@ __all__ = [
     "divide",
     "dlaccelerate",
     "dlarray",
+    "dlcheckpoint",
+    "dlcond",
     "dlconv",
     "dldivergence",
+    "dleuler",
     "dlfeval",
     "dlgradient",
     "dlhessian",
@@ -279,9 +282,13 @@ __all__ = [
     "dllaplacian",
     "dlmap",
     "dlnetwork",
+    "dlode45",
     "dlresize",
+    "dlrk4",
+    "dlscan",
     "dltranspconv",
     "dlupdate",
+    "dlwhile",
     "dot",
     "dropout",
     "einsum",
@@ -454,6 +461,7 @@ if typing.TYPE_CHECKING:
     from tracejit import nn, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.branches import dlcond, dlwhile
     from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
     from tracejit.functions.differentiable import DifferentiableFunction
@@ -489,11 +497,13 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.loops import dlcheckpoint, dlscan
     from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
     from tracejit.nn.check_layer import checklayer
     from tracejit.nn.layers.function import functionlayer
     from tracejit.nn.network import dlnetwork
+    from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
 
     __version__: str
 else:
@@ -564,6 +574,15 @@ else:
             "slogdet",
             "solve",
             "solve_triangular",
+        ),
+        "ode.dlode45": ("dleuler", "dlode45", "dlrk4"),
+        "functions.branches": (
+            "dlcond",
+            "dlwhile",
+        ),
+        "functions.loops": (
+            "dlcheckpoint",
+            "dlscan",
         ),
         "nn.check_layer": ("checklayer",),
         "nn.layers.function": ("functionlayer",),

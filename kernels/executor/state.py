@@ -39,10 +39,19 @@ SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
 # A row of a program: the kernel, the place of its arguments in the table of arguments, and how many rows from this
-# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself. 0 parts: the kernel is an
-# object of Python, which is called with the address of its arguments and returns None, or something else to halt.
+# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself. OF_PYTHON:
+# the kernel is an object of Python, which is called with the address of its arguments and returns None, or something
+# else to halt. OF_WORDS: it is a function of words, such as a loop, which gets that address and returns a status.
 ROW_KERNEL, ROW_ARGUMENTS, ROW_PARTS, ROW_LENGTH = range(4)
 ROW_WORDS = 4
+OF_PYTHON, OF_WORDS = 0, -1
+
+# The arguments of a loop (executor.loop): the most steps, the address of a byte that is not 0 while it goes on (or 0),
+# its rows, its moves, and the state. A move adds MOVE_BYTES to argument MOVE_ARGUMENT after each step.
+LOOP_COUNT, LOOP_CONDITION, LOOP_ROWS, LOOP_ROW_COUNT, LOOP_MOVES, LOOP_MOVE_COUNT, LOOP_STATE = range(7)
+LOOP_WORDS = 7
+MOVE_ARGUMENT, MOVE_BYTES = range(2)
+MOVE_WORDS = 2
 
 # A patch: data[PATCH_DATA] + PATCH_BYTES becomes argument PATCH_ARGUMENT; the data are those of inputs and outputs.
 PATCH_ARGUMENT, PATCH_DATA, PATCH_BYTES = range(3)

@@ -68,6 +68,7 @@ ORDER = (
     "traces",
     "view",
     "accelerate",
+    "ode",
     "optim",
     "testing",
     "nn",
@@ -88,7 +89,7 @@ HEAVY = {  # (module, package that is imported): why, and only inside a function
     ("compile.llvm", "llvmlite"): "optimises and writes object code; at the top of the file",
     ("compile.objects", "llvmlite"): "loads object code; at the top of the file",
     ("compile.key", "llvmlite"): "its version; at the top of the file",
-    ("runtime.cpu", "scipy"): "addresses of BLAS routines, when a program has some",
+    ("runtime.table", "scipy"): "addresses of BLAS routines, when a program has some",
 }
 LATE = ("numba", "scipy", "llvmlite")
 

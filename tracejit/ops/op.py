@@ -40,6 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
+    LOOP = "loop"  # runs a body, which is a graph of its own
     HOST = "host"  # runs in Python, called by the program
 
 
@@ -292,6 +293,7 @@ class Op:
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
             Kind.KERNEL: (KernelCall, UserLoop),
+            Kind.LOOP: type(None),
             Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
@@ -303,7 +305,7 @@ class Op:
             )
         if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
             object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
-        if not self.doc or not (self.samples or self.kind is Kind.HOST):
+        if not self.doc or not (self.samples or self.kind in (Kind.LOOP, Kind.HOST)):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 
     def __repr__(self) -> str:

@@ -207,6 +207,8 @@ def _write(array: Any, new: Any, current: Any) -> None:
     while type(path[-1]._view) is tuple:
         path.append(path[-1]._view[0])
     root = path[-1]
+    if current.memories.begun is not None:
+        current.memories.begun.append((root, root._value))
     if current.maps:
         current.maps[-1].check_write(root)
     _begin(root, current)

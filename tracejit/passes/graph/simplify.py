@@ -66,7 +66,7 @@ class _Simplifier:
             inputs = tuple([mapping[v] for v in node.inputs])
             if isinstance(node.op.emit, Passed) and not self.keep_stops:
                 mapping.update(zip(node.outputs, inputs[node.params["first"] :], strict=False))
-            elif len(node.outputs) == 1:
+            elif len(node.outputs) == 1 and node.op.kind is not Kind.LOOP:
                 mapping[node.output] = self.node(node.op, inputs, node.params, node.output.aval)
             else:
                 outputs = self.b.node(node.op, inputs, node.params, tuple([v.aval for v in node.outputs]))

@@ -16,6 +16,7 @@ from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
+from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
@@ -46,21 +47,31 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, for_device: bool = False) -> Selection:
+def select(
+    graph: Graph,
+    fused: Fused,
+    writes: Writes = NO_WRITES,
+    build: BuildBody = no_bodies,
+    for_device: bool = False,
+) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
+        build: returns the program of the body of a loop.
         for_device: whether kernels of a device are chosen, not those of the CPU.
     """
-    return _Selector(graph, fused, writes, for_device).run()
+    return _Selector(graph, fused, writes, build, for_device).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes, for_device: bool) -> None:
+    def __init__(
+        self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody, for_device: bool
+    ) -> None:
         self.graph = graph
+        self.build = build
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
@@ -174,6 +185,8 @@ class _Selector:
             tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
             if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.LOOP:
+            self.checked += launch_loop(self.builder, node, self.build, self.fault)
         elif isinstance(emit, UserLoop):
             self.user_loop(node, emit)
         elif node.op.kind is Kind.HOST:
