@@ -160,6 +160,8 @@ class dlarray:
          [3. 4. 5.]]
         >>> (x + 1).sum().item()
         21.0
+
+    Long because it declares all methods of an array.
     """
 
     __slots__ = ("__weakref__", "_data", "_format", "_value", "_view")
@@ -409,6 +411,10 @@ class dlarray:
         def mT(self) -> "dlarray": ...  # noqa: N802 - as above
         @property
         def real(self) -> "dlarray": ...
+        @property
+        def imag(self) -> "dlarray": ...
+        def conj(self) -> "dlarray": ...
+        def conjugate(self) -> "dlarray": ...
         def __dlpack__(
             self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
         ) -> Any: ...

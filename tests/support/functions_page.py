@@ -45,7 +45,6 @@ OUTSIDE = {  # reason: functions that take no array of numbers, or give no numbe
 }
 MISSING = {  # function: why
     "roots": "its results are complex numbers",
-    "sort_complex": "its results are complex numbers",
 }
 WRITERS = sorted(function.__name__ for function in writes.WRITERS)
 RULES = {  # of the modules of the toolbox, whose functions' docstrings say more

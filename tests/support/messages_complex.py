@@ -7,7 +7,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.array import apply
-from tracejit.errors import ArgumentError, DTypeError, GradientError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, WriteError
 
 Z = tj.dlarray(np.array([1.0 + 2.0j, 3.0 - 1.0j]))
 
@@ -59,6 +59,66 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: np.isposinf(Z),
         ArgumentError,
         "np.isposinf: complex numbers have no sign; pass x.real or x.imag.",
+    ),
+    (
+        lambda: setattr(tj.dlarray([1.0]), "imag", 2.0),
+        WriteError,
+        "imag: an array of real numbers has no imaginary parts to write; cast it (x.astype(complex)).",
+    ),
+    (
+        lambda: np.fft.fft(Z, 0),
+        ArgumentError,
+        "np.fft.fft: n must be positive, not 0.",
+    ),
+    (
+        lambda: np.fft.fft(Z, norm="other"),
+        ArgumentError,
+        "np.fft.fft: norm must be 'backward', 'ortho' or 'forward', not 'other'.",
+    ),
+    (
+        lambda: np.fft.ifft(tj.dlarray(1.0)),
+        ArgumentError,
+        "np.fft.ifft: a has no axis to transform; pass an array with one.",
+    ),
+    (
+        lambda: np.fft.rfft(Z),
+        ArgumentError,
+        "np.fft.rfft: a is complex128, expected real numbers; use np.fft.fft, or pass a.real.",
+    ),
+    (
+        lambda: np.fft.irfft(Z, 0),
+        ArgumentError,
+        "np.fft.irfft: n must be positive, not 0.",
+    ),
+    (
+        lambda: np.fft.fftn(Z, s=(2, 2), axes=(0,)),
+        ArgumentError,
+        "np.fft.fftn: s and axes have 2 and 1 elements, expected one size for each axis.",
+    ),
+    (
+        lambda: np.fft.rfftn(Z.real, axes=()),
+        ArgumentError,
+        "np.fft.rfftn: there is no axis to transform; pass one or more.",
+    ),
+    (
+        lambda: np.fft.irfftn(Z, axes=()),
+        ArgumentError,
+        "np.fft.irfftn: there is no axis to transform; pass one or more.",
+    ),
+    (
+        lambda: apply("fft", tj.dlarray(1.0), axis=0, inverse=False),
+        DimsError,
+        "fft: axis 0 of x of scalar has no elements to transform; pass an axis that has some, or n.",
+    ),
+    (
+        lambda: apply("rfft", Z, axis=0),
+        DTypeError,
+        "rfft: not defined for complex128; compute with x.real and x.imag, or with abs(x).",
+    ),
+    (
+        lambda: apply("irfft", Z, axis=0, n=5),
+        DimsError,
+        "irfft: axis 0 of x of 2 has 2 elements, expected 3 for n=5; cut or pad it first.",
     ),
     (
         lambda: np.quantile(Z, 0.5),

@@ -196,6 +196,15 @@ np.full_like(n, 2) | np.copy(A) | np.shape(A) | np.ndim(A) | np.size(A, 1) | np.
 np.iscomplexobj(x) | np.isrealobj(n) | np.ndim(s) | np.size(T) | np.isrealobj(x) | np.iscomplexobj(n)
 np.result_type(n, f)
 
+np.sort_complex(x) | np.sort_complex(u) | np.sort_complex(f)
+np.fft.fft(x) | np.fft.fft(A, 5, axis=0) | np.fft.fft(f) | np.fft.fft(n) | np.fft.fft(T, axis=1, norm="forward")
+np.fft.ifft(x, norm="ortho") | np.fft.ifft(A, 3) | np.fft.rfft(x, 9, norm="forward") | np.fft.rfft(F, axis=0)
+np.fft.irfft(x, 7) | np.fft.irfft(A) | np.fft.irfft(f, axis=-1, norm="ortho") | np.fft.hfft(x) | np.fft.hfft(A, 5, 0)
+np.fft.ihfft(x) | np.fft.ihfft(x, 4, norm="forward") | np.fft.fft2(T) | np.fft.ifft2(A, s=(2, 3)) | np.fft.rfft2(T)
+np.fft.irfft2(A) | np.fft.irfft2(A, s=(2, 5)) | np.fft.fftn(T) | np.fft.fftn(T, axes=(0, 2), norm="ortho")
+np.fft.ifftn(A) | np.fft.rfftn(T) | np.fft.rfftn(A, axes=(0,)) | np.fft.irfftn(T) | np.fft.irfftn(T, norm="forward")
+np.fft.fftshift(x) | np.fft.fftshift(A, axes=1) | np.fft.ifftshift(x[:5]) | np.fft.ifftshift(T)
+
 np.polyval(y[:3], x) | np.polyval(n[:2], A) | np.polyval([1.0, 2.0], x) | np.polyval(x, 2.0) | np.polyadd(x, y[:2])
 np.polyadd(n, x) | np.polysub(x[:3], y) | np.polymul(x, y[:3]) | np.polysub(n, m) | np.polymul(n, m)
 np.polydiv(x, y[:3]) | np.polydiv(x[:2], y) | np.polydiv(n[:4], [1, 2]) | np.polyder(x) | np.polyder(x, 2)

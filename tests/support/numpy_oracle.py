@@ -64,7 +64,7 @@ def assert_same(have: Any, want: Any, what: str) -> None:
     wide = np.dtype(np.float32) if want.dtype == np.float16 else want.dtype
     assert found.dtype == wide, what
     assert found.shape == want.shape, what
-    if want.dtype.kind == "f":
+    if want.dtype.kind in "fc":
         eps = np.finfo(want.dtype).eps
         np.testing.assert_allclose(found, want, rtol=64 * eps, atol=16 * eps, err_msg=what)
     else:

@@ -234,10 +234,10 @@ def _value_part(
     return ValuePart(kind, detail)
 
 
-def array_part(data: np.ndarray, format: str | None = None) -> ArrayPart:
-    """Return the part of a key for an array, or for the copy that packed() makes of it."""
+def array_part(data: np.ndarray) -> ArrayPart:
+    """Return the part of a key for an unformatted array, or for the copy that packed() makes of it."""
     contiguous = data.flags.num & _CONTIGUOUS_AND_ALIGNED == _CONTIGUOUS_AND_ALIGNED
-    return ArrayPart(data.shape, format, data.dtype, None if contiguous else _strides(data))
+    return ArrayPart(data.shape, None, data.dtype, None if contiguous else _strides(data))
 
 
 def packed(data: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format
+from tracejit.aval import SUPPORTED_DTYPES, Aval, check_format, part_dtype
 from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.exports.parameters import misfit, parameters
@@ -304,7 +304,7 @@ class _Reader:
         if kind == "arena":
             if start % ALIGNMENT:
                 raise _wrong(f"{what} begins at {start} of the arena")
-        elif start or dtype != own_dtype:
+        elif start or dtype not in (own_dtype, part_dtype(own_dtype)):  # complex numbers, or their parts
             raise _wrong(
                 f"{what} is {dtype} at byte {start} of {kind} {number}, expected {own_dtype} at byte 0"
             )

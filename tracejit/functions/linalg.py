@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
-from tracejit.aval import FLOAT64
+from tracejit.aval import COMPLEX64, COMPLEX128, FLOAT64
 from tracejit.errors import DimsError
-from tracejit.functions import elementwise, linear, movement, reductions
+from tracejit.functions import elementwise, joining, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record.demands import demand
@@ -101,6 +101,27 @@ def _system(function: str, a: Any, b: Any) -> tuple[dlarray, dlarray, bool]:
     return x, y, is_vector
 
 
+def _is_complex(x: Any) -> bool:
+    return getattr(x, "dtype", np.dtype(bool)) in (COMPLEX64, COMPLEX128)
+
+
+def _solved_by_parts(a: Any, b: Any) -> dlarray:
+    """Return the solution of complex systems: that of real ones of twice the size, [[Re, -Im], [Im, Re]]."""
+    given = [movement.relabel(as_array(x, "solve", name), None) for x, name in ((a, "a"), (b, "b"))]
+    dtype = np.result_type(*(x.dtype for x in given), COMPLEX64)
+    left, right = (in_dtype(x, dtype) for x in given)
+    real, imag = (matrices("solve", "a", apply(part, left)) for part in ("real", "imag"))
+    is_vector = right.ndim == 1
+    sides = [
+        apply(part, movement.expand_dims(right, -1) if is_vector else right) for part in ("real", "imag")
+    ]
+    rows = [joining.concatenate([real, -imag], -1), joining.concatenate([imag, real], -1)]
+    found = solve(joining.concatenate(rows, -2), joining.concatenate(sides, -2))
+    n = real.shape[-1]
+    halves = [movement.sliced(found, {found.ndim - 2: slice(*ends)}) for ends in ((0, n), (n, 2 * n))]
+    return _solution(apply("complex_of", *halves), is_vector)
+
+
 def _solution(x: dlarray, is_vector: bool) -> dlarray:
     return movement.reshape(x, x.shape[:-1]) if is_vector else x
 
@@ -125,6 +146,8 @@ def solve(a: Any, b: Any) -> dlarray:
     >>> tj.solve([[3.0, 1.0], [1.0, 2.0]], [9.0, 8.0]).tolist()
     [2.0, 3.0]
     """
+    if _is_complex(a) or _is_complex(b):
+        return _solved_by_parts(a, b)
     x, y, is_vector = _system("solve", a, b)
     factors, places = _factored("solve", x)
     return _solution(apply("lu_solve", x, factors, places, y, transposed=False), is_vector)
@@ -147,6 +170,12 @@ def inv(a: Any) -> dlarray:
     >>> tj.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
+    if _is_complex(a):
+        array = movement.relabel(as_array(a, "inv"), None)
+        matrices("inv", "a", apply("real", array))
+        return _solved_by_parts(
+            array, np.broadcast_to(np.eye(array.shape[-1], dtype=array.dtype), array.shape)
+        )
     x = matrices("inv", "a", a)
     factors, places = _factored("inv", x)
     one = movement.expanded(as_array(np.eye(x.shape[-1], dtype=x.dtype)), x.shape)

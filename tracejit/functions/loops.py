@@ -20,7 +20,7 @@ from tracejit.functions.movement import permuted, relabel, reshaped, sliced
 from tracejit.ir import Value
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
-from tracejit.util.arguments import callable_, integer
+from tracejit.util.arguments import callable_, flag, integer
 from tracejit.util.text import brief
 
 P = ParamSpec("P")
@@ -98,7 +98,7 @@ class _Scan:
     def __init__(self, fun: Any, carry: Any, xs: Any, length: Any, reverse: bool) -> None:
         self.fun = getattr(fun, "checkpointed", fun)
         self.saves = self.fun is fun
-        self.reverse = bool(reverse)
+        self.reverse = flag("dlscan", "reverse", reverse)
         leaves, self.treedef = tree.flatten(carry, function="dlscan")
         self.carry = [array_of("dlscan", "carry", leaf) for leaf in leaves]
         leaves, self.xs_treedef = tree.flatten(xs, function="dlscan")

@@ -22,6 +22,7 @@ OPS = Table(
         "ctc",
         "linalg",
         "spectral",
+        "fourier",
         "special",
     ),
 )

@@ -47,7 +47,8 @@ def _promote_complex(x: np.dtype, y: np.dtype) -> tuple[np.dtype, ...]:
     return (part, part)
 
 
-def _numpy_complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def numpy_complex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return x + i y."""
     out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_dtype(np.result_type(x, y)))
     out.real, out.imag = x, y
     return out
@@ -73,7 +74,7 @@ OPS = (
        emit=Strided(lambda layout: layout_of_part(layout, 1)), samples=_SAMPLES,
        view=lambda apply, x, v: apply("complex_of", apply("real", x), v)),
     Op(name="complex_of", doc="x + i y for real x and y; the real part of ct, and that of i ct", kind=Kind.MOVE,
-       infer=_infer_complex, numpy=_numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
+       infer=_infer_complex, numpy=numpy_complex, promote=_promote_complex, analytic=False, batch=batch.aligned,
        vjp=lambda b, n, ct: (lambda: b.real(ct), lambda: b.neg(b.imag(ct))), emit=Pieces(_pieces_complex),
        samples=(Sample(((2, 3), (2, 3)), dtypes=_PARTS), Sample(((), ()), dtypes=_PARTS))),
 )  # fmt: skip

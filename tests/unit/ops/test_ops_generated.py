@@ -81,7 +81,7 @@ def assert_close(have: np.ndarray, want: np.ndarray, what: str) -> None:
         return
     assert have.dtype == want.dtype, what
     assert have.shape == want.shape, what
-    if have.dtype.kind == "f":
+    if have.dtype.kind in "fc":
         eps = np.finfo(have.dtype).eps
         np.testing.assert_allclose(have, want, rtol=8 * eps, atol=4 * eps, err_msg=what)
     else:

@@ -24,6 +24,7 @@ TEXTS = {
     "rnn_backward": "recurrent",
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
+    "fft_lines": "fourier",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 

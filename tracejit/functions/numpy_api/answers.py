@@ -14,6 +14,7 @@ from tracejit.functions.numpy_api import (
     counting,
     differences,
     elementary,
+    fourier,
     masked,
     matrices,
     ordering,
@@ -26,8 +27,8 @@ from tracejit.functions.numpy_api import (
 )
 
 SUBJECTS = (
-    arranging, choosing, counting, differences, elementary, linalg, masked, matrices, ordering, packing, polynomials,
-    quantiles, ranges, spectral, wider,
+    arranging, choosing, counting, differences, elementary, fourier, linalg, masked, matrices, ordering, packing,
+    polynomials, quantiles, ranges, spectral, wider,
 )  # fmt: skip
 Answer = Callable[..., Any]
 

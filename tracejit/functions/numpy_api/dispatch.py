@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, TraceError, TraceJitError
+from tracejit.errors import ArgumentError, DTypeError, TraceError, TraceJitError
 from tracejit.functions import elementwise
 from tracejit.functions.numpy_api import writes
 from tracejit.functions.numpy_api.table import FUNCTIONS, REDUCTIONS, SAVES, UFUNCS, late_answers
@@ -197,6 +197,11 @@ def _checked(
         return _with_out(function, ours, args, options)
     try:
         return _with_out(function, ours, args, options)
+    except DTypeError:
+        if function.__module__ != "numpy.linalg" or "out" in options:
+            raise
+        # Factors of complex matrices are those of NumPy.
+        return _in_python(function, _name(function), args, options)
     except (TraceJitError, GuardFailed, np.linalg.LinAlgError):
         raise
     except Exception as error:

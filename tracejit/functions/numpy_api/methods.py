@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, DimsError, TraceError, TraceJitError
+from tracejit.array import apply, as_array, dlarray
+from tracejit.errors import ArgumentError, DimsError, TraceError, TraceJitError, WriteError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
 from tracejit.functions.numpy_api import dispatch
 from tracejit.record import recorder, views
@@ -165,8 +165,35 @@ def argmin(self: dlarray, axis: Any = None, keepdims: bool = False) -> dlarray:
 
 
 def real(self: dlarray) -> dlarray:
-    """The array itself: its numbers are real."""
-    return self
+    """The real parts, which share memory with the array; of real numbers the array itself."""
+    return apply("real", self) if self._data.dtype.kind == "c" else self
+
+
+def imag(self: dlarray) -> dlarray:
+    """The imaginary parts, which share memory with the array; of real numbers zeros, which are read-only."""
+    return _numpy.imag(self)  # type: ignore[no-any-return]
+
+
+def conj(self: dlarray) -> dlarray:
+    """Return the conjugates; see np.conjugate."""
+    return _numpy.conjugate(self)  # type: ignore[no-any-return]
+
+
+def conjugate(self: dlarray) -> dlarray:
+    """Return the conjugates; see np.conjugate."""
+    return conj(self)
+
+
+def _set_real(self: dlarray, value: Any) -> None:
+    setitem(real(self), ..., value)
+
+
+def _set_imag(self: dlarray, value: Any) -> None:
+    if self._data.dtype.kind != "c":
+        raise WriteError(
+            "imag: an array of real numbers has no imaginary parts to write; cast it (x.astype(complex))."
+        )
+    setitem(imag(self), ..., value)
 
 
 def argsort(self: dlarray, axis: Any = -1, kind: Any = None) -> dlarray:
@@ -412,6 +439,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ravel": ravel,
     "repeat": repeat,
     "real": real,
+    "imag": imag,
+    "conj": conj,
+    "conjugate": conjugate,
     "reshape": reshape,
     "round": round,
     "sort": sort,
@@ -426,7 +456,9 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-PROPERTIES = ("T", "device", "mT", "real")
+SETTERS = {"T": None, "device": None, "mT": None, "real": _set_real, "imag": _set_imag}
+"""Properties, with the functions that set them."""
+PROPERTIES = tuple(SETTERS)
 _GUARDED = (
     "__array_function__", "__array_namespace__", "__array_ufunc__", "__bytes__", "__dlpack__", "__dlpack_device__",
     "__getitem__", "__matmul__", "__pow__", "__reduce__", "__rmatmul__", "__round__", "__setitem__", "__str__",
@@ -455,7 +487,7 @@ def install() -> None:
         function.__module__ = dlarray.__module__
         function.__annotations__.pop("self", None)  # gone already where tracejit is reloaded
         if name in PROPERTIES:
-            attribute = property(function)
+            attribute = property(function, SETTERS[name])
             attribute.__set_name__(dlarray, name)  # type: ignore[attr-defined]  # which errors show
             setattr(dlarray, name, attribute)
         else:

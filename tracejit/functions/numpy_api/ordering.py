@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
+from tracejit.aval import COMPLEX64, COMPLEX128
 from tracejit.functions import elementwise, joining, movement, reductions, taking
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.elementwise import where
@@ -308,8 +309,19 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> dlarray:
     return in_order(joining.concatenate(parts), 0)
 
 
+def sort_complex(a: Any) -> dlarray:
+    """Return the elements in order along the last axis as complex numbers: by real parts, then by imaginary ones."""
+    ordered = sort(a)
+    if ordered.dtype.kind == "c":
+        return ordered
+    return in_dtype(
+        ordered, COMPLEX64 if ordered.dtype.kind in "iu" and ordered.dtype.itemsize < 4 else COMPLEX128
+    )
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.sort: sort,
+    np.sort_complex: sort_complex,
     np.argsort: argsort,
     np.partition: partition,
     np.argpartition: argpartition,

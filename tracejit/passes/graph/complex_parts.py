@@ -16,16 +16,17 @@ from typing import Any
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.passes.graph.pairs import Operand, Parts
+from tracejit.passes.graph.pairs import Operand, Parts, whole_of
 
 
 @cache
 def _rules() -> dict[str, Callable[..., Any]]:
     """Return the formulas by the name of the op; most programs do without them."""
     from tracejit.passes.graph.complex_arrays import ARRAYS
+    from tracejit.passes.graph.complex_fourier import FOURIER
     from tracejit.passes.graph.complex_functions import FUNCTIONS
 
-    return {**FUNCTIONS, **ARRAYS}
+    return {**FUNCTIONS, **ARRAYS, **FOURIER}
 
 
 def is_known(name: str) -> bool:
@@ -102,6 +103,9 @@ class _Splitter:
         own = self.map[value]
         if not isinstance(own, Parts):
             return own
+        whole = whole_of(own)
+        if whole is not None:
+            return whole
         made: Value = self.b.complex_of(*own)
         return made
 

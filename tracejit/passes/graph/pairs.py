@@ -19,6 +19,14 @@ class Parts(NamedTuple):
 Operand = Parts | Value
 
 
+def whole_of(x: Parts) -> Value | None:
+    """Return the complex value that parts are seen in, if they are those of one."""
+    re, im = x.re.node, x.im.node
+    if re is None or im is None or (re.op.name, im.op.name) != ("real", "imag") or re.inputs != im.inputs:
+        return None
+    return re.inputs[0]
+
+
 def number(b: Any, value: float, like: Value) -> Value:
     """Return a number as a constant of the dtype of another value."""
     constant: Value = b.constant(np.asarray(value, like.dtype))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """LaunchBuilder: the launches of a program in order, and the copies that kernels need of their operands."""
 
-from tracejit.aval import Aval
+from tracejit.aval import Aval, part_dtype
 from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.fusion.fuse import Fused
@@ -56,13 +56,15 @@ class LaunchBuilder:
     def contiguous(self, value: Value) -> Access:
         """Return access to `value` where it is contiguous, otherwise to a contiguous copy."""
         root, layout = self.fused.view(value)
+        is_complex = value.dtype.kind == "c"
         if layout.strides == contiguous(value.shape).strides or value.aval.size <= 1:
-            return Access(root, layout.offset, (), value.dtype)
+            return Access(root, layout.offset * (2 if is_complex else 1), (), part_dtype(value.dtype))
         copy = self._contiguous.get(value)
         if copy is None:
             copy = self._contiguous[value] = Value(value.aval, None)
-            self.copy((root, layout), (copy, contiguous(value.shape)))
-        return Access(copy, 0, (), value.dtype)
+            make = self.copy_whole if is_complex else self.copy
+            make((root, layout), (copy, contiguous(value.shape)))
+        return Access(copy, 0, (), part_dtype(value.dtype))
 
     def matrices(self, value: Value, batch: tuple[int, ...]) -> Matrices:
         """Return how the matrices of `value`, broadcast to batch axes, lie in memory."""

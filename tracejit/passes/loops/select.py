@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tracejit.aval import Aval
+from tracejit.aval import Aval, part_dtype
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
@@ -172,7 +172,8 @@ class _Selector:
         if isinstance(emit, Strided):
             # A view that the operand's layout does not allow: the operand is copied, the view is then free.
             source, out = node.inputs[0], node.output
-            self.builder.copy(self.fused.view(source), (out, contiguous(source.shape)))
+            copy = self.builder.copy_whole if out.dtype.kind == "c" else self.builder.copy
+            copy(self.fused.view(source), (out, contiguous(source.shape)))
         elif isinstance(emit, Pieces):
             self.assemble(node)
         elif node.op.kind is Kind.CONTRACT:
@@ -189,7 +190,7 @@ class _Selector:
         elif isinstance(emit, UserLoop):
             self.user_loop(node, emit)
         elif node.op.kind is Kind.HOST:
-            pointers = [self.builder.contiguous(v) for v in node.inputs]
+            pointers = [_of_whole(self.builder.contiguous(v), v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
             self.builder.add(KernelLaunch(node.op.name, (), tuple(pointers), len(node.outputs), node))
         else:
@@ -208,7 +209,7 @@ class _Selector:
             avals[1:] = [v.aval for v in operands]
         numbers = emit.numbers(*avals, **node.params)
         pointers = [self.builder.contiguous(v) for v in operands]
-        pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+        pointers += [Access(v, 0, (), part_dtype(v.dtype)) for v in node.outputs]
         if emit.checked:
             pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
             self.checked.append(node)
@@ -248,6 +249,13 @@ class _Selector:
             ])  # fmt: skip
             source = Layout(layout.offset, piece.shape, (0,) * added + own)
             self.builder.copy((root, source), (out, target))
+
+
+def _of_whole(access: Access, value: Value) -> Access:
+    """Return an access to the parts of complex numbers as one to the numbers."""
+    if value.dtype.kind != "c":
+        return access
+    return access._replace(offset=access.offset // 2, dtype=value.dtype)
 
 
 def _stored_values(graph: Graph, fused: Fused, assemblies: Assemblies) -> dict[Loop, dict[Value, bool]]:

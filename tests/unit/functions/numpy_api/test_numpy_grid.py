@@ -69,7 +69,9 @@ CALLS = [call for calls in BY_FUNCTION.values() for call in calls]
 def test_other_dtypes_sizes_and_numbers(variant: str) -> None:
     arrays = VARIANTS[variant]()
     for call in effort.sample(CALLS, variant):
-        if call not in UNLIKE_NUMPY:
+        # A transform spreads NaN and infinities over all elements, in real numbers or in complex ones.
+        spreads = variant == "NaN and infinities" and call.startswith("np.fft.")
+        if call not in UNLIKE_NUMPY and not spreads:
             check_variant(call, arrays)
 
 

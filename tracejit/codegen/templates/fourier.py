@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Emission of discrete Fourier transforms, with a line of elements in each lane.
+
+Note [lines in lanes]
+A vector holds one element of each of several lines, so that no step of a transform moves anything between lanes. A
+group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T.
+Cochran et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places.
+Lines may lie anywhere. `work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged
+parts, whose parts are exchanged again.
+"""
+
+from collections.abc import Mapping
+
+from tracejit.codegen.templates.tile_text import written
+from tracejit.ops.fourier import BESIDE, UNIT
+from tracejit.passes.loops.launches import KernelLaunch
+from tracejit.program import Kernel
+
+NUMBERS = (
+    "first", "last", "groups", "lines", "n", "in_outer", "in_lane", "in_step", "in_re", "in_im", "out_outer",
+    "out_lane", "out_step", "out_re", "out_im", "steps",
+)  # fmt: skip
+
+_TEXT = """
+half = (n + BESIDE) * LANES
+base = first * 4 * (n + BESIDE) * UNIT
+for part in range(first * UNIT // LANES, last * UNIT // LANES):
+    task = part * LANES // UNIT
+    line = task % groups * UNIT + part * LANES % UNIT
+    count = min(LANES, lines - line)
+    if count <= 0:
+        continue
+    source = task // groups * in_outer + line * in_lane
+    target = task // groups * out_outer + line * out_lane
+    LOAD
+    a = base
+    b = base + 2 * half
+    s = 1
+    m = n
+    for step in range(steps):
+        r = plan[step]
+        m = m // r
+        far = s * m * LANES
+        next = s * LANES
+        for p in range(m):
+            if r == 4:
+                FOUR
+            elif r == 2:
+                TWO
+            elif r == 3:
+                THREE
+            else:
+                ANY
+        s = s * r
+        c = a
+        a = b
+        b = c
+    STORE
+"""
+
+_LOADS = """
+x{k} = x{l} + far
+r{k} = load_V(work, x{k})
+i{k} = load_V(work, x{k} + half)
+"""
+
+_FIRST = """
+x0 = a + (q + s * p) * LANES
+r0 = load_V(work, x0)
+i0 = load_V(work, x0 + half)
+"""
+
+_STORES = """
+y = y + next
+store_V(work, y, u{k} * c{k} - v{k} * d{k})
+store_V(work, y + half, u{k} * d{k} + v{k} * c{k})
+"""
+
+_TURNS = """
+c{k} = roots_re[{k} * p * s]
+d{k} = roots_im[{k} * p * s]
+"""
+
+_TWO = """
+u0 = r0 + r1
+v0 = i0 + i1
+u1 = r0 - r1
+v1 = i0 - i1
+"""
+
+_THREE = """
+tr = r1 + r2
+ti = i1 + i2
+u0 = r0 + tr
+v0 = i0 + ti
+mr = r0 - tr * T(0.5)
+mi = i0 - ti * T(0.5)
+er = (r1 - r2) * T(0.8660254037844386)
+ei = (i1 - i2) * T(0.8660254037844386)
+u1 = mr + ei
+v1 = mi - er
+u2 = mr - ei
+v2 = mi + er
+"""
+
+_FOUR = """
+ar = r0 + r2
+ai = i0 + i2
+br = r0 - r2
+bi = i0 - i2
+cr = r1 + r3
+ci = i1 + i3
+er = r1 - r3
+ei = i1 - i3
+u0 = ar + cr
+v0 = ai + ci
+u1 = br + ei
+v1 = bi - er
+u2 = ar - cr
+v2 = ai - ci
+u3 = br - ei
+v3 = bi + er
+"""
+
+_ANY = """
+for q in range(s):
+    x0 = a + (q + s * p) * LANES
+    y = b + (q + s * r * p) * LANES
+    for j in range(r):
+        u0 = load_V(work, x0)
+        v0 = load_V(work, x0 + half)
+        for k in range(1, r):
+            e = j * k % r * (n // r)
+            r0 = load_V(work, x0 + k * far)
+            i0 = load_V(work, x0 + k * far + half)
+            u0 = u0 + r0 * roots_re[e] - i0 * roots_im[e]
+            v0 = v0 + r0 * roots_im[e] + i0 * roots_re[e]
+        c0 = roots_re[p * j * s]
+        d0 = roots_im[p * j * s]
+        store_V(work, y + j * next, u0 * c0 - v0 * d0)
+        store_V(work, y + j * next + half, u0 * d0 + v0 * c0)
+"""
+
+
+def _butterflies(r: int, arithmetic: str) -> str:
+    """Return the lines of one p: r elements that lie `far` apart become r neighbours, `next` apart, and are turned."""
+    loads = _FIRST + "".join(_LOADS.format(k=k, l=k - 1) for k in range(1, r))
+    stores = "y = b + (q + s * R * p) * LANES\nstore_V(work, y, u0)\nstore_V(work, y + half, v0)\n".replace(
+        "R", str(r)
+    )
+    stores += "".join(_STORES.format(k=k) for k in range(1, r))
+    lines = (loads + arithmetic + stores).strip("\n").splitlines()
+    inner = "\n".join(f"    {line}" for line in lines if line)
+    turns = "".join(_TURNS.format(k=k) for k in range(1, r))
+    return f"{turns}for q in range(s):\n{inner}"
+
+
+def _load(numbers: Mapping[str, int]) -> str:
+    """Return the lines that copy lines to scratch memory."""
+    first, second = ("x_im", "x_re") if numbers["out_re"] else ("x_re", "x_im")  # of an inverse transform
+    if numbers["in_lane"] == 1:
+        return f"""
+for t in range(n):
+    store_V(work, base + t * LANES, load_first_V({first}, source + t * in_step, count))
+    store_V(work, base + half + t * LANES, load_first_V({second}, source + t * in_step, count))
+"""
+    # The text says what lies side by side, so that LLVM makes vectors of it.
+    if numbers["in_re"] != numbers["in_im"]:
+        first = second = "x_re"
+    at = "source + " + _place("in", numbers)
+    return f"""
+{_loops(numbers["in_lane"])}
+        work[base + t * LANES + lane] = {first}[{at} + {numbers["in_re"]}]
+        work[base + half + t * LANES + lane] = {second}[{at} + {numbers["in_im"]}]
+"""
+
+
+def _store(numbers: Mapping[str, int]) -> str:
+    """Return the lines that copy lines to their places."""
+    at = "target + " + _place("out", numbers)
+    return f"""
+{_loops(numbers["out_lane"])}
+        z[{at} + {numbers["out_re"]}] = work[a + t * LANES + lane]
+        z[{at} + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+"""
+
+
+def _loops(lane: int) -> str:
+    """Return two loops, the inner one over what lies side by side."""
+    lanes, steps = "for lane in range(count):", "for t in range(n):"
+    outer, inner = (steps, lanes) if lane == 2 else (lanes, steps)
+    return f"{outer}\n    {inner}"
+
+
+def _place(stem: str, numbers: Mapping[str, int]) -> str:
+    lane, step = (
+        f"{name} * {2 if numbers[f'{stem}_{kind}'] == 2 else f'{stem}_{kind}'}"
+        for name, kind in (("lane", "lane"), ("t", "step"))
+    )
+    return f"{lane} + {step}"
+
+
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return the kernel of a launch."""
+    numbers = dict(zip(NUMBERS, launch.numbers, strict=True))
+    snippets = {
+        "LOAD": _load(numbers),
+        "STORE": _store(numbers),
+        "TWO": _butterflies(2, _TWO),
+        "THREE": _butterflies(3, _THREE),
+        "FOUR": _butterflies(4, _FOUR),
+        "ANY": _ANY,
+    }
+    return written(
+        "fft_lines", _TEXT, launch.pointers[-1].dtype, NUMBERS, "x_re x_im roots_re roots_im plan:i64", "z work",
+        {"UNIT": UNIT, "BESIDE": BESIDE}, snippets,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Discrete Fourier transforms along one axis, without a factor; the functions multiply by that of `norm`.
+
+Adjoints are transforms again (Note [complex cotangents] in autodiff.py): the matrix of fft is symmetric, so that the
+cotangent of x is the transform of that of y in the same direction.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tracejit.aval import Aval, complex_dtype, describe_shape, part_dtype
+from tracejit.errors import DimsError
+from tracejit.ops import batch
+from tracejit.ops.complex import numpy_complex
+from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
+
+
+def _check_axis(name: str, x: Aval, axis: int) -> None:
+    if not 0 <= axis < x.ndim or not x.shape[axis]:
+        raise DimsError(
+            f"{name}: axis {axis} of x of {describe_shape(x.shape, x.format)} has no elements to transform; pass an "
+            "axis that has some, or n."
+        )
+
+
+def _infer_fft(x: Aval, *, axis: int, inverse: bool) -> Aval:
+    _check_axis("fft", x, axis)
+    return Aval(x.shape, x.format, complex_dtype(x.dtype))
+
+
+def _numpy_fft(x: np.ndarray, *, axis: int, inverse: bool) -> np.ndarray:
+    found = np.fft.ifft(x, axis=axis, norm="forward") if inverse else np.fft.fft(x, axis=axis)
+    return found.astype(complex_dtype(x.dtype), copy=False)  # NumPy 1 has complex128 only
+
+
+def _vjp_fft(b: Any, node: Any, ct: Any) -> Any:
+    return (b.fft(ct, **node.params),)
+
+
+def _infer_rfft(x: Aval, *, axis: int) -> Aval:
+    _check_axis("rfft", x, axis)
+    shape = (*x.shape[:axis], x.shape[axis] // 2 + 1, *x.shape[axis + 1 :])
+    return Aval(shape, x.format, complex_dtype(x.dtype))
+
+
+def _numpy_rfft(x: np.ndarray, *, axis: int) -> np.ndarray:
+    return np.fft.rfft(x, axis=axis).astype(complex_dtype(x.dtype), copy=False)
+
+
+def _vjp_rfft(b: Any, node: Any, ct: Any) -> Any:
+    # The sums of Re(c_k e**(-2 pi i k t / n)) are those of irfft, which counts elements between the ends twice.
+    axis, n = node.params["axis"], node.inputs[0].shape[node.params["axis"]]
+    weights = 1.0 / _counts(n, part_dtype(ct.dtype))
+    weights = weights.reshape(-1, *(1,) * (ct.ndim - axis - 1))
+    return (b.irfft(b.mul(b.conj(ct), b.constant(weights)), axis=axis, n=n),)
+
+
+def _counts(n: int, dtype: np.dtype) -> np.ndarray:
+    """Return how many elements of a transform of n real numbers each of the first n // 2 + 1 stands for."""
+    counts = np.full(n // 2 + 1, 2.0, dtype)
+    counts[0] = 1.0
+    if n % 2 == 0:
+        counts[-1] = 1.0
+    return counts
+
+
+def _infer_irfft(x: Aval, *, axis: int, n: int) -> Aval:
+    _check_axis("irfft", x, axis)
+    if x.shape[axis] != n // 2 + 1 or n < 1:
+        raise DimsError(
+            f"irfft: axis {axis} of x of {describe_shape(x.shape, x.format)} has {x.shape[axis]} elements, expected "
+            f"{n // 2 + 1} for n={n}; cut or pad it first."
+        )
+    return Aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.format, part_dtype(complex_dtype(x.dtype)))
+
+
+def _numpy_irfft(x: np.ndarray, *, axis: int, n: int) -> np.ndarray:
+    found = np.fft.irfft(x, n, axis, norm="forward")
+    return found.astype(part_dtype(complex_dtype(x.dtype)), copy=False)
+
+
+def _vjp_irfft(b: Any, node: Any, ct: Any) -> Any:
+    axis, n = node.params["axis"], node.params["n"]
+    counts = _counts(n, ct.dtype).reshape(-1, *(1,) * (ct.ndim - axis - 1))
+    return (b.mul(b.conj(b.rfft(ct, axis=axis)), b.constant(counts)),)
+
+
+def _promote_complex(x: np.dtype) -> tuple[np.dtype, ...]:
+    return (complex_dtype(x),)
+
+
+def _promote_real(x: np.dtype) -> tuple[np.dtype, ...]:
+    return (part_dtype(complex_dtype(x)),)
+
+
+_COMPLEX = ("complex128",)
+
+
+def _samples(dtypes: tuple[str, ...], **params: Any) -> tuple[Sample, ...]:
+    kinds: tuple[tuple[tuple[int, ...], int], ...] = (((2, 6), 1), ((5, 2), 0), ((2, 8, 3), 1), ((1,), 0))
+    return tuple(Sample((shape,), {"axis": axis, **params}, dtypes=dtypes) for shape, axis in kinds)
+
+
+def _no_kernel(name: str) -> Callable[..., Any]:
+    def numbers(*avals: Any, **params: Any) -> Any:
+        raise AssertionError(f"{name} is made of fft_lines: passes/graph/complex_fourier.py")
+
+    return numbers
+
+
+BESIDE = (
+    2  # elements between parts in scratch memory, which would fall on the same places of a cache otherwise
+)
+UNIT = 16  # lines that are transformed together: as many as the widest vectors have lanes
+
+Steps = tuple[int, int, int]
+
+
+def _infer_lines(
+    x: Aval, *rest: Aval, count: Steps, reads: Steps, writes: Steps, inverse: bool
+) -> tuple[Aval, Aval]:
+    outer, lines, n = count
+    flat = Aval((outer * lines * n,), None, complex_dtype(x.dtype))
+    # Scratch memory for each group of lines; that of the first in a part of the launch serves the others.
+    return flat, Aval((outer * -(-lines // UNIT) * 4 * (n + BESIDE) * UNIT,), None, part_dtype(x.dtype))
+
+
+def _numpy_lines(
+    x: np.ndarray, y: np.ndarray, *rest: np.ndarray, count: Steps, reads: Steps, writes: Steps, inverse: bool
+) -> tuple[np.ndarray, ...]:
+    whole = x.ravel() if x.dtype.kind == "c" else numpy_complex(x.ravel(), y.ravel())
+    size = whole.itemsize
+    given = np.lib.stride_tricks.as_strided(whole, count, [size * step for step in reads])
+    out = np.zeros(prod(count), whole.dtype)
+    place = np.lib.stride_tricks.as_strided(out, count, [size * step for step in writes])
+    place[...] = _numpy_fft(given, axis=2, inverse=inverse) if out.size else 0
+    _, work = _infer_lines(
+        Aval(x.shape, None, x.dtype), count=count, reads=reads, writes=writes, inverse=inverse
+    )
+    return out, np.zeros(work.shape, work.dtype)
+
+
+def _numbers_lines(
+    out: Any, x: Aval, y: Aval, a: Aval, b: Aval, plan: Aval, *, count: Steps, reads: Steps, writes: Steps,
+    inverse: bool,
+) -> Sequence[int]:  # fmt: skip
+    # An inverse transform is one of exchanged parts, whose parts are exchanged again.
+    outer, lines, n = count
+    groups = -(-lines // UNIT)
+    step = 2 if x.dtype.kind == "c" else 1  # the parts lie side by side
+    given = [step * distance for distance in reads]
+    made = [2 * distance for distance in writes]
+    beside = step == 2
+    return (
+        0, outer * groups, groups, lines, n, *given, int(beside and inverse), int(beside and not inverse),
+        *made, int(inverse), int(not inverse), plan.shape[0],
+    )  # fmt: skip
+
+
+_NS = 4.0  # of a vector and a step
+_CUT = RangeCut(lambda n: n[1] * n[4] * (4 + n[15]) * _NS, lambda numbers: numbers[1])
+
+OPS = (
+    Op(name="fft_lines", doc="transforms of lines anywhere in flat memory, of the same complex numbers twice or their "
+       "parts, by tables of roots and factors; to places anywhere; and scratch memory; no derivative",
+       kind=Kind.KERNEL, takes_complex=True, infer=_infer_lines,
+       numpy=_numpy_lines, vjp=None, analytic=False, emit=KernelCall("fft_lines", _numbers_lines, cut=_CUT),
+       samples=(Sample(((0,), (0,), (2,), (2,), (1,)),
+                       {"count": (0, 1, 2), "reads": (2, 2, 1), "writes": (2, 2, 1), "inverse": False},
+                       dtypes=("float64", "float64", "float64", "float64", "int64")),)),
+    Op(name="fft", doc="sums of x e**(-2 pi i k t / n) along an axis, e**(2 pi i k t / n) if `inverse`; that of ct",
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_fft,
+       numpy=_numpy_fft, promote=_promote_complex, vjp=_vjp_fft,
+       analytic=False, emit=KernelCall("fft_lines", _no_kernel("fft")),
+       samples=(*_samples(_COMPLEX, inverse=False), *_samples(_COMPLEX, inverse=True))),
+    Op(name="rfft", doc="the first n // 2 + 1 elements of fft of real x; irfft(conj(ct)), halved between the ends",
+       kind=Kind.KERNEL, batch=batch.shifted, infer=_infer_rfft, numpy=_numpy_rfft, promote=_promote_real,
+       vjp=_vjp_rfft, analytic=False,
+       emit=KernelCall("fft_lines", _no_kernel("rfft")), samples=_samples(("float64",))),
+    Op(name="irfft", doc="the n real numbers whose fft begins with x, times n; conj(rfft(ct)), doubled but at the ends",
+       kind=Kind.KERNEL, takes_complex=True, batch=batch.shifted, infer=_infer_irfft,
+       numpy=_numpy_irfft, promote=_promote_complex,
+       vjp=_vjp_irfft, analytic=False, emit=KernelCall("fft_lines", _no_kernel("irfft")),
+       samples=(Sample(((2, 4),), {"axis": 1, "n": 6}, dtypes=_COMPLEX),
+                Sample(((3, 2),), {"axis": 0, "n": 5}, dtypes=_COMPLEX),
+                Sample(((1,),), {"axis": 0, "n": 1}, dtypes=_COMPLEX))),
+)  # fmt: skip
