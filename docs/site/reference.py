@@ -136,4 +136,4 @@ def directive(name: str, value: Any) -> str:
             f"\n\n   :doc:`A mistake, and what works </errors/{value.__name__}>`." if has_page(value) else ""
         )
         return f".. autoclass:: {name}" + (link if is_error(value) else "\n   :members:")
-    return f".. autofunction:: {name}"
+    return f".. autofunction:: {name}" if callable(value) else f".. autodata:: {name}\n   :no-value:"

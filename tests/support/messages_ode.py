@@ -16,6 +16,7 @@ def falls(t, y):
 
 
 ROWS = [
+    (lambda: tj.dlode45(3, [0, 1], np.ones(2)), ArgumentError, "dlode45: fun must be a function, not 3."),
     (
         lambda: tj.dlode45(falls, [0, 1], np.ones(2), gradient_mode="tape"),
         ArgumentError,
@@ -34,7 +35,7 @@ ROWS = [
     (
         lambda: tj.dleuler(falls, [0, 1], np.ones(2), num_steps=0),
         ArgumentError,
-        "dleuler: num_steps must be at least 1, not 0.",
+        "dleuler: num_steps must be at least 1 and less than 2**31, not 0.",
     ),
     (
         lambda: tj.dlode45(falls, [0, 1], np.ones(2), relative_tolerance=-1),

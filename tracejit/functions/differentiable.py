@@ -37,11 +37,12 @@ class DifferentiableFunction:
     """Base class of functions that have a backward function of their own, both in NumPy, or any other Python code.
 
     A subclass defines ``forward(self, *inputs)``, which gets read-only ndarrays and returns the outputs and then the
-    memory values, one array or a tuple; and ``backward(self, *cotangents, compute_gradients, *inputs, *outputs,
-    *memory)``, all by position, which returns the gradient by each input, None where `compute_gradients` is False. The
-    inputs and the outputs are passed only if they are saved. Formats are stripped: outputs are unformatted. In an
-    accelerated function forward and backward are called between the kernels of the program. What backward needs of
-    forward is a saved input, a saved output or a memory value, not an attribute.
+    memory values, one array or a tuple. It also defines
+    ``backward(self, *cotangents, compute_gradients, *inputs, *outputs, *memory)``, all by position, which returns the
+    gradient by each input, None where `compute_gradients` is False. The inputs and the outputs are passed only if they
+    are saved. Formats are stripped: outputs are unformatted. In an accelerated function forward and backward are called
+    between the kernels of the program. What backward needs of forward is a saved input, a saved output or a memory
+    value, not an attribute.
 
     Args:
         num_outputs: number of outputs of forward.

@@ -19,7 +19,7 @@ from tracejit.ode import steps
 from tracejit.ode.adjoint import AdjointSolution, DirectSolution, OdeSolution, SeminormSolution
 from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of, unlabelled
 from tracejit.ode.steps import State, StepSizes, Tolerances
-from tracejit.util.arguments import integer, is_option
+from tracejit.util.arguments import callable_, integer, is_option
 from tracejit.util.text import brief
 
 _MODES = {"direct": DirectSolution, "adjoint": AdjointSolution, "adjoint-seminorm": SeminormSolution}
@@ -81,7 +81,7 @@ def dlode45(
             f"{what}: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not {brief(gradient_mode)}."
         )
     times = _times(what, tspan)
-    fun, theta = _right_hand_side(fun, theta)
+    fun, theta = _right_hand_side(what, fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
     tolerances = Tolerances(
         _positive(what, "relative_tolerance", relative_tolerance),
@@ -165,6 +165,8 @@ def dleuler(
     return _fixed("dleuler", fun, tspan, y0, theta, num_steps, data_format, _EULER)
 
 
+_MOST_STEPS = 2**31  # between two times: their numbers are indices of 32 bits
+
 # By stage: the part of the step that has passed, and how the slope before takes part in the state; then the weights.
 _EULER = (((0.0, 0.0),), (1.0,))
 _RK4 = (((0.0, 0.0), (0.5, 0.5), (0.5, 0.5), (1.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6))
@@ -174,9 +176,12 @@ def _fixed(
     what: str, fun: Any, tspan: Any, y0: Any, theta: Any, num_steps: Any, data_format: str | None, method: Any
 ) -> Any:
     times = _times(what, tspan)
-    if integer(what, "num_steps", num_steps) < 1:
-        raise ArgumentError(f"{what}: num_steps must be at least 1, not {num_steps}.")
-    fun, theta = _right_hand_side(fun, theta)
+    steps_between = integer(what, "num_steps", num_steps)
+    if not 1 <= steps_between < _MOST_STEPS:
+        raise ArgumentError(
+            f"{what}: num_steps must be at least 1 and less than 2**31, not {brief(num_steps)}."
+        )
+    fun, theta = _right_hand_side(what, fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
     problem = problem_of(what, fun, state, parameters)
     given = () if parameters is None else tuple(parameters.arrays)
@@ -193,9 +198,9 @@ def _fixed(
     y, results = tuple(state.arrays), []
     dtype = y[0].dtype
     for start, stop in pairwise(times):
-        h = (stop - start) / num_steps
-        begins = np.asarray(start + h * np.arange(num_steps), dtype)
-        y, _ = dlscan(step, y, (begins, np.full(num_steps, h, dtype)))
+        h = (stop - start) / steps_between
+        begins = np.asarray(start + h * np.arange(steps_between), dtype)
+        y, _ = dlscan(step, y, (begins, np.full(steps_between, h, dtype)))
         results.append(y)
     stacked = [_stacked(parts) for parts in zip(*results, strict=True)]
     return _result(state, stacked, len(times) > 2)
@@ -217,11 +222,11 @@ def _solution(
     return found
 
 
-def _right_hand_side(fun: Any, theta: Any) -> tuple[Callable[..., Any], Any]:
+def _right_hand_side(what: str, fun: Any, theta: Any) -> tuple[Callable[..., Any], Any]:
     """Return a right-hand side and its parameters: those of a network are the network itself."""
-    if theta is None and hasattr(fun, "learnables") and hasattr(fun, "predict"):
+    if theta is None and isinstance(fun, tree.TreeNode):
         return _of_network, fun
-    return fun, theta
+    return callable_(what, "fun", fun), theta
 
 
 def _of_network(t: Any, y: Any, network: Any) -> Any:

@@ -72,6 +72,7 @@ COMPOSED_OF = {
 # Arguments that are functions: what they raise is theirs.
 CALLED = {
     ("dlfeval", 0),
+    *((name, 0) for name in ("dlode45", "dlrk4", "dleuler")),
     *(("dlcond", 1), ("dlcond", 2), ("dlscan", 0), ("dlwhile", 0), ("dlwhile", 1)),
     *((name, 0) for name in ("dlmap", "hessian", "hvp", "jacobian", "jvp", "vjp")),
     ("dlupdate", 0),

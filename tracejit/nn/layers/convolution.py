@@ -179,8 +179,8 @@ class GroupedConvolution2d(_Convolution):
         filter_size: height and width, or one number for both.
         num_filters_per_group: number of filters of each group.
         num_groups: number of groups; "channel-wise" for one for each channel.
-        stride, padding, dilation_factor, weights_initializer, bias_initializer, weights, bias, learn_rate_factor,
-            l2_factor, name: as of Convolution2d.
+        options: stride, padding, dilation_factor, weights_initializer, bias_initializer, weights, bias,
+            learn_rate_factor, l2_factor and name, as of Convolution2d.
 
     Raises:
         DimsError: if a size is not positive, or the channels cannot be shared.
