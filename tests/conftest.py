@@ -48,15 +48,25 @@ def pytest_collect_file() -> Iterator[None]:
 
 
 def pytest_report_header() -> str | None:
+    if effort.EFFORT is effort.Effort.QUICK:
+        return "a quick answer: of large files some tests, of generated cases a sample; --sweep runs all"
     if effort.EFFORT is effort.Effort.SAMPLE:
         return "generated cases: a sample; --sweep runs all"
     return None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Leave the sample of generated cases, before an item is made of each."""
+    yield
+    if effort.EFFORT <= effort.Effort.SAMPLE:
+        effort.leave_sample(metafunc)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sample of generated cases."""
-    if effort.EFFORT is effort.Effort.SAMPLE:
+    """Leave slow tests out of the sample."""
+    if effort.EFFORT <= effort.Effort.SAMPLE:
         effort.deselect(config, items)
 
 

@@ -43,7 +43,6 @@ from tracejit.functions.creation import (
     zeros,
     zeros_like,
 )
-from tracejit.functions.differentiable import DifferentiableFunction
 from tracejit.functions.elementwise import (
     abs,
     add,
@@ -194,6 +193,7 @@ __all__ = [
     "CacheWarning",
     "ChangedTraceWarning",
     "CodegenError",
+    "CustomGradient",
     "DTypeError",
     "DifferentiableFunction",
     "DimsError",
@@ -202,6 +202,7 @@ __all__ = [
     "Generator",
     "GradientError",
     "LoadedFunction",
+    "LoopKernel",
     "LostChangeWarning",
     "NotAcceleratedWarning",
     "NumpyFunction",
@@ -245,6 +246,7 @@ __all__ = [
     "cbrt",
     "ceil",
     "celu",
+    "checklayer",
     "cholesky",
     "clear_cache",
     "clip",
@@ -258,6 +260,7 @@ __all__ = [
     "crossentropy",
     "ctc",
     "cumsum",
+    "custom_gradient",
     "depthtospace",
     "det",
     "diag",
@@ -266,17 +269,26 @@ __all__ = [
     "divide",
     "dlaccelerate",
     "dlarray",
+    "dlcheckpoint",
+    "dlcond",
     "dlconv",
     "dldivergence",
+    "dleuler",
     "dlfeval",
     "dlgradient",
     "dlhessian",
     "dljacobian",
     "dljvp",
     "dllaplacian",
+    "dlmap",
+    "dlnetwork",
+    "dlode45",
     "dlresize",
+    "dlrk4",
+    "dlscan",
     "dltranspconv",
     "dlupdate",
+    "dlwhile",
     "dot",
     "dropout",
     "einsum",
@@ -301,6 +313,7 @@ __all__ = [
     "full",
     "full_like",
     "fullyconnect",
+    "functionlayer",
     "gelu",
     "glu",
     "greater",
@@ -325,6 +338,7 @@ __all__ = [
     "isnan",
     "jacobian",
     "jvp",
+    "kernel",
     "l1loss",
     "l2loss",
     "layernorm",
@@ -357,6 +371,7 @@ __all__ = [
     "mse",
     "multiply",
     "negative",
+    "nn",
     "nonzero",
     "norm",
     "not_equal",
@@ -411,6 +426,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stats",
     "std",
     "stop_gradient",
     "stripdims",
@@ -435,16 +451,21 @@ __all__ = [
     "vjp",
     "vstack",
     "where",
+    "xp",
     "zeros",
     "zeros_like",
 ]
 
 
 if typing.TYPE_CHECKING:
-    from tracejit import special
+    from tracejit import nn, special, stats, xp
     from tracejit.exports.loader import LoadedFunction, load
     from tracejit.exports.writer import Exported, export
+    from tracejit.functions.branches import dlcond, dlwhile
+    from tracejit.functions.custom_gradient import CustomGradient, custom_gradient
     from tracejit.functions.derivatives import dldivergence, dlhessian, dljacobian, dljvp, dllaplacian
+    from tracejit.functions.differentiable import DifferentiableFunction
+    from tracejit.functions.kernel import LoopKernel, kernel
     from tracejit.functions.layers.activation_variants import (
         celu,
         clippedrelu,
@@ -476,14 +497,24 @@ if typing.TYPE_CHECKING:
     from tracejit.functions.layers.recurrent import gru, lstm, rnn
     from tracejit.functions.layers.resizing import dlresize
     from tracejit.functions.linalg import cholesky, det, inv, slogdet, solve, solve_triangular
+    from tracejit.functions.loops import dlcheckpoint, dlscan
+    from tracejit.functions.mapping import dlmap
     from tracejit.functions.transforms import hessian, hvp, jacobian, jvp, vjp
+    from tracejit.nn.check_layer import checklayer
+    from tracejit.nn.layers.function import functionlayer
+    from tracejit.nn.network import dlnetwork
+    from tracejit.ode.dlode45 import dleuler, dlode45, dlrk4
 
     __version__: str
 else:
     _MODULES = {  # imported when one of their names is asked for: many programs need none
         "exports.loader": ("LoadedFunction", "load"),
         "exports.writer": ("Exported", "export"),
+        "functions.custom_gradient": ("CustomGradient", "custom_gradient"),
+        "functions.differentiable": ("DifferentiableFunction",),
+        "functions.kernel": ("LoopKernel", "kernel"),
         "functions.derivatives": ("dldivergence", "dlhessian", "dljacobian", "dljvp", "dllaplacian"),
+        "functions.mapping": ("dlmap",),
         "functions.transforms": ("hessian", "hvp", "jacobian", "jvp", "vjp"),
         "functions.layers.activation_variants": (
             "celu",
@@ -544,8 +575,20 @@ else:
             "solve",
             "solve_triangular",
         ),
+        "ode.dlode45": ("dleuler", "dlode45", "dlrk4"),
+        "functions.branches": (
+            "dlcond",
+            "dlwhile",
+        ),
+        "functions.loops": (
+            "dlcheckpoint",
+            "dlscan",
+        ),
+        "nn.check_layer": ("checklayer",),
+        "nn.layers.function": ("functionlayer",),
+        "nn.network": ("dlnetwork",),
     }
-    _NAMESPACES = ("special",)
+    _NAMESPACES = ("nn", "special", "stats", "xp")
     _LATE = {name: f"tracejit.{module}" for module, names in _MODULES.items() for name in names}
 
     def __getattr__(name: str) -> typing.Any:

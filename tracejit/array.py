@@ -348,19 +348,10 @@ class dlarray:
         view.flags.writeable = False  # the array, and a tape that holds it, must not change
         return view
 
-    def __dlpack__(self, **options: Any) -> Any:
-        data = recorder.need_value(self, "__dlpack__()")
-        # Whoever takes it may write to it, and a tape that holds it must not change.
-        return (data if self._value is None else data.copy()).__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._data.__dlpack_device__()
-
-    def __copy__(self) -> "dlarray":
+    def __deepcopy__(self, memo: Any = None) -> "dlarray":
         return views.copy(self)  # type: ignore[no-any-return]
 
-    def __deepcopy__(self, memo: Any) -> "dlarray":
-        return views.copy(self)  # type: ignore[no-any-return]
+    __copy__ = __deepcopy__
 
     # Operators that are one op: each calls the door with the name of that op.
 
@@ -414,7 +405,17 @@ class dlarray:
         @property
         def T(self) -> "dlarray": ...  # noqa: N802 - as ndarray has it
         @property
+        def device(self) -> str: ...
+        @property
+        def mT(self) -> "dlarray": ...  # noqa: N802 - as above
+        @property
         def real(self) -> "dlarray": ...
+        def __dlpack__(
+            self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+        ) -> Any: ...
+        def __dlpack_device__(self) -> tuple[int, int]: ...
+        def to_device(self, device: Any, /, *, stream: Any = None) -> "dlarray": ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
         def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any: ...
         def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any: ...
         def __round__(self, decimals: int = 0) -> "dlarray": ...

@@ -119,7 +119,9 @@ class Builder:
         self.compute = compute
         self.owner = graph if owner is None else owner
         self.location: Where = None  # not `where`, which is an op
-        self.active: Container[Value] = ()  # while it is differentiated: what depends on the variables
+        self.active: Container[Value] | None = (
+            None  # while it is differentiated: what depends on the variables
+        )
 
     def input(self, aval: Aval, data: Any = None) -> Value:
         """Append an input."""

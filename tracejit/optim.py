@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Updates of parameters by their gradients: adamupdate, sgdmupdate, rmspropupdate; dlupdate for other rules.
 
-Parameters may be a dlarray or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
-moments are containers of the same structure. Nothing is changed in place: every function returns new arrays.
+Parameters may be a dlarray, a network, or any nesting of dicts, lists, tuples and dataclasses of them; gradients and
+moments are containers of the same structure, and tables of its learnables for a network. Nothing is changed in
+place: every function returns new arrays.
 Learning rate, decay factors and iteration may be numbers or scalar arrays, traced ones too; whatever their
-dtype, parameters keep theirs.
+dtype, parameters keep theirs. A network multiplies the learning rate by the factors of its learnables; with 0 a
+learnable and its moments stay as they are.
 """
 
 import math
@@ -73,9 +75,7 @@ def adamupdate(
         [0.9, 2.1]
     """
     where = "adamupdate"
-    treedef, (arrays, slopes, means, squares) = _columns(
-        where, params, grads=grads, avg_g=avg_g, avg_sq_g=avg_sq_g
-    )
+    columns = _Columns(where, params, grads=grads, avg_g=avg_g, avg_sq_g=avg_sq_g)
     if is_real(iteration) and not iteration >= 1:
         raise ArgumentError(
             f"{where}: iteration counts from 1, found {brief(iteration)}; pass 1 in the first call."
@@ -90,14 +90,13 @@ def adamupdate(
     keep_mean, add_mean = _Cast(first), _Cast(1.0 - first)
     keep_square, add_square = _Cast(second), _Cast(1.0 - second)
 
-    def update(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
+    def update(factor: float, p: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any, Any]:
         dtype = p._data.dtype
         m = m * keep_mean[dtype] + g * add_mean[dtype]
         v = v * keep_square[dtype] + _square(g) * add_square[dtype]
-        return p - m * rate[dtype] / (apply("sqrt", v) + offset[dtype]), m, v
+        return p - m * rate.times(factor, dtype) / (apply("sqrt", v) + offset[dtype]), m, v
 
-    updated = [update(*leaves) for leaves in zip(arrays, slopes, means, squares, strict=True)]
-    p, m, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(3))
+    p, m, v = columns.updated(update)
     return p, m, v
 
 
@@ -131,15 +130,17 @@ def sgdmupdate(
         [0.75, 4.0]
     """
     where = "sgdmupdate"
-    treedef, (arrays, slopes, speeds) = _columns(where, params, grads=grads, vel=vel)
+    columns = _Columns(where, params, grads=grads, vel=vel)
     rate = _Cast(_scalar(where, "learn_rate", learn_rate))
     keep = _Cast(_scalar(where, "momentum", momentum))
-    moves = [
-        v * keep[p._data.dtype] - g * rate[p._data.dtype]
-        for p, g, v in zip(arrays, slopes, speeds, strict=True)
-    ]
-    moved = [p + v for p, v in zip(arrays, moves, strict=True)]
-    return tree.unflatten(treedef, moved), tree.unflatten(treedef, moves)
+
+    def update(factor: float, p: Any, g: Any, v: Any) -> tuple[Any, Any]:
+        dtype = p._data.dtype
+        v = v * keep[dtype] - g * rate.times(factor, dtype)
+        return p + v, v
+
+    p, v = columns.updated(update)
+    return p, v
 
 
 def rmspropupdate(
@@ -178,19 +179,18 @@ def rmspropupdate(
         [0.8, 2.2]
     """
     where = "rmspropupdate"
-    treedef, (arrays, slopes, squares) = _columns(where, params, grads=grads, avg_sq_g=avg_sq_g)
+    columns = _Columns(where, params, grads=grads, avg_sq_g=avg_sq_g)
     rate = _Cast(_scalar(where, "learn_rate", learn_rate))
     offset = _Cast(_scalar(where, "epsilon", epsilon))
     decay = _scalar(where, "sq_grad_decay", sq_grad_decay)
     keep, add = _Cast(decay), _Cast(1.0 - decay)
 
-    def update(p: Any, g: Any, v: Any) -> tuple[Any, Any]:
+    def update(factor: float, p: Any, g: Any, v: Any) -> tuple[Any, Any]:
         dtype = p._data.dtype
         v = v * keep[dtype] + _square(g) * add[dtype]
-        return p - g * rate[dtype] / (apply("sqrt", v) + offset[dtype]), v
+        return p - g * rate.times(factor, dtype) / (apply("sqrt", v) + offset[dtype]), v
 
-    updated = [update(*leaves) for leaves in zip(arrays, slopes, squares, strict=True)]
-    p, v = (tree.unflatten(treedef, [result[i] for result in updated]) for i in range(2))
+    p, v = columns.updated(update)
     return p, v
 
 
@@ -199,7 +199,7 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
 
     Args:
         fun: function of one leaf of each tree.
-        trees: dlarrays or containers of them: parameters, gradients, ...
+        trees: dlarrays or containers of them: parameters, gradients, ... Of a network the learnables.
 
     Returns:
         A container like the first tree. Where `fun` returns a tuple of n results for every leaf, a tuple of n
@@ -219,10 +219,13 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
         raise ArgumentError(f"dlupdate: fun must be a function, not {type(fun).__name__}.")
     if not trees:
         raise ArgumentError("dlupdate: there is nothing to update; pass dlupdate(fun, params).")
-    leaves, treedef = tree.flatten(trees[0], function="dlupdate")
+    parameters, put_back = tree.parameters(trees[0], "dlupdate")
+    leaves, treedef = tree.flatten(parameters, function="dlupdate")
     columns = [leaves]
     for number, other in enumerate(trees[1:], 1):
-        columns.append(_same_structure("dlupdate", treedef, trees[0], "trees[0]", other, f"trees[{number}]"))
+        columns.append(
+            _same_structure("dlupdate", treedef, parameters, "trees[0]", other, f"trees[{number}]")
+        )
     results = [fun(*parts) for parts in zip(*columns, strict=True)]
     lengths = {len(result) if type(result) is tuple else None for result in results}
     if len(lengths) > 1:
@@ -232,8 +235,8 @@ def dlupdate(fun: Callable[..., Any], *trees: Any) -> Any:
         )
     count = lengths.pop() if lengths else None
     if count is None:
-        return tree.unflatten(treedef, results)
-    return tuple(tree.unflatten(treedef, [result[i] for result in results]) for i in range(count))
+        return put_back(tree.unflatten(treedef, results))
+    return tuple(put_back(tree.unflatten(treedef, [result[i] for result in results])) for i in range(count))
 
 
 class _Cast:
@@ -250,6 +253,10 @@ class _Cast:
         if scalar is None:
             scalar = self._cast[dtype] = in_dtype(self._scalar, dtype)
         return scalar
+
+    def times(self, factor: float, dtype: np.dtype) -> Any:
+        """Return the number in a dtype, times a factor."""
+        return self[dtype] if factor == 1 else self[dtype] * factor
 
 
 def _scalar(where: str, name: str, x: Any) -> Any:
@@ -290,8 +297,42 @@ def _square(x: Any) -> Any:
     return apply("square", x)
 
 
-def _columns(where: str, params: Any, **others: Any) -> tuple[tree.TreeDef, list[list[Any]]]:
-    """Return the leaves of `params` and of the containers that go with it, in the dtypes of `params`."""
+class _Columns:
+    """The arrays of `params` and of the containers that go with it, in the dtypes of `params`."""
+
+    def __init__(self, where: str, params: Any, **others: Any) -> None:
+        self._factors = _factors(where, params)
+        params, self._put_back = tree.parameters(params, where)
+        self._treedef, self._columns = _columns(where, params, others)
+
+    def updated(self, update: Callable[..., tuple[Any, ...]]) -> list[Any]:
+        """Return containers of the results of ``update(factor, p, g, ...)`` for each parameter; `params` is first."""
+        kept = [column for number, column in enumerate(self._columns) if number != 1]  # without the gradients
+        results = [
+            update(factor, *leaves) if factor else tuple([column[number] for column in kept])
+            for number, (factor, leaves) in enumerate(
+                zip(self._factors, zip(*self._columns, strict=True), strict=True)
+            )
+        ]
+        containers = [
+            tree.unflatten(self._treedef, [result[i] for result in results]) for i in range(len(kept))
+        ]
+        return [self._put_back(containers[0]), *containers[1:]]
+
+
+def _factors(where: str, params: Any) -> list[float]:
+    """Return the factor of the learning rate for each parameter."""
+    factors: list[float] = []
+    for part in tree.flatten(params, lambda part: isinstance(part, tree.TreeNode), where)[0]:
+        if isinstance(part, tree.TreeNode):
+            rates = part.rates()
+            factors += [1.0] * len(part.parameters()._leaves) if rates is None else rates
+        else:
+            factors.append(1.0)
+    return factors
+
+
+def _columns(where: str, params: Any, others: dict[str, Any]) -> tuple[tree.TreeDef, list[list[Any]]]:
     leaves, treedef = tree.flatten(params, function=where)
     arrays = [as_array(leaf, where, "params") for leaf in leaves]
     for number, array in enumerate(arrays):
@@ -325,6 +366,7 @@ def _same_structure(
     where: str, treedef: tree.TreeDef, first: Any, first_name: str, other: Any, name: str
 ) -> list[Any]:
     """Return the leaves of a container, which must have the structure of the first one."""
+    other, _ = tree.parameters(other, where)
     leaves, other_treedef = tree.flatten(other, function=where)
     if other_treedef != treedef:
         difference = tree.difference_of_trees(first, other, first_name, name)

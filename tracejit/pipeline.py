@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """build: the stages of the compiler, one after the other."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tracejit import config
@@ -15,6 +16,8 @@ from tracejit.passes.graph.complex_parts import complex_parts
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
+from tracejit.passes.graph.tidy_loops import tidy_loops
+from tracejit.passes.loops.bodies import BuiltBody
 from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
@@ -36,16 +39,16 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
-    simplified = simplify(complex_parts(graph))
+    simplified = simplify(complex_parts(tidy_loops(graph)))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)
 
-    fused = fuse(simplified, _strided(simplified, layouts))
+    fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
     chop(fused)
 
-    selection = select(simplified, fused, writes)
+    selection = select(simplified, fused, writes, _build_body)
     launches, commits = [
         join_epilogues(schedule(some, selection.external), selection.external)
         for some in (selection.launches, selection.commits)
@@ -55,6 +58,27 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
     return Stages(simplified, fused, plan, origins, program)
+
+
+def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> BuiltBody:
+    """Return the program of the body of a loop."""
+    built = stages(graph, layouts, writes)
+    return BuiltBody(built.program, built.plan.checked, built.origins)
+
+
+def _accumulated(graph: Graph, writes: Writes) -> dict[Value, Value]:
+    """Return the inputs that products are added to where they lie, by the results of these products."""
+    if writes.guarded:
+        return {}
+    uses = Counter([value for node in graph.nodes for value in node.inputs])
+    uses.update(graph.outputs)
+    found = {}
+    for number, target in writes.targets.items():
+        value, total = graph.outputs[number], graph.inputs[target]
+        is_added = value.node is not None and value.node.inputs[-1] is total
+        if is_added and uses[value] == uses[total] == 1 and value.aval == total.aval:
+            found[value] = total
+    return found
 
 
 def build_for_device(

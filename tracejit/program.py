@@ -65,11 +65,15 @@ class Kernel(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """The address `offset_bytes` into a place, at which elements of `dtype` lie."""
+    """The address `offset_bytes` into a place, at which elements of `dtype` lie.
+
+    In a loop it moves on by `steps[d]` bytes after each step of the d-th loop around the row, the outermost first.
+    """
 
     place: Place
     offset_bytes: int
     dtype: np.dtype
+    steps: tuple[int, ...] = ()
 
 
 class ScalarArgument(NamedTuple):
@@ -112,6 +116,18 @@ class Row(NamedTuple):
     grid: Grid | None = None
 
 
+class RowLoop(NamedTuple):
+    """A loop in a program: the rows from `first` to before `end` run up to `most` times, one time after the other.
+
+    It ends where the bool at `condition` is false before a step. So a branch is a loop of at most one step.
+    """
+
+    first: int
+    end: int
+    most: int
+    condition: Pointer | None = None
+
+
 class Prepared(NamedTuple):
     """The preparation of a program: the names of kernels that were compiled and of those loaded, and times."""
 
@@ -129,6 +145,8 @@ class Program(NamedTuple):
 
     If it writes into inputs, these are `written`, and the last `commits` rows run only where the guard holds and no
     index was out of range: whoever sees the inputs sees all of a run or nothing.
+
+    `loops` are in the order of their first rows, each before the loops inside it.
     """
 
     rows: list[Row]
@@ -140,6 +158,7 @@ class Program(NamedTuple):
     guard: int | None = None  # the number of the bool output that says whether the other outputs are valid
     written: tuple[int, ...] = ()
     commits: int = 0
+    loops: tuple[RowLoop, ...] = ()
 
     @property
     def launches(self) -> int:
@@ -154,6 +173,15 @@ class Program(NamedTuple):
             row = self.rows[len(places)]
             places += [*range(row.length)] * row.parts
         return places
+
+    @property
+    def repeats(self) -> list[int]:
+        """For each row, how many times it runs at most."""
+        times = [1] * len(self.rows)
+        for loop in self.loops:
+            for number in range(loop.first, loop.end):
+                times[number] *= loop.most
+        return times
 
     @property
     def launch_of_row(self) -> list[int]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trees: containers flattened into leaves, and unflattened again.
 
-Dicts, lists, tuples, named tuples and dataclass instances are containers, None is a container without
-leaves, and everything else is a leaf. Only these exact types are: a subclass of dict is a leaf.
+Dicts, lists, tuples, named tuples, dataclass instances and networks (TreeNode) are containers, None is a container
+without leaves, and everything else is a leaf. Only these exact types are: a subclass of dict is a leaf.
 """
 
 import dataclasses
@@ -21,8 +21,51 @@ T = TypeVar("T")
 LEAF = "leaf"
 
 # A structure is LEAF or (type, names, structures of the children). Names are the sorted keys of a dict,
-# the fields of a dataclass, or None. Tuples of tuples compare and hash at the speed of C.
+# the fields of a dataclass, what is fixed of a node, or None. Tuples of tuples compare and hash at the speed of C.
 Structure = Any
+
+
+class Fixed:
+    """The part of a node that is no leaf: one object for all nodes that are alike, which compares by identity."""
+
+    __slots__ = ()
+
+    @property
+    def title(self) -> str:
+        """The nodes in words, for messages."""
+        raise NotImplementedError
+
+    def places(self, kind: type) -> Sequence[str]:
+        """Return the place of each child in a node of a class as Python would write it, such as ".w"."""
+        raise NotImplementedError
+
+
+class TreeNode:
+    """A container that keeps its children in one tuple, and all else in one object: a network, a table of its arrays.
+
+    The executor takes such a container apart by two words, and the key of a call has one object for it, however many
+    arrays it holds. Its two slots are the first of the instance; derived classes add none.
+    """
+
+    __slots__ = ("_fixed", "_leaves")
+
+    _fixed: Any
+    _leaves: tuple[Any, ...]
+
+    def parameters(self) -> "TreeNode":
+        """Return the node of what gradients are taken by and updates change."""
+        return self
+
+    def with_parameters(self, parameters: "TreeNode") -> "TreeNode":
+        """Return the node in which these stand for its parameters."""
+        return parameters
+
+    def rates(self) -> Sequence[float] | None:
+        """Return the factor of the learning rate for each leaf of the parameters, or None if all are 1."""
+        return None
+
+    def __reduce__(self) -> Any:
+        return rebuild_node, (type(self), self._fixed, self._leaves)
 
 
 class TreeDef:
@@ -92,7 +135,9 @@ def _flatten(tree: Any, leaves: list[Any], orders: list[Any], is_leaf: Any) -> S
         leaves.append(tree)
         return LEAF
     children: Any
-    if names is not None:
+    if names is _NODE:
+        names, children = tree._fixed, tree._leaves
+    elif names is not None:
         children = [getattr(tree, name) for name in names]
     elif kind in _DICTS:
         order = tuple(tree)
@@ -122,9 +167,11 @@ def _sorted(keys: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _fields(kind: type) -> Any:
-    """Return the names of the children of a type; None where its instances tell, LEAF for no container."""
+    """Return the names of the children of a type; None or _NODE where its instances tell, LEAF for no container."""
     if kind in (list, tuple, type(None), *_DICTS):
         return None
+    if issubclass(kind, TreeNode):
+        return _NODE
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple(kind._fields)
     if dataclasses.is_dataclass(kind):
@@ -133,6 +180,7 @@ def _fields(kind: type) -> Any:
 
 
 _UNKNOWN = object()
+_NODE = object()
 _names: dict[type, Any] = {}  # what _fields returned
 
 
@@ -232,6 +280,8 @@ def _rebuilt(kind: type, names: Any, children: list[Any]) -> Any:
         return None
     if issubclass(kind, tuple):
         return kind._make(children)  # type: ignore[attr-defined]
+    if issubclass(kind, TreeNode):
+        return rebuild_node(kind, names, tuple(children))
     return rebuild_dataclass(kind, names, children)
 
 
@@ -241,6 +291,35 @@ def rebuild_dataclass(kind: type, names: Sequence[str], values: Sequence[Any]) -
     for name, value in zip(names, values, strict=True):
         object.__setattr__(instance, name, value)  # a frozen dataclass refuses the ordinary way
     return instance
+
+
+def rebuild_node(kind: type, fixed: Fixed, children: tuple[Any, ...]) -> Any:
+    """Return a node of a class with what is fixed of it and its children."""
+    node: Any = object.__new__(kind)
+    node._fixed = fixed
+    node._leaves = children
+    return node
+
+
+def parameters(tree: Any, function: str) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a tree with the parameters of each node in its place, and a function that puts such trees back.
+
+    A tree without nodes is its own. `function` is the name on whose behalf errors are raised.
+    """
+    parts, treedef = flatten(tree, is_leaf=lambda part: isinstance(part, TreeNode), function=function)
+    nodes = {number: part for number, part in enumerate(parts) if isinstance(part, TreeNode)}
+    if not nodes:
+        return tree, lambda updated: updated
+
+    def put_back(updated: Any) -> Any:
+        others, _ = flatten(updated, is_leaf=lambda part: isinstance(part, TreeNode))
+        for number, node in nodes.items():
+            others[number] = node.with_parameters(others[number])
+        return unflatten(treedef, others)
+
+    for number, node in nodes.items():
+        parts[number] = node.parameters()
+    return unflatten(treedef, parts), put_back
 
 
 def map(fun: Callable[..., Any], *trees: Any) -> Any:
@@ -300,7 +379,9 @@ def dicts(structure: Structure, root: str) -> list[tuple[str, tuple[Any, ...]]]:
     return places
 
 
-def _steps(kind: type, names: Any, count: int) -> list[str]:
+def _steps(kind: type, names: Any, count: int) -> Sequence[str]:
+    if isinstance(names, Fixed):
+        return names.places(kind)
     if names is None:
         return [f"[{i}]" for i in range(count)]
     if kind in _DICTS:
@@ -319,7 +400,8 @@ def difference(
     if a is LEAF or b is LEAF or a[0] is not b[0]:
         return f"{root}{path} is {_kind(a)} in {one} and {_kind(b)} in {other}"
     if a[1] != b[1]:
-        return f"{root}{path} has the keys {_keys(a)} in {one} and {_keys(b)} in {other}"
+        has, of_one = _keys(a)
+        return f"{root}{path} {has} {of_one} in {one} and {_keys(b)[1]} in {other}"
     return f"{root}{path} has {len(a[2])} elements in {one} and {len(b[2])} in {other}"
 
 
@@ -341,7 +423,7 @@ def difference_of_trees(one: Any, other: Any, name: str, other_name: str) -> str
         elif LEAF in parts or parts[0][0] is not parts[1][0]:
             text = f"is {_kind(part)}"
         elif parts[0][1] != parts[1][1]:
-            text = f"has the keys {_keys(part)}"
+            text = " ".join(_keys(part))
         else:
             text = f"has {count(len(part[2]), 'element')}"
         texts.append(f"{root}{path} {text}")
@@ -366,8 +448,12 @@ def _sort(leaf: Any) -> str:
     return "an array" if hasattr(type(leaf), "__dlpack__") else f"a {type(leaf).__name__}"
 
 
-def _keys(structure: Structure) -> str:
-    return f"[{', '.join(map(shown, structure[1]))}]"
+def _keys(structure: Structure) -> tuple[str, str]:
+    """Return a verb and the names of a container, in words."""
+    names = structure[1]
+    if isinstance(names, Fixed):
+        return "is", names.title
+    return "has the keys", f"[{', '.join(map(shown, names))}]"
 
 
 def _kind(structure: Structure) -> str:

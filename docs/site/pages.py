@@ -18,7 +18,7 @@ MOVED = {  # a page of the checkout: its name in the site
 TITLES = {"pages": "All pages <pages>"}  # entries of the sidebar with a name of their own
 FOLDERS = {"docs/decisions": "decisions/index.md", "examples": "examples/index.md"}
 SIDEBAR = {  # caption: pages; what is not named stands under REST
-    "Use": ("getting_started", "from_matlab", "from_jax_torch", "examples/index", "layers", "random",
+    "Use": ("getting_started", "from_matlab", "from_jax_torch", "examples/index", "networks", "layers", "random",
             "views_and_writes", "checkpoints", "scipy", "export"),
     "Know": ("soundness", "cache", "processes", "performance", "inspector", "platforms"),
     "Look up": ("reference/index", "functions", "errors/index", "glossary", "changelog", "deprecation", "security",

@@ -13,6 +13,7 @@ TITLES = {  # module: title, where its name says too little
     "accelerate": "Acceleration",
     "array": "Arrays",
     "blocks": "Blocks of images",
+    "custom_gradient": "Custom backward functions",
     "dense": "Layers",
     "evaluate": "Gradients",
     "exports": "Ahead of time",
@@ -23,10 +24,15 @@ TITLES = {  # module: title, where its name says too little
     "random": "Random numbers",
 }
 SAME = {
+    "nn": "networks",
     "activation_variants": "activations",
     "class_losses": "losses",
+    "differentiable": "custom_gradient",
+    "kernel": "custom_gradient",
+    "mapping": "derivatives",
     "numpy_function": "evaluate",
     "rng": "random",
+    "transforms": "derivatives",
 }  # modules whose names stand with those of another one
 FIRST = ("array", "accelerate", "evaluate", "labels")
 

@@ -10,6 +10,7 @@ object 0, and an entry for a container says which numbers its items get.
     IS_TUPLE object length first            a tuple; its items become objects first, first + 1, ...
     IS_LIST object length first             a list
     IS_DICT object length first keys...     a dict with these keys in this order
+    IS_NODE object length first type fixed  a node (tree.py) of this class with this fixed part
     IS_ARRAY object input format kinds      a labelled array that no evaluation records; or an ndarray, if IS_PLAIN is
                                             among the kinds; no number, if IS_NO_NUMBER is
     IS_SCALAR object input type             a float, or a number of NumPy, of this type that is an input of the program
@@ -28,6 +29,7 @@ from the top.
     PUT_TUPLE length                        a tuple of the top `length` objects
     PUT_LIST length                         a list of them
     PUT_DICT length (key place)...          a dict of them; `place` is the place of a value among them, from 0 on
+    PUT_NODE length maker                   what the function `maker` of Python returns for a tuple of them
 
 No code of the user runs while arguments are compared: types are compared by address. Whatever departs from the pattern
 is a miss, even if Python finds it equal; the general way decides then.
@@ -41,6 +43,7 @@ from .state import (
     ARRAY_DATA,
     ARRAY_TYPE,
     ARRAY_WEAK,
+    CALL_OBJECT,
     CHECKS,
     DATA,
     DICT_KEY_WORDS,
@@ -63,6 +66,8 @@ from .state import (
     IS_INT_WORDS,
     IS_LIST,
     IS_NO_NUMBER,
+    IS_NODE,
+    IS_NODE_WORDS,
     IS_PLAIN,
     IS_SAME_FLOAT,
     IS_SAME_INT,
@@ -89,6 +94,8 @@ from .state import (
     PUT_DICT,
     PUT_DICT_ITEM_WORDS,
     PUT_LIST,
+    PUT_NODE,
+    PUT_NODE_WORDS,
     PUT_OBJECT,
     PUT_RESULT,
     PUT_TUPLE,
@@ -102,7 +109,9 @@ from .state import (
     SCRATCH,
     SET_ITEM,
     SLOT_DATA,
+    SLOT_FIXED,
     SLOT_FORMAT,
+    SLOT_LEAVES,
     SLOT_VALUE,
     SLOT_WEAK,
     STATUS,
@@ -214,6 +223,8 @@ def match(state: Word, given: Word) -> Word:
             at = match_sequence(state, at, item, objects)
         elif kind == IS_DICT:
             at = match_dict(state, at, item, objects)
+        elif kind == IS_NODE:
+            at = match_node(state, at, item, objects)
         elif kind == IS_SCALAR:
             at = match_scalar(state, at, item)
         elif kind == IS_INT or kind == IS_SAME_INT:  # noqa: SIM109 (words have no `in`)
@@ -277,6 +288,20 @@ def match_dict(state: Word, at: Word, item: Word, objects: Word) -> Word:
             return 0
         objects[at[3] + i] = place[2]
     return at + WORD_BYTES * (IS_DICT_WORDS + DICT_KEY_WORDS * length)
+
+
+def match_node(state: Word, at: Word, item: Word, objects: Word) -> Word:
+    """Compare with IS_NODE, and note the children as objects."""
+    if item[OBJECT_TYPE] != at[4] or item[state[SLOT_FIXED]] != at[5]:
+        return 0
+    children = item[state[SLOT_LEAVES]]
+    # Somebody may have deleted the attribute.
+    if children == 0 or children[OBJECT_TYPE] != state[API][TUPLE_TYPE] or children[OBJECT_SIZE] != at[2]:
+        return 0
+    items = children + state[TUPLE_HEAD]
+    for i in range(at[2]):
+        objects[at[3] + i] = items[i]
+    return at + WORD_BYTES * IS_NODE_WORDS
 
 
 def match_scalar(state: Word, at: Word, item: Word) -> Word:
@@ -383,7 +408,7 @@ def assemble(state: Word, results: Word) -> Word:
             at += WORD_BYTES * PUT_WORDS
             continue
         length = at[1]
-        if kind == PUT_TUPLE:
+        if kind == PUT_TUPLE or kind == PUT_NODE:  # noqa: SIM109 (words have no `in`)
             container = call(api[NEW_TUPLE], length)
         elif kind == PUT_LIST:
             container = call(api[NEW_LIST], length)
@@ -411,7 +436,17 @@ def assemble(state: Word, results: Word) -> Word:
                 items = container[LIST_ITEMS]
             for i in range(length):
                 items[i] = first[i]
+        top -= length
+        if kind == PUT_NODE:
+            children = container
+            container = call(api[CALL_OBJECT], at[2], children)
+            call(api[DROP_REFERENCE], children)
+            if container == 0:
+                for i in range(top):
+                    call(api[DROP_REFERENCE], stack[i])
+                return 0
+            at += WORD_BYTES * (PUT_NODE_WORDS - PUT_WORDS)
         at += WORD_BYTES * PUT_WORDS
-        top -= length - 1
-        stack[top - 1] = container
+        stack[top] = container
+        top += 1
     return stack[0]

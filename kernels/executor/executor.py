@@ -30,10 +30,22 @@ from .state import (
     GUARD,
     HALTED,
     INPUT_COUNT,
+    LOOP_CONDITION,
+    LOOP_COUNT,
+    LOOP_MOVE_COUNT,
+    LOOP_MOVES,
+    LOOP_ROW_COUNT,
+    LOOP_ROWS,
+    LOOP_STATE,
     MISSED,
+    MOVE_ARGUMENT,
+    MOVE_BYTES,
+    MOVE_WORDS,
     NEW_INT,
     NONE,
     OBJECT_TYPE,
+    OF_PYTHON,
+    OF_WORDS,
     OUTPUT_COUNT,
     PATCH_ARGUMENT,
     PATCH_BYTES,
@@ -191,7 +203,7 @@ def launch(state: Word) -> Word:
     state[CONTROL] = control
     if state[FLUSH] != 0:
         set_control(control | FLUSH_TO_ZERO)
-    status = launch_rows(state, 0, state[ROW_COUNT])
+    status = launch_rows(state, state[ROWS], state[ROW_COUNT])
     if status == 0 and state[COMMIT_COUNT] != 0:
         holds = 1
         if state[GUARD] != 0:
@@ -199,31 +211,63 @@ def launch(state: Word) -> Word:
         if state[FAULT] != 0:
             holds = holds and data[state[FAULT]][0] == 0
         if holds != 0:
-            status = launch_rows(state, state[ROW_COUNT], state[ROW_COUNT] + state[COMMIT_COUNT])
+            commits = state[ROWS] + WORD_BYTES * ROW_WORDS * state[ROW_COUNT]
+            status = launch_rows(state, commits, state[COMMIT_COUNT])
     if state[FLUSH] != 0:
         set_control(control)
     return status
 
 
-def launch_rows(state: Word, start: Word, stop: Word) -> Word:
-    """Launch the rows from number `start` to before `stop`; return 0, or the status with which one ends the run."""
+def launch_rows(state: Word, rows: Word, count: Word) -> Word:
+    """Launch `count` rows, the first of which lies at `rows`; return 0, or the status with which one ends the run."""
     arguments = state[ARGUMENTS]
-    i = start
-    while i < stop:
-        row = state[ROWS] + WORD_BYTES * ROW_WORDS * i
+    row = rows
+    end = rows + WORD_BYTES * ROW_WORDS * count
+    while row < end:
         parts = row[ROW_PARTS]
-        if parts == 1 or (parts != 0 and state[POOL] == 0):
+        if parts == 1 or (parts > 0 and state[POOL] == 0):
             call_kernel(row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
-            i += 1
-        elif parts == 0:
-            status = call_python(state, row[ROW_KERNEL], arguments + WORD_BYTES * row[ROW_ARGUMENTS])
+            row += WORD_BYTES * ROW_WORDS
+        elif parts > 0:
+            call(state[RUN_PARTS], state[POOL], row, arguments)
+            row += WORD_BYTES * ROW_WORDS * (parts * row[ROW_LENGTH])
+        else:
+            at = arguments + WORD_BYTES * row[ROW_ARGUMENTS]
+            status = 0
+            if parts == OF_PYTHON:
+                status = call_python(state, row[ROW_KERNEL], at)
+            if parts == OF_WORDS:
+                status = call(row[ROW_KERNEL], at)
             if status != 0:
                 return status
-            i += 1
-        else:
-            call(state[RUN_PARTS], state[POOL], row, arguments)
-            i += parts * row[ROW_LENGTH]
+            row += WORD_BYTES * ROW_WORDS
     return 0
+
+
+def loop(args: Word) -> Word:
+    """Run the rows of a loop, which stands for them in the table of rows (state.py has its arguments).
+
+    Rows take their addresses from the arguments of the program, which move on after each step, and back at the end: so
+    they are right for the next call, and for loops inside loops. Returns 0, or the status with which a row ends all.
+    """
+    state = args[LOOP_STATE]
+    arguments = state[ARGUMENTS]
+    steps = 0
+    status = 0
+    while status == 0 and steps < args[LOOP_COUNT]:
+        if args[LOOP_CONDITION] != 0 and half_at(args[LOOP_CONDITION]) & 0xFF == 0:
+            break
+        status = launch_rows(state, args[LOOP_ROWS], args[LOOP_ROW_COUNT])
+        steps += 1
+        move = args[LOOP_MOVES]
+        for _ in range(args[LOOP_MOVE_COUNT]):
+            arguments[move[MOVE_ARGUMENT]] += move[MOVE_BYTES]
+            move += WORD_BYTES * MOVE_WORDS
+    move = args[LOOP_MOVES]
+    for _ in range(args[LOOP_MOVE_COUNT]):
+        arguments[move[MOVE_ARGUMENT]] -= steps * move[MOVE_BYTES]
+        move += WORD_BYTES * MOVE_WORDS
+    return status
 
 
 def call_python(state: Word, function: Word, arguments: Word) -> Word:

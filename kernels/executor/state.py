@@ -33,16 +33,25 @@ CONTIGUOUS, OWNED, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
     POOL, RUN_PARTS, TUPLE_HEAD,
     RESULT_COUNT, RESULT_FORMATS, LABELLED_TYPE, SLOT_DATA, SLOT_FORMAT, SLOT_VALUE, SLOT_WEAK, GUARDED,
     PATTERN, PATTERN_END, TAKEN, RECIPE, RECIPE_END, OBJECTS, TURN, STATUS, API,
-    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SCRATCH,
-) = range(41)  # fmt: skip
+    COMMIT_COUNT, GUARD, FAULT, SPANS, WRITTEN, WRITTEN_COUNT, SEEN, THREAD, CONTROL, SLOT_FIXED, SLOT_LEAVES, SCRATCH,
+) = range(43)  # fmt: skip
 SCRATCH_WORDS = 3
 STATE_WORDS = SCRATCH + SCRATCH_WORDS
 
 # A row of a program: the kernel, the place of its arguments in the table of arguments, and how many rows from this
-# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself. 0 parts: the kernel is an
-# object of Python, which is called with the address of its arguments and returns None, or something else to halt.
+# one on may run at the same time: ROW_PARTS parts of ROW_LENGTH rows. 1 part runs by itself. OF_PYTHON:
+# the kernel is an object of Python, which is called with the address of its arguments and returns None, or something
+# else to halt. OF_WORDS: it is a function of words, such as a loop, which gets that address and returns a status.
 ROW_KERNEL, ROW_ARGUMENTS, ROW_PARTS, ROW_LENGTH = range(4)
 ROW_WORDS = 4
+OF_PYTHON, OF_WORDS = 0, -1
+
+# The arguments of a loop (executor.loop): the most steps, the address of a byte that is not 0 while it goes on (or 0),
+# its rows, its moves, and the state. A move adds MOVE_BYTES to argument MOVE_ARGUMENT after each step.
+LOOP_COUNT, LOOP_CONDITION, LOOP_ROWS, LOOP_ROW_COUNT, LOOP_MOVES, LOOP_MOVE_COUNT, LOOP_STATE = range(7)
+LOOP_WORDS = 7
+MOVE_ARGUMENT, MOVE_BYTES = range(2)
+MOVE_WORDS = 2
 
 # A patch: data[PATCH_DATA] + PATCH_BYTES becomes argument PATCH_ARGUMENT; the data are those of inputs and outputs.
 PATCH_ARGUMENT, PATCH_DATA, PATCH_BYTES = range(3)
@@ -73,16 +82,17 @@ API_OBJECTS = (tuple, list, dict, float, int, str, None)
 # Opcodes of patterns and recipes (Note [patterns] in entry.py).
 (
     IS_TUPLE, IS_LIST, IS_DICT, IS_ARRAY, IS_SCALAR, IS_INT, IS_SAME, IS_SAME_TEXT, IS_SAME_FLOAT, IS_SAME_INT,
-) = range(10)  # fmt: skip
-PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT = range(5)
+    IS_NODE,
+) = range(11)  # fmt: skip
+PUT_RESULT, PUT_OBJECT, PUT_TUPLE, PUT_LIST, PUT_DICT, PUT_NODE = range(6)
 
 # What IS_ARRAY also takes: ndarrays; and what it does not: numbers, which are labelled arrays that own their memory.
 IS_PLAIN, IS_NO_NUMBER = 1, 2
 
 # The lengths of these entries in words, for those who write tables and those who read them.
-IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS = 4, 4, 1
+IS_SEQUENCE_WORDS, IS_DICT_WORDS, DICT_KEY_WORDS, IS_NODE_WORDS = 4, 4, 1, 6
 IS_ARRAY_WORDS, IS_SCALAR_WORDS, IS_INT_WORDS, IS_SAME_WORDS = 5, 4, 4, 3
-PUT_WORDS, PUT_DICT_ITEM_WORDS = 2, 2
+PUT_WORDS, PUT_DICT_ITEM_WORDS, PUT_NODE_WORDS = 2, 2, 3
 
 # Statuses: the arguments do not fit the pattern, or the guard does not hold; a function of Python that a row calls says
 # that the program does not apply; or it has raised an error, which is set.

@@ -20,6 +20,7 @@ from . import (
     scan,
     search,
     spectral,
+    user,
 )
 
 
@@ -41,6 +42,7 @@ def functions() -> dict[str, Callable[..., Any]]:
             search,
             spectral,
             spectral,
+            user,
         )
         for name, function in vars(module).items()
         if callable(function) and getattr(function, "__module__", None) == module.__name__

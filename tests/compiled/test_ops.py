@@ -31,7 +31,7 @@ from op_cases import (
 from tracejit.autodiff import gradient
 from tracejit.codegen import target
 from tracejit.codegen.names import SUFFIXES
-from tracejit.codegen.templates import hand_written
+from tracejit.codegen.templates import by_op
 from tracejit.compile import numba_target
 from tracejit.compile.numba_target import namespace
 from tracejit.compile.objects import host
@@ -269,7 +269,7 @@ def test_kernel_of_the_record(op: Op) -> None:
     graph = graph_of(make, flat)
     for have, want in zip(run(graph, flat), evaluate(graph, flat), strict=True):
         want = np.asarray(want)
-        is_sum = op.name in hand_written.TEXTS or op in linalg.OPS
+        is_sum = op.name in by_op.TEXTS or op in linalg.OPS
         if is_sum and want.dtype.kind == "f":  # of products, in which terms may cancel
             atol = 8 * np.finfo(want.dtype).eps * np.abs(want).max(initial=0.0)
             np.testing.assert_allclose(have, want, rtol=0, atol=atol, strict=True)
@@ -414,7 +414,7 @@ def test_the_backend_defines_what_is_emitted() -> None:
         if op.kind in (Kind.ELEMENTWISE, Kind.REDUCE):
             for dtype in SUFFIXES:
                 assert names_needed(op, dtype) <= known, f"{op.name} of {dtype}"
-    functions = {name for _, name in CALLS} - set(hand_written.TEXTS)
+    functions = {name for _, name in CALLS} - set(by_op.TEXTS)
     assert functions | {"gemm_f32", "gemm_f64"} <= known
 
 

@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The effort of a run: a sample of the generated cases, all of them (pytest --sweep), or the nightly search (--long).
+"""The effort of a run: a quick answer, a sample of the cases, all of them (pytest --sweep), or the nightly search.
 
 A test that is marked `sampled`, or has many cases, runs some of them, and `sample` and `sweep` shorten loops within
-tests. What is chosen is the same in each run. A run of a file, or by name, has all cases of what it names.
+tests. The quick answer is that of ``pytest tests/unit``: of a file with many tests it has some, too. What is chosen is
+the same in each run. A run of a file, or by name, has all cases of what it names.
 """
 
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 T = TypeVar("T")
 SHARE = 10  # one case of so many is in the sample, beside the edges
-MOST_CASES = 20  # of a test without a mark; of more there is a sample, too
+SHARE_OF_SHORT, SHORT = 3, 20  # and of a list of up to so many cases
+MOST_CASES = 6  # of a test without a mark; of more there is a sample, too
+MOST_TESTS, SHARE_OF_TESTS = 5, 3  # of a file without a mark; of more one of so many is in the quick answer
+UNIT = Path(__file__).resolve().parent.parent / "unit"
 
 
 class Effort(IntEnum):
     """How much a run tries."""
 
-    SAMPLE = 0
-    SWEEP = 1
-    LONG = 2
+    QUICK = 0
+    SAMPLE = 1
+    SWEEP = 2
+    LONG = 3
 
 
 EFFORT = Effort.SWEEP  # set by conftest.py before any test is imported
@@ -36,7 +42,8 @@ def effort_of(config: pytest.Config) -> Effort:
     named = bool(config.args) and all(".py" in argument for argument in config.args)
     if option.sweep or named or option.keyword or option.markexpr or getattr(option, "lf", False):
         return Effort.SWEEP
-    return Effort.SAMPLE
+    paths = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
+    return Effort.QUICK if paths == [UNIT] else Effort.SAMPLE
 
 
 def sweep(few: T, everything: T, sample: T | None = None) -> T:
@@ -49,7 +56,7 @@ def sweep(few: T, everything: T, sample: T | None = None) -> T:
 def sample(cases: Iterable[T], of: str = "", share: int = SHARE) -> list[T]:
     """Return the cases that a loop within a test tries: a sample with both ends, another one for each text `of`."""
     cases = [*cases]
-    if EFFORT is not Effort.SAMPLE:
+    if EFFORT > Effort.SAMPLE:
         return cases
     ends: list[list[Hashable]] = [[] for _ in cases]
     if cases:
@@ -70,52 +77,73 @@ def chosen(names: Sequence[str], families: Sequence[Sequence[Hashable]], share: 
     return sorted(keep)
 
 
+def leave_sample(metafunc: pytest.Metafunc) -> None:
+    """Leave the sample of the cases of a test, before an item is made of each."""
+    definition, calls = metafunc.definition, metafunc._calls  # pytest has no public name for them
+    mark = definition.get_closest_marker("sampled")
+    is_large = len(calls) > MOST_CASES and definition.get_closest_marker("whole") is None
+    if calls and (mark is not None or is_large):
+        names = [f"{definition.nodeid}[{call.id}]" for call in calls]
+        options = {} if mark is None else mark.kwargs
+        calls[:] = [calls[i] for i in sample_of(names, [call.params for call in calls], **options)]
+
+
 def deselect(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the sample of each family of cases among the collected ones, and no test that is marked slow."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left: set[pytest.Item] = set()
-    for cases in tests.values():
-        mark = cases[0].get_closest_marker("sampled")
-        if cases[0].get_closest_marker("slow"):
-            continue
-        if mark is not None:
-            left.update(sample_of(cases, **mark.kwargs))
-        elif len(cases) > MOST_CASES and cases[0].get_closest_marker("whole") is None:
-            left.update(sample_of(cases))
-        else:
-            left.update(cases)
-    config.hook.pytest_deselected(items=[item for item in items if item not in left])
-    items[:] = [item for item in items if item in left]
+    """Leave slow tests out, and those of large files that are not in the quick answer."""
+    left = [item for item in items if not item.get_closest_marker("slow")]
+    if EFFORT is Effort.QUICK:
+        tests: dict[Path, dict[str, list[pytest.Item]]] = {}
+        for item in left:
+            tests.setdefault(item.path, {}).setdefault(item.nodeid.partition("[")[0], []).append(item)
+        left = [item for of_file in tests.values() for item in quick(of_file)]
+    kept = set(left)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = left
+
+
+def quick(tests: Mapping[str, Sequence[pytest.Item]]) -> list[pytest.Item]:
+    """Return the cases of those tests of a file that are in the quick answer.
+
+    The first of the file and of each class is among them, and each that is marked: its cases are chosen one by one, or
+    all of them are wanted.
+    """
+    families = [[name.rpartition("::")[0]] for name in tests]
+    keep = {*chosen([*tests], families, SHARE_OF_TESTS)} if len(tests) > MOST_TESTS else range(len(tests))
+    return [
+        item
+        for i, items in enumerate(tests.values())
+        for item in items
+        if i in keep or any(item.get_closest_marker(name) for name in ("sampled", "whole"))
+    ]
 
 
 def sample_of(
-    items: Sequence[pytest.Item],
+    names: Sequence[str],
+    parameters: Sequence[Mapping[str, Any]],
     by: Callable[[Mapping[str, Any]], Hashable] | None = None,
-    share: int = SHARE,
-) -> list[pytest.Item]:
-    """Return the sample of the cases of a test.
+    share: int | None = None,
+) -> list[int]:
+    """Return which cases of a test are in the sample.
 
     Args:
-        items: its cases.
+        names: of the cases.
+        parameters: of each.
         by: the family of a case by its parameters; each family has a case in the sample. Without it, the first and
-            the last case are in it; where there are several parameters, a case of each value.
-        share: one case of so many is in the sample, beside these.
+            the last case are in it, and one of each value that several cases share, as those of a grid do.
+        share: one case of so many is in the sample, beside these; by default 3 of a short list, else 10.
     """
-    parameters = [item.callspec.params if hasattr(item, "callspec") else {} for item in items]
-    families: list[list[Hashable]] = []
-    for given in parameters:
-        if by is not None:
-            families.append([by(given)])
-        elif len(given) > 1:
-            families.append([(name, identity(value)) for name, value in given.items()])
-        else:
-            families.append([])
-    if by is None:
+    if by is not None:
+        families: list[list[Hashable]] = [[by(given)] for given in parameters]
+    else:
+        families = [[] for _ in names]
+        for name in parameters[0]:
+            values = [identity(given[name]) for given in parameters]
+            if 2 * len(set(values)) <= len(values):
+                for family, value in zip(families, values, strict=True):
+                    family.append((name, value))
         families[0].append("first")
         families[-1].append("last")
-    return [items[i] for i in chosen([item.nodeid for item in items], families, share)]
+    return chosen(names, families, share or (SHARE if len(names) > SHORT else SHARE_OF_SHORT))
 
 
 def identity(value: Any) -> Hashable:

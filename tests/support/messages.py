@@ -21,9 +21,12 @@ import messages_functions
 import messages_host
 import messages_layers
 import messages_linalg
+import messages_loops
 import messages_losses
 import messages_movement
+import messages_nn
 import messages_numpy
+import messages_ode
 import messages_ops
 import messages_record
 import messages_sequences
@@ -82,9 +85,12 @@ TABLES = (
     messages_host,
     messages_layers,
     messages_linalg,
+    messages_loops,
     messages_losses,
     messages_movement,
+    messages_nn,
     messages_numpy,
+    messages_ode,
     messages_ops,
     messages_record,
     messages_sequences,

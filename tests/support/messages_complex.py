@@ -42,8 +42,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: tj.dlfeval(lambda z: tj.dljacobian(abs(z), z, 0), Z),
         GradientError,
-        "dljacobian: x is 2 dlarray complex128, expected real numbers; only dlgradient takes complex ones. Pass their "
-        "real and imaginary parts.",
+        "dljacobian: x is 2 dlarray complex128, expected real numbers; only dlgradient, dljvp and vjp take complex "
+        "ones. Pass their real and imaginary parts.",
     ),
     (
         lambda: tj.randi(5, 3, dtype=complex),

@@ -6,13 +6,27 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError
+from tracejit.errors import ArgumentError, DimsError, GradientError, TraceError, WriteError
 
 X = tj.dlarray(np.ones((2, 3)))
 SEQUENCE = tj.dlarray(np.ones((2, 3, 4)), "CBT")
 LONG = tj.dlarray(np.ones((2, 3, 12)), "CBT")
 STATES = [tj.dlarray(np.ones((2, 3)), "CB") for _ in range(2)]
 WEIGHTS = [np.ones(shape) for shape in ((8, 2), (8, 2), (8,))]
+
+
+def kept() -> object:
+    """Use what a mapped function has kept of an observation."""
+    found = []
+    tj.dlmap(lambda x: found.append(x * 2) or x, over=0)(X)
+    return found[0] + 1
+
+
+def written(x: tj.dlarray) -> tj.dlarray:
+    """Write into an argument."""
+    x += 1
+    return x
+
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
@@ -69,5 +83,51 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         DimsError,
         "dllaplacian: u has size 3 and x 2x3; all sizes but that along axis 0 must be equal. Keep the axis of channels "
         "(u[:1] for u[0]).",
+    ),
+    (
+        lambda: tj.dlmap(np.sin, over="BC"),
+        ArgumentError,
+        'dlmap: over must be a label such as "B", an axis number, or a tuple of these and None with an entry for each '
+        "argument, not 'BC'.",
+    ),
+    (
+        lambda: tj.dlmap(np.sin, over=(0, 1))(X),
+        ArgumentError,
+        "dlmap: over has 2 entries, but the function was called with 1 positional arguments; give one for each.",
+    ),
+    (
+        lambda: tj.dlmap(np.sin)(X),
+        DimsError,
+        'dlmap: no argument has an axis of observations; label it (dlarray(x, "CB")), or give its number (over=0).',
+    ),
+    (
+        lambda: tj.dlmap(np.add, over=(0, 1))(X, X),
+        DimsError,
+        "dlmap: arrays of 2x3 along axis 0 and 2x3 along axis 1 have 2 and 3 observations; the numbers must be equal, "
+        "and at least 1.",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: "text", over=0)(X),
+        ArgumentError,
+        "dlmap: the function returns a str, expected arrays and numbers, or containers of them.",
+    ),
+    (
+        lambda: tj.dlmap(lambda x: x if x[0] > 0 else -x, over=0)(X),
+        TraceError,
+        "dlmap: bool() needs the value of an array that differs between observations at <place>; "
+        "<lambda>.<locals>.<lambda> is recorded once for all of them. Choose with where(condition, a, b), or call the "
+        "function in a loop.",
+    ),
+    (
+        lambda: tj.dlmap(written, over=0)(X),
+        WriteError,
+        "dlmap: written writes into an array that it did not make at <place>; which observation is to be in it is not "
+        "defined. Write into a copy (x.copy()), and return it.",
+    ),
+    (
+        kept,
+        TraceError,
+        "an array that was made at <place> while kept.<locals>.<lambda> was evaluated is used after that evaluation "
+        "ended, inside the function around dlmap, where it has no derivative. Return it from the function.",
     ),
 )

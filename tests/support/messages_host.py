@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
+from tracejit.passes.graph.split import split
 
 M = tj.dlarray(np.ones((2, 3)), "CB")
 
@@ -56,6 +57,67 @@ def slope(function: Callable[..., Any], *inputs: Any) -> object:
 
 def curvature(x: Any) -> Any:
     return tj.dlgradient(tj.dlgradient(Square()(x).sum(), x).sum(), x)
+
+
+def given(outputs: Any, gradients: Any = None, with_backward: bool = True) -> tj.CustomGradient:
+    """Return a function whose forward and backward return what is given."""
+
+    @tj.custom_gradient
+    def function(x: Any, *more: Any, by: Any = 1) -> Any:
+        return (x * 1, None) if outputs is None else outputs
+
+    if with_backward:
+        function.backward(lambda residuals, cotangents: gradients)
+    return function
+
+
+def of_dict(p: Any) -> Any:
+    return p["w"] * 1, None
+
+
+def dict_slope(gradients: Any) -> object:
+    function = tj.custom_gradient(of_dict)
+    function.backward(lambda residuals, cotangents: gradients)
+    return tj.dlfeval(lambda p: tj.dlgradient(function(p).sum(), p), {"w": M})
+
+
+def taken_apart() -> object:
+    """Differentiate a function with a custom gradient where its backward cannot be recorded."""
+    function = given(None)
+    fun = tj.dlaccelerate(lambda x: function(x).sum())
+    for _ in range(2):
+        fun(M)
+    (variants,) = fun.variants()
+    (trace,) = variants.traces
+    return split(trace.graph)
+
+
+outside = lambda x, y: None
+
+
+def loops(x: Any, y: Any) -> None:
+    """Write sums that a kernel cannot have."""
+    y[0] = sum(x)
+
+
+def doubled(x: Any, y: Any) -> None:
+    """Write twice the elements of a vector, and one more."""
+    for i in range(len(x) + 1):
+        y[i] = 2 * x[i]
+
+
+def first(x: Any, y: Any) -> None:
+    """Write one element."""
+    y[0] = x[0]
+
+
+def with_default(x: Any, y: Any = 1) -> None:
+    """Have a default, as no kernel has."""
+
+
+def two(x: Any, y: Any, z: Any) -> None:
+    """Have two outputs."""
+    y[0] = x[0]
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
@@ -110,5 +172,117 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         GradientError,
         "Square: backward is Python code, which has no derivative of its own, so that second derivatives are not "
         "there; write backward of dlarray operations, with tj.custom_gradient.",
+    ),
+    (
+        lambda: slope(lambda x: np.linalg.qr(x, mode="complete").R, M),
+        GradientError,
+        "np.linalg.qr: NumPy's own function runs here, which has no derivative; compose it of functions that tracejit "
+        "has (dir(tracejit) lists them). If no gradient is needed, take the value with extractdata(x) first. Or give "
+        "it a derivative with tj.custom_gradient.",
+    ),
+    (
+        lambda: np.linalg.qr(M, mode="third"),
+        ArgumentError,
+        "np.linalg.qr: these arguments cannot be used: ValueError: \"Unrecognized mode 'third'\"; see the "
+        "documentation of NumPy for what it takes.",
+    ),
+    (
+        lambda: tj.custom_gradient(3),  # type: ignore[arg-type]
+        ArgumentError,
+        "custom_gradient: function must be a function, not 3.",
+    ),
+    (
+        lambda: given((1, 2, 3))(M),
+        ArgumentError,
+        "given.<locals>.function: a function under custom_gradient returns its outputs and its residuals, not 3 "
+        "values; return y, (x, ...), or y, None.",
+    ),
+    (
+        lambda: given(None)(M, by=M),
+        ArgumentError,
+        "given.<locals>.function: by, which is passed by name only, is an array; backward gives gradients by position. "
+        "Let the function take it by position.",
+    ),
+    (
+        lambda: slope(given(None, None, with_backward=False), M),
+        GradientError,
+        "given.<locals>.function: there is no backward function; define one under @given.<locals>.function.backward.",
+    ),
+    (
+        lambda: slope(given(None, (1.0,)), M, M),
+        ArgumentError,
+        "given.<locals>.function: backward returned 1 gradient, expected 2: one for each argument, None for zeros.",
+    ),
+    (
+        lambda: slope(given(None, np.ones(2)), M),
+        DimsError,
+        "given.<locals>.function: the gradient by argument 1 is 2 float64, but the argument is 2(C) x 3(B) float64; a "
+        "gradient has the size of its argument.",
+    ),
+    (
+        lambda: dict_slope({"v": M}),
+        ArgumentError,
+        "of_dict: the gradient by argument 1 has no ['w']; it has the containers of the argument, with None for zeros.",
+    ),
+    (
+        taken_apart,
+        GradientError,
+        "given.<locals>.function: its backward is recorded where dlgradient is called; call the function around it "
+        "outside of dlfeval, or take the gradient inside of it.",
+    ),
+    (
+        lambda: tj.kernel(loops)(np.ones(3)),
+        ArgumentError,
+        "loops: a kernel cannot have the whole array 'x', at <place>. It has loops over ranges, conditions, numbers "
+        "and elements of arrays, and functions of math; use DifferentiableFunction for other code.",
+    ),
+    (
+        lambda: tj.kernel(doubled)(np.ones(3)),
+        BoundsError,
+        "doubled: index 3 is out of bounds for axis 0 with size 3.",
+    ),
+    (
+        tj.kernel(doubled),
+        ArgumentError,
+        "doubled: it was called with 0 arguments, and has the parameters x, y; pass the inputs, and the last "
+        "parameters are the outputs.",
+    ),
+    (
+        lambda: tj.kernel(doubled)(np.ones(0)),
+        ArgumentError,
+        "doubled: x is 0 float64; the arrays of a kernel have elements, of float32, float64 or an integer type.",
+    ),
+    (
+        lambda: tj.kernel(two)(np.ones(3)),
+        ArgumentError,
+        "two: it has 2 outputs, of which nothing tells the sizes; pass out=lambda x, ...: [(shape, dtype), ...] to "
+        "kernel.",
+    ),
+    (
+        lambda: tj.kernel(two, out=lambda x: x.shape)(np.ones(3)),
+        ArgumentError,
+        "two: out returned (3,), expected 2 pairs (shape, dtype); return one pair, or a list of them.",
+    ),
+    (
+        lambda: tj.kernel(len),
+        ArgumentError,
+        "kernel: function: the text of len, which is compiled, is not there (TypeError); define it in a file or a "
+        "notebook.",
+    ),
+    (
+        lambda: tj.kernel(with_default),
+        ArgumentError,
+        "kernel: function: the parameters of with_default must be names only: its inputs and then its outputs.",
+    ),
+    (
+        lambda: tj.kernel(outside),
+        ArgumentError,
+        "kernel: function: <lambda> must be a function that def defines, with its loops.",
+    ),
+    (
+        lambda: slope(tj.kernel(first), np.ones(3)),
+        GradientError,
+        "first: a kernel has no derivative; give it one with tj.custom_gradient, whose backward may call "
+        "another kernel.",
     ),
 )

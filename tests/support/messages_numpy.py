@@ -34,18 +34,6 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "If no gradient is needed, take the value with extractdata(x) first.",
     ),
     (
-        lambda: np.sort_complex(X),
-        ArgumentError,
-        "np.sort_complex: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
-        "them). If no gradient is needed, take the value with extractdata(x) first.",
-    ),
-    (
-        lambda: np.linalg.eig(X),
-        ArgumentError,
-        "np.linalg.eig: not supported on dlarrays; compose it of functions that tracejit has (dir(tracejit) lists "
-        "them). If no gradient is needed, take the value with extractdata(x) first.",
-    ),
-    (
         lambda: traced(lambda x: importlib.import_module("scipy.special").logsumexp(x)),
         TraceError,
         "scipy.special.logsumexp: not supported on traced dlarrays, of which it would drop the derivative (2x3 float64 "
@@ -283,5 +271,74 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.special.jvp(2, X, -1),
         ArgumentError,
         "special.jvp: n is -1, expected the number of a derivative.",
+    ),
+    # stats
+    (
+        lambda: tj.stats.vonmises.cdf(X, 1.0),
+        ArgumentError,
+        "stats.vonmises.cdf: there is no formula for it; there are those of logpdf.",
+    ),
+    (
+        lambda: tj.stats.gamma.logpdf(X),
+        ArgumentError,
+        "stats.gamma.logpdf: a is missing; parameters are a, loc, scale.",
+    ),
+    (
+        lambda: tj.stats.poisson.logpmf(X, 1.0, scale=2.0),
+        ArgumentError,
+        "stats.poisson.logpmf: 'scale' is unknown or given twice; parameters are mu, loc.",
+    ),
+    (
+        lambda: tj.stats.norm.pmf(X),
+        ArgumentError,
+        "stats.norm.pmf: the distribution has pdf instead.",
+    ),
+    (
+        lambda: tj.stats.multivariate_normal.logpdf(M, np.zeros(2)),
+        DimsError,
+        "stats.multivariate_normal.logpdf: x has 3 components, mean and cov 2; vectors lie along the last axis.",
+    ),
+    (
+        lambda: tj.stats.multivariate_normal.logpdf(M, np.zeros(3), np.eye(2)),
+        DimsError,
+        "stats.multivariate_normal.logpdf: cov has size (2, 2), expected (3, 3).",
+    ),
+    (
+        lambda: tj.stats.dirichlet.logpdf(M, np.ones(5)),
+        DimsError,
+        "stats.dirichlet.logpdf: x has size (2, 3) and alpha (5,); shares lie along the first axis of x, as many as "
+        "numbers in alpha or one less.",
+    ),
+    # xp
+    (
+        lambda: tj.xp.zeros(3, device="gpu"),
+        ArgumentError,
+        "xp.zeros: device must be 'cpu' or None, not 'gpu'.",
+    ),
+    (
+        lambda: tj.xp.asarray(X, dtype=np.float32, copy=False),
+        ValueError,
+        "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out.",
+    ),
+    (
+        lambda: tj.xp.__array_namespace_info__().dtypes(kind="real"),
+        ArgumentError,
+        "xp.dtypes: kind is 'real', expected one of bool, signed integer, unsigned integer, integral, real floating, "
+        "complex floating, numeric.",
+    ),
+    (
+        lambda: X.__array_namespace__(api_version="1999"),
+        ArgumentError,
+        "__array_namespace__: api_version is '1999', expected '2024.12' or an earlier one.",
+    ),
+    (
+        lambda: X.to_device("gpu"),
+        ArgumentError,
+        "to_device: device must be 'cpu', not 'gpu'.",
+    ),
+    (
+        lambda: tj.dlarray([1.0]).mT,
+        DimsError,
+        "mT: an array of 1 axes holds no matrices; use reshape.",
     ),
 )

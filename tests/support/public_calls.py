@@ -7,6 +7,7 @@ import numpy as np
 import public_calls_derivatives
 import public_calls_layers
 import public_calls_linalg
+import public_calls_nn
 
 import tracejit as tj
 from tracejit import dlarray
@@ -42,6 +43,13 @@ ALSO_METHODS = "all any max min var std argmax argmin clip repeat round swapaxes
 OPERATORS = (
     "add sub mul truediv floordiv mod pow radd rsub rmul rtruediv rfloordiv rmod rpow eq ne lt le gt ge"
 )
+
+
+def doubled(x: Any, y: Any) -> None:
+    """Write twice the elements of a vector."""
+    for i in range(len(x)):
+        y[i] = 2 * x[i]
+
 
 CALLS: dict[str, list[Call]] = {
     **{name: [call(A)] for name in ONE.split()},
@@ -167,12 +175,15 @@ CALLS: dict[str, list[Call]] = {
     "dlarray": [call(A, "CB")],
     "set_policy": [call("default")],
     "clear_cache": [call(tj.dlaccelerate(lambda x: x))],
+    "custom_gradient": [call(lambda x: (x, x))],
+    "kernel": [call(doubled, out=lambda x: (x.shape, x.dtype))],
     "dlaccelerate": [call(lambda x: x, cache_size=5, check_mode="none", check_tolerance=1e-4, enabled=True, confirm=1,
                           audit=True, max_variants=8, check_every=100, write_arguments=True)],
     "numpy_function": [call(lambda x: x, V)],
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_derivatives.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_layers.CALLS.items()},
     **{name: [Call(*row) for row in rows] for name, rows in public_calls_linalg.CALLS.items()},
+    **{name: [Call(*row) for row in rows] for name, rows in public_calls_nn.CALLS.items()},
 }  # fmt: skip
 
 X = dlarray(A)

@@ -26,6 +26,7 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     },
     "dljvp": [((tj.dlarray(X), tj.dlarray(X), X), {})],
     "dlhessian": [((tj.dlarray(2.0), tj.dlarray(X)), {})],
+    "dlmap": [((_square,), {"over": (0,)})],
     "jvp": [((_square, (X,), (X,)), {})],
     "vjp": [((_square, (X,), X), {})],
     "hvp": [((_total, X, X, 1.0), {})],

@@ -13,6 +13,7 @@ from raise_statements import not_reached
 import tracejit as tj
 from tracejit import ArgumentError, TraceError, dlaccelerate, dlarray, dlfeval, errors
 
+pytestmark = pytest.mark.whole("messages")
 TREE = {
     "TraceJitError": ("Exception",),
     "DimsError": ("TraceJitError", "ValueError"),
@@ -108,7 +109,6 @@ def test_errors_are_builtin_errors_as_well(make, error, builtin, text):
     assert type(caught.value) is error and str(caught.value).endswith(".")
 
 
-@pytest.mark.whole("messages")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.text[:40])
 def test_a_message(row):
     assert outcome(row)[:2] == (row.error, row.text)
@@ -127,6 +127,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "ir.verify: without the casts that it needs": "as above",
     "util.room.check_room: MiB of address space are left to this pr": "a limit of the process: "
     "tests/process/runtime/test_limits.py",
+    "nn.check_layer._require: ": "a line of a report: tests/unit/nn/test_custom_layers.py",
     "record.number.__class__: the class of a number cannot be set": "no user holds a Number's class",
     "record.number.__getattr__: ' object has no attribute '": "Python's own text",
     "record.number.__getattr__: a number that an accelerated function wa": "where objects are laid out in another way",

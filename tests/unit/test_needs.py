@@ -56,8 +56,29 @@ class TestSample:
         longer = ["new", *self.names]
         assert {longer[i] for i in effort.chosen(longer, [[]] * 201, 10)} - {"new"} == before
 
+    def test_has_the_ends_and_the_values_of_a_grid(self):
+        grid = [{"x": x, "y": y, "number": 10 * y + x} for y in range(10) for x in range(10)]
+        left = [grid[i] for i in effort.sample_of(self.names[:100], grid)]
+        assert {case["x"] for case in left} == {case["y"] for case in left} == set(range(10))
+        assert grid[0] in left and grid[-1] in left and len(left) < 35
+
+    def test_of_a_short_list_is_a_larger_share(self):
+        cases = [{"x": object()} for _ in range(200)]
+        short = sum(len(effort.sample_of(self.names[i : i + 10], cases[:10])) for i in range(0, 200, 10))
+        assert 60 <= short <= 110 and len(effort.sample_of(self.names, cases)) <= 32
+
+    @pytest.mark.parametrize("count", [3, 60])
+    def test_of_tests_of_a_file(self, count):
+        marked = types.SimpleNamespace(get_closest_marker=lambda name: name == "whole")
+        plain = types.SimpleNamespace(get_closest_marker=lambda name: None)
+        tests = {f"a.py::Test{i // 20}::test_{i}": [plain] for i in range(count)} | {"a.py::test": [marked]}
+        left = effort.quick(tests)
+        assert left[-1] is marked
+        assert len(left) == 4 if count == 3 else 12 <= len(left) <= 33
+
     @pytest.mark.parametrize(
-        ("level", "loop", "some"), [("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)]
+        ("level", "loop", "some"),
+        [("QUICK", 2, False), ("SAMPLE", 2, False), ("SWEEP", 5, True), ("LONG", 9, True)],
     )
     def test_of_loops(self, monkeypatch, level, loop, some):
         monkeypatch.setattr(effort, "EFFORT", effort.Effort[level])

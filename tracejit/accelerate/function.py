@@ -168,7 +168,9 @@ class AcceleratedFunction(OptionProperties, Generic[P, R_co]):
         if (
             not self._options.enabled
             or policy.uncompiled
-            or (recorder is not None and recorder.accelerating)  # then it is traced through
+            or (
+                recorder is not None and (recorder.accelerating or recorder.maps)
+            )  # then it is traced through
         ):
             return evaluate(self._function, args, kwargs, self._options.write_arguments)
         if kwargs:

@@ -13,7 +13,7 @@ from tracejit.autodiff.reverse import fit, gradient
 from tracejit.errors import GradientError
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import OnlyOnce
+from tracejit.ops.op import OnlyOnce, Passed
 
 Tangent = Value | None  # None: zero
 
@@ -165,11 +165,19 @@ def _transposed(
 ) -> Sequence[Tangent]:
     """Append what is transposed to the adjoint of a node."""
     assert node.op.vjp is not None
-    apart = Builder(Graph())
+    # A user's backward function computes with arrays, so that its adjoint has to be recorded where these are.
+    is_recorded = isinstance(node.op.emit, Passed) and b.compute
+    apart = b if is_recorded else Builder(Graph())
     apart.location = node.where
+    start = len(apart.graph.nodes)
     smooth = len(node.outputs) - node.op.saved
+
+    def unknown_like(value: Value) -> Value:
+        zero = np.zeros(value.shape, value.dtype)
+        return b.constant(zero) if is_recorded else apart.input(value.aval)
+
     cts: list[Any] = [
-        apart.input(value.aval) if want and number < smooth else None
+        unknown_like(value) if want and number < smooth else None
         for number, (value, want) in enumerate(zip(node.outputs, wanted, strict=True))
     ]
     parts = node.op.vjp(apart, node, cts[0] if len(cts) == 1 else tuple(cts))
@@ -180,24 +188,27 @@ def _transposed(
             if built is not None:
                 rows.append(fit(apart, built, value))
                 columns.append(tangent)
-    _check_twice(node, apart.graph, cts)
+    adjoint = apart.graph.nodes[start:]
+    _check_twice(node, adjoint, cts)
     unknown = [ct for ct in cts if ct is not None]
-    results = gradient(apart, rows, columns, unknown)
-    appended = splice(b, apart.graph.nodes, results, unknown)
+    results = gradient(apart, rows, columns, unknown, adjoint)
+    appended = results if is_recorded else splice(b, apart.graph.nodes, results, unknown)
     by_unknown = dict(zip(unknown, appended, strict=True))
     return [None if ct is None else by_unknown[ct] for ct in cts]
 
 
-def _check_twice(node: Node, graph: Graph, cts: Sequence[Tangent]) -> None:
+def _check_twice(node: Node, adjoint: Sequence[Node], cts: Sequence[Tangent]) -> None:
     """Raise the error for an adjoint that cannot be differentiated."""
     active = {ct for ct in cts if ct is not None}
-    for inner in graph.nodes:
+    for inner in adjoint:
         if active.isdisjoint(inner.inputs):
             continue
-        if isinstance(inner.op.vjp, OnlyOnce):
+        vjp = inner.op.vjp
+        if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
+            name = vjp.function if vjp else node.op.title
             raise GradientError(
-                f"{inner.op.vjp.function}: derivatives in forward mode (jvp, hvp, hessian) are not there; use "
-                "dlgradient once, or write the steps as a loop of matrix products and activations, which can be "
+                f"{name}: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient "
+                "once, or write the steps as a loop of matrix products and activations, which can be "
                 "differentiated in any way."
             )
         active.update(inner.outputs)

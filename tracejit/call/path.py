@@ -308,6 +308,12 @@ class _Generator:
             self.miss_if(condition)
             if variables:
                 self.line(f"{', '.join(variables)}, = {source}.values()")
+        elif issubclass(kind, tree.TreeNode):
+            self.miss_if(
+                f"type({source}) is not {kind_name} or {source}._fixed is not {self.constant(names)}"
+            )
+            if variables:
+                self.line(f"{', '.join(variables)}, = {source}._leaves")
         elif names is None or issubclass(kind, tuple):
             self.miss_if(f"type({source}) is not {kind_name} or len({source}) != {length}")
             if variables:
@@ -377,7 +383,8 @@ class _Generator:
             return _tuple(children)
         if issubclass(kind, tuple):
             return f"{self.constant(kind._make)}({_tuple(children)})"  # type: ignore[attr-defined]
-        maker = functools.partial(tree.rebuild_dataclass, kind, names)
+        rebuild = tree.rebuild_node if issubclass(kind, tree.TreeNode) else tree.rebuild_dataclass
+        maker = functools.partial(rebuild, kind, names)
         return f"{self.constant(maker)}({_tuple(children)})"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks of arguments and the assembly of results as tables for kernels/executor/entry.py (Note [patterns])."""
 
+import functools
 import struct
 from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from tracejit.kernels.executor.state import (
     IS_INT_WORDS,
     IS_LIST,
     IS_NO_NUMBER,
+    IS_NODE,
+    IS_NODE_WORDS,
     IS_PLAIN,
     IS_SAME,
     IS_SAME_FLOAT,
@@ -34,6 +37,8 @@ from tracejit.kernels.executor.state import (
     PUT_DICT,
     PUT_DICT_ITEM_WORDS,
     PUT_LIST,
+    PUT_NODE,
+    PUT_NODE_WORDS,
     PUT_OBJECT,
     PUT_RESULT,
     PUT_TUPLE,
@@ -150,6 +155,8 @@ class _PatternWriter(_TableWriter):
             self.add(IS_DICT_WORDS + DICT_KEY_WORDS * length, IS_DICT, at, length, first, *keys)
         elif kind is tuple or kind is list:
             self.add(IS_SEQUENCE_WORDS, IS_TUPLE if kind is tuple else IS_LIST, at, length, first)
+        elif issubclass(kind, tree.TreeNode):
+            self.add(IS_NODE_WORDS, IS_NODE, at, length, first, self.address(kind), self.address(names))
         else:
             raise _NoEntryError
         return range(first, self.objects)
@@ -226,6 +233,9 @@ class _RecipeWriter(_TableWriter):
             self.add(PUT_WORDS + PUT_DICT_ITEM_WORDS * length, PUT_DICT, length, *words)
         elif kind is tuple or kind is list:
             self.add(PUT_WORDS, PUT_TUPLE if kind is tuple else PUT_LIST, length)
+        elif issubclass(kind, tree.TreeNode):
+            maker = functools.partial(tree.rebuild_node, kind, names)
+            self.add(PUT_NODE_WORDS, PUT_NODE, length, self.address(maker))
         else:
             raise _NoEntryError
         return self.put()

@@ -35,7 +35,7 @@ PARTS: dict[type, tuple[str, ...]] = {
 }
 """Attributes that lead to the parts of a composite, which another object may have under the same names."""
 _READABLE = frozenset({
-    "__code__", "__defaults__", "__kwdefaults__", "_function", "__wrapped__",
+    "__code__", "__defaults__", "__kwdefaults__", "_function", "_backward", "__wrapped__",
     *itertools.chain(*PARTS.values()),
 })  # fmt: skip
 _CACHED = type(functools.lru_cache(len))
@@ -144,7 +144,7 @@ class ObservedComposite(ObservedCode):
 
 
 class ObservedAccelerated(ObservedCode):
-    """A function that evaluates itself, with the user's function inside."""
+    """A function that evaluates itself, or has a backward function, with the user's functions inside."""
 
     is_fixed = True
 
@@ -155,7 +155,8 @@ class ObservedAccelerated(ObservedCode):
         return own[name] if name in own else super().attribute(name)
 
     def note(self, snapshot: Notes) -> None:
-        snapshot.read(self, AttributeSlot, "_function")
+        for name in getattr(type(self.value), "traced_functions", ("_function",)):
+            snapshot.read(self, AttributeSlot, name)
 
 
 class ObservedWrapper(ObservedCode):

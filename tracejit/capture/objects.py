@@ -269,7 +269,7 @@ def kind_of(value: Any) -> type[Observed]:
         return ObservedComposite
     if kind in _HOLDERS:
         return ObservedHolder
-    if getattr(kind, "evaluates_itself", False):
+    if getattr(kind, "evaluates_itself", False) or hasattr(kind, "traced_functions"):
         return ObservedAccelerated
     if getattr(kind, "is_part_of_programs", False):
         return ObservedPart

@@ -11,20 +11,24 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.codegen.memo import Emissions
 from tracejit.codegen.names import NAME, SUFFIXES, named
-from tracejit.codegen.templates import (
-    convolution,
-    convolution_channels,
-    convolution_weights,
-    gemm,
-    hand_written,
-)
+from tracejit.codegen.templates import by_op, gemm
 from tracejit.ir import Node, Where
 from tracejit.ops import Kind
-from tracejit.ops.op import HANDLED, PythonCall
-from tracejit.passes.loops.launches import KernelLaunch, Launch, Section, Single
+from tracejit.ops.op import HANDLED, PythonCall, UserLoop
+from tracejit.passes.loops.launches import KernelLaunch, Launch, LoopLaunch, Section, Single
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.schedule.memory import Plan
-from tracejit.program import Argument, HostCall, Kernel, Pointer, Program, Row, ScalarArgument, Symbol
+from tracejit.program import (
+    Argument,
+    HostCall,
+    Kernel,
+    Pointer,
+    Program,
+    Row,
+    RowLoop,
+    ScalarArgument,
+    Symbol,
+)
 from tracejit.util.text import count, printable
 
 Origins = dict[str, dict[str, Node]]
@@ -43,11 +47,14 @@ def emit(plan: Plan, inputs: Sequence[Aval], origins: Origins | None = None) -> 
     """
     emission = _Emission(plan, {} if origins is None else origins)
     at = len(plan.launches) - plan.commits
-    rows, commits = emission.run(plan.launches[:at]), emission.run(plan.launches[at:])
+    emission.run(plan.launches[:at])
+    first_commit = len(emission.rows)
+    emission.run(plan.launches[at:])
+    rows = emission.rows
     checked = tuple(dict.fromkeys(map(op_at, plan.checked)))
     return Program(
-        rows + commits, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
-        written=plan.written, commits=len(commits),
+        rows, list(inputs), plan.outputs, plan.constants, plan.arena_bytes, checked,
+        written=plan.written, commits=len(rows) - first_commit, loops=tuple(emission.loops),
     )  # fmt: skip
 
 
@@ -62,23 +69,77 @@ class _Emission:
         self.nests = Emissions()
         self.hosts: dict[Any, Kernel] = {}
         self.notes: dict[tuple[Node, ...], tuple[str, tuple[Where, ...]]] = {}
+        self.rows: list[Row] = []
+        self.loops: list[RowLoop] = []
 
-    def run(self, launches: Sequence[Launch]) -> list[Row]:
-        """Return the rows of launches."""
-        rows: list[Row] = []
+    def run(self, launches: Sequence[Launch]) -> None:
+        """Append the rows of launches."""
         for launch in launches:
             if isinstance(launch, Section):
                 count, length = len(launch.tasks), len(launch.tasks[0])
-                rows += [
+                self.rows += [
                     self.row(single, i, count, length)
                     for i, task in enumerate(launch.tasks)
                     for single in task
                 ]
+            elif isinstance(launch, LoopLaunch):
+                self.loop(launch)
             else:
-                rows.append(self.row(launch))
-        return rows
+                self.rows.append(self.row(launch))
+
+    def loop(self, launch: LoopLaunch) -> None:
+        """Append the rows of a loop's body, with their addresses in the memory of this program."""
+        body, first = launch.body, len(self.rows)
+        for name, nodes in launch.origins.items():
+            self.origins.setdefault(name, nodes)
+        condition = None if launch.condition is None else self.pointer(launch.condition)
+        self.loops.append(RowLoop(first, first + len(body.rows), launch.most, condition))
+        self.loops += [
+            RowLoop(
+                first + loop.first, first + loop.end, loop.most,
+                None if loop.condition is None else self.moved(launch, loop.condition),
+            )
+            for loop in body.loops
+        ]  # fmt: skip
+        self.rows += [
+            row._replace(
+                kernel=row.kernel if row.kernel.host is None else self.host_of_body(launch, row.kernel),
+                arguments=tuple(
+                    [
+                        self.moved(launch, argument) if isinstance(argument, Pointer) else argument
+                        for argument in row.arguments
+                    ]
+                ),
+                where=row.where or launch.where,
+            )
+            for row in body.rows
+        ]
+
+    def host_of_body(self, launch: LoopLaunch, kernel: Kernel) -> Kernel:
+        """Return the call of a function of Python in a body under a name that nothing else has here."""
+        key = id(launch.body), kernel.name
+        found = self.hosts.get(key)
+        if found is None:
+            assert kernel.host is not None
+            handled = kernel.host.handled or bool(self.plan.checked)
+            name = f"{kernel.name.rpartition('_host_')[0]}_host_{len(self.hosts)}"
+            text = kernel.text.replace(kernel.name, name)
+            found = self.hosts[key] = Kernel(name, text, kernel.host._replace(handled=handled))
+        return found
+
+    def moved(self, launch: LoopLaunch, pointer: Pointer) -> Pointer:
+        """Return a pointer of a body as one of this program, which moves on with the loop."""
+        access, step_bytes = launch.memory(pointer.place)
+        start = self.pointer(access)
+        return Pointer(
+            start.place,
+            start.offset_bytes + pointer.place.offset + pointer.offset_bytes,
+            pointer.dtype,
+            (step_bytes, *pointer.steps),
+        )
 
     def row(self, launch: Single, part: int = 0, parts: int = 1, length: int = 1) -> Row:
+        assert not isinstance(launch, LoopLaunch)
         if isinstance(launch, KernelLaunch) and launch.epilogue is None:
             node = launch.node
             is_host = node is not None and node.op.kind is Kind.HOST
@@ -127,6 +188,12 @@ class _Emission:
 
 
 def _kernel(launch: KernelLaunch) -> Kernel:
+    if (
+        launch.node is not None
+        and isinstance(launch.node.op.emit, UserLoop)
+        and launch.name == launch.node.op.name
+    ):
+        return named(launch.node.op.emit.text, launch.name)
     dtype = launch.pointers[-1].dtype
     if launch.name == "product":
         _, m, n, *_ = launch.numbers
@@ -140,14 +207,7 @@ def _kernel(launch: KernelLaunch) -> Kernel:
         return gemm.dots(dtype, launch.numbers[2])
     if launch.name == "transpose":
         return gemm.transpose(dtype)
-    if launch.name in ("windows", "channelwise"):
-        biased = len(launch.pointers) > 3
-        return convolution.windows(dtype, launch.numbers, launch.name == "channelwise", biased)
-    if launch.name == "channels":
-        return convolution_channels.channels(dtype, launch.numbers)
-    if launch.name == "filters":
-        return convolution_weights.filters(dtype, launch.numbers)
-    return hand_written.kernel(launch) or _adapter(launch)
+    return by_op.kernel(launch) or _adapter(launch)
 
 
 def _adapter(launch: KernelLaunch) -> Kernel:
@@ -189,15 +249,33 @@ def module_source(
     ]
     parts += ["\n" + (texts or {}).get(kernel.name, kernel.text) for kernel in program.kernels]
     at = len(program.rows) - program.commits
-    parts.append(_launches(function, program.rows[:at]))
+    parts.append(_launches(function, program, 0, at))
     if program.commits:
-        parts.append(_launches(COMMIT, program.rows[at:]))
+        parts.append(_launches(COMMIT, program, at, len(program.rows)))
     return "\n".join(parts)
 
 
-def _launches(function: str, rows: Sequence[Row]) -> str:
-    body = [_launch_line(row) for row in rows] or ["    pass\n"]
-    return f"\ndef {function}(memory):\n" + "".join(body)
+def _launches(function: str, program: Program, first: int, end: int) -> str:
+    lines: list[str] = []
+    around: list[RowLoop] = []
+    loops = [loop for loop in program.loops if first <= loop.first < end]
+    for number in range(first, end):
+        around = [loop for loop in around if number < loop.end]
+        while loops and loops[0].first == number:
+            lines += _loop_lines(loops[0], len(around))
+            around.append(loops.pop(0))
+        indent = " " * 4 * len(around)
+        lines += [indent + line for line in _launch_lines(program.rows[number])]
+    return f"\ndef {function}(memory):\n" + "".join(lines or ["    pass\n"])
+
+
+def _loop_lines(loop: RowLoop, depth: int) -> list[str]:
+    """Return the head of a loop inside `depth` others."""
+    indent = " " * 4 * (depth + 1)
+    head = f"{indent}for step{depth} in range({loop.most}):\n"
+    if loop.condition is None:
+        return [head]
+    return [head, f"{indent}    if not {_argument(loop.condition)}[0]:\n", f"{indent}        break\n"]
 
 
 def _in_docstring(text: str) -> str:
@@ -205,18 +283,20 @@ def _in_docstring(text: str) -> str:
     return printable(text).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
 
 
-def _launch_line(row: Row) -> str:
+def _launch_lines(row: Row) -> list[str]:
     places = ", ".join(f"{printable(where[0])}:{where[1]}" for where in row.where if where)
     part = f", part {row.part + 1} of {row.parts}" if row.parts > 1 else ""
     comment = f"    # {row.note}{part}" + (f"  ({places})" if places else "")
-    return f"{comment}\n    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"
+    return [f"{comment}\n", f"    {row.kernel.name}([{', '.join(map(_argument, row.arguments))}])\n"]
 
 
 def _argument(argument: Argument) -> str:
     if isinstance(argument, Pointer):
         place = argument.place
         name = "arena" if place.kind == "arena" else f"{place.kind}[{place.number}]"
-        offset = place.offset + argument.offset_bytes
+        offset = str(place.offset + argument.offset_bytes)
+        for depth, step in enumerate(argument.steps):
+            offset += f" {'+' if step > 0 else '-'} {abs(step)} * step{depth}" if step else ""
         return f"memory({name!r}, {offset}, {str(argument.dtype)!r})"
     if isinstance(argument, ScalarArgument):
         value = argument.value.item()

@@ -7,7 +7,7 @@ See Note [epilogues] in passes/schedule/epilogues.py.
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.codegen.nest import Binding, Emitted, Frame, Hoisted, emit_in_frame
-from tracejit.codegen.templates import gemm
+from tracejit.codegen.templates import gemm, kernel_text
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.schedule.epilogues import LONGEST_BYTES
 
@@ -43,10 +43,10 @@ class _ProductFrame(Frame):
 
     def scratch_lines(self) -> list[str]:
         columns = LONGEST_BYTES // self.dtype.itemsize
-        return [f"{INDENT}block = scratch_{SUFFIXES[self.dtype]}({gemm.tile_rows() * columns})"]
+        return [f"{INDENT}block = scratch_{SUFFIXES[self.dtype]}({kernel_text.tile_rows() * columns})"]
 
     def loops(self, hoisted: Hoisted, rows: list[str]) -> list[str]:
-        height = gemm.tile_rows()
+        height = kernel_text.tile_rows()
         row = [*hoisted.get(1, ()), "for i1 in range(n1):", *[INDENT + line for line in rows]]
         block = [*gemm.rows_to_block(self.dtype), f"for i0 in range(i, min(i + {height}, n0)):"]
         block += [INDENT + line for line in row]

@@ -11,8 +11,8 @@ from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
 
-FUNCTIONS = ("run", "enter", "run_parts", "work")
-"""The executor, its entry for Python, and the functions of its threads."""
+FUNCTIONS = ("run", "enter", "loop", "run_parts", "work")
+"""The executor, its entry for Python, the loops in programs, and the functions of its threads."""
 
 
 class Level(NamedTuple):

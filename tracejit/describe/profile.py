@@ -6,7 +6,8 @@ A replay runs all rows in one call, without reading the clock. Here each launch 
 memory and synthetic inputs: no array of the user is read or written, and no result is filled again. Launches run in
 order, so that each finds the CPU caches as the launch before left them. The time of a call without a launch is
 subtracted, and of several replays the fastest counts, launch by launch. Launches of a section, which threads run
-together, are measured together; each gets a share of that time in proportion to its time when it runs alone.
+together, are measured together; each gets a share of that time in proportion to its time when it runs alone. Launches
+in a loop are measured in its first step, and take that time in each.
 """
 
 import time
@@ -94,11 +95,13 @@ def profile(
         replays += 1
     launch_ns = [0.0] * program.launches
     launch_of_row = program.launch_of_row
+    repeats = program.repeats
     for (first, count), ns in zip(sections, section_ns, strict=True):
         numbers = range(first, first + count)
+        times = 1 if count == rows else repeats[first]  # all rows are run as the program runs them
         shares = [max(row_ns[number] - empty, 1.0) if number in row_ns else 1.0 for number in numbers]
         for number, share in zip(numbers, shares, strict=True):
-            launch_ns[launch_of_row[number]] += max(ns - empty, 0.0) * share / sum(shares)
+            launch_ns[launch_of_row[number]] += times * max(ns - empty, 0.0) * share / sum(shares)
     return Profile(launch_ns, max(whole - empty, 0.0), replays)
 
 

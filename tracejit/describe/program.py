@@ -21,7 +21,7 @@ from tracejit.ops import Kind
 from tracejit.ops.op import Pieces, Strided
 from tracejit.passes.fusion.fuse import Fused, KernelStep, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
-from tracejit.passes.loops.launches import Launch, Section, Single
+from tracejit.passes.loops.launches import Launch, Section, Single, row_count
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place, Program
 from tracejit.util.annotate import comment, short_names
@@ -340,7 +340,7 @@ class _Describer:
         row = 0
         for launch in self.plan.launches:
             # Memory of a section is not reused before the section ends.
-            after = row + (sum(map(len, launch.tasks)) if isinstance(launch, Section) else 1)
+            after = row + row_count(launch)
             for root in launch.touched:
                 if root in lives:
                     lives[root][1] = after - 1
@@ -449,7 +449,7 @@ def _launch_groups(launches: Iterable[Launch], shown: set[int] | None = None) ->
     for launch in launches:
         tasks = launch.tasks if isinstance(launch, Section) else [[launch]]
         length = len(tasks[0])
-        end = row + len(tasks) * length
+        end = row + row_count(launch)
         for i in range(length):
             rows = range(row + i, end, length)
             if shown is None or not shown.isdisjoint(rows):
@@ -471,7 +471,9 @@ def _is_copied(node: Node) -> bool:
 def _reason_of_call(node: Node, group: _LaunchGroup) -> str:
     """Return why a step of one node is apart from the launches before and after it."""
     emit = node.op.emit
-    if isinstance(emit, Strided):
+    if node.op.kind is Kind.LOOP:
+        reason = Apart.STEPS
+    elif isinstance(emit, Strided):
         reason = Apart.COPY
     elif isinstance(emit, Pieces):
         reason = Apart.PIECES

@@ -142,7 +142,7 @@ def blas() -> list[dict[str, Any]] | None:
     except ImportError:
         return None
     with suppress(ImportError):
-        from tracejit.runtime.cpu import _cython_blas
+        from tracejit.runtime.table import _cython_blas
 
         _cython_blas()  # loads SciPy's library
     return [library for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]

@@ -18,7 +18,18 @@ from tracejit.codegen.names import NAME, named
 from tracejit.errors import CodegenError, TraceJitError
 from tracejit.exports.parameters import misfit, parameters
 from tracejit.ops import Layout
-from tracejit.program import ALIGNMENT, Argument, Kernel, Place, Pointer, Program, Row, ScalarArgument, Symbol
+from tracejit.program import (
+    ALIGNMENT,
+    Argument,
+    Kernel,
+    Place,
+    Pointer,
+    Program,
+    Row,
+    RowLoop,
+    ScalarArgument,
+    Symbol,
+)
 from tracejit.runtime import ufunc_loops
 
 MOST_BYTES = 1 << 46  # of an array or the arena: what a CPU can address
@@ -58,6 +69,10 @@ def encoded(program: Program, constants: Sequence[str]) -> dict[str, Any]:
             }
             for row in program.rows
         ],
+        "loops": [
+            [loop.first, loop.end, loop.most, None if loop.condition is None else _argument(loop.condition)]
+            for loop in program.loops
+        ],
     }
 
 
@@ -68,7 +83,8 @@ def _aval(aval: Aval) -> list[Any]:
 def _argument(argument: Argument) -> Any:
     if isinstance(argument, Pointer):
         place = argument.place
-        return [place.kind, place.number, place.offset, argument.offset_bytes, str(argument.dtype)]
+        steps = [list(argument.steps)] if any(argument.steps) else []
+        return [place.kind, place.number, place.offset, argument.offset_bytes, str(argument.dtype), *steps]
     if isinstance(argument, ScalarArgument):
         return ["number", str(argument.dtype), np.asarray(argument.value, argument.dtype).tobytes().hex()]
     if isinstance(argument, Symbol):
@@ -164,6 +180,7 @@ class _Reader:
         self.kernels = [self.kernel(kernel) for kernel in data["kernels"]]
         self.parameters = [parameters(kernel) for kernel in self.kernels]
         last = len(self.inputs) - 1
+        self.around: list[int] = []  # the steps of the loops around what is read
         self.written = [whole(number, 0, last, "the number of a written input") for number in data["written"]]
         _check(len(set(self.kernels)) == len(self.kernels), "two kernels are the same")
         _check(len(layouts) <= len(self.inputs), f"it has {len(self.inputs)} inputs, not {len(layouts)}")
@@ -185,7 +202,11 @@ class _Reader:
             whole(guard, 0, len(self.outputs) - 1, "the number of the guard")
             aval = self.outputs[guard]
             _check(aval.shape == () and aval.dtype.kind == "b", f"the guard is {aval}")
-        rows = [self.row(row, i) for i, row in enumerate(self.data["rows"])]
+        loops = self.loops(len(self.data["rows"]))
+        rows = []
+        for i, row in enumerate(self.data["rows"]):
+            self.around = [loop.most for loop in loops if loop.first <= i < loop.end]
+            rows.append(self.row(row, i))
         first = end = 0
         for i, row in enumerate(rows):  # parts follow each other, each with all of its rows
             if i == end:
@@ -198,8 +219,25 @@ class _Reader:
         _check(commits == 0 or rows[-commits].part == 0, f"row {len(rows) - commits} begins no launch")
         return Program(
             rows, self.inputs, self.outputs, self.constants, self.arena_bytes, self.checked, guard,
-            tuple(self.written), commits,
+            tuple(self.written), commits, loops=tuple(loops),
         )  # fmt: skip
+
+    def loops(self, rows: int) -> list[RowLoop]:
+        """Return the loops, each inside the ones before it that it does not follow."""
+        found: list[RowLoop] = []
+        for number, (first, end, most, condition) in enumerate(self.data["loops"]):
+            what = f"a row of loop {number}"
+            whole(first, found[-1].first if found else 0, rows - 1, what)
+            whole(end, first + 1, rows, what)
+            whole(most, 1, _WORD - 1, f"the steps of loop {number}")
+            around = [loop for loop in found if first < loop.end]
+            _check(all(end <= loop.end for loop in around), f"loop {number} leaves a loop")
+            self.around = [loop.most for loop in around]
+            pointer = None if condition is None else self.argument(condition, first)
+            is_bool = pointer is None or (isinstance(pointer, Pointer) and pointer.dtype.kind == "b")
+            _check(is_bool, f"the condition of loop {number} is {condition!r:.40}")
+            found.append(RowLoop(first, end, most, pointer))  # type: ignore[arg-type]
+        return found
 
     def kernel(self, data: Any) -> Kernel:
         name, text = _text(data["name"], "the name of a kernel"), _text(data["text"], "the text of a kernel")
@@ -250,7 +288,8 @@ class _Reader:
 
     def pointer(self, data: list[Any], row: int) -> Pointer:
         what = f"a place of row {row}"
-        kind, number, start, offset, dtype_name = data
+        kind, number, start, offset, dtype_name, *more = data
+        steps = self.steps(more, what)
         places = self.places.get(kind)
         if places is None:
             raise _wrong(f"{what} is {kind!r:.40}")
@@ -270,11 +309,21 @@ class _Reader:
                 f"{what} is {dtype} at byte {start} of {kind} {number}, expected {own_dtype} at byte 0"
             )
         at = start + offset
+        for step, most in zip(steps, self.around, strict=False):
+            _check(low <= at + step * (most - 1) < high or not step, f"{what} moves on by {step} bytes")
         # An array without elements may be pointed to. An arena that holds something is never empty.
         inside = low <= at < high or (low == high == at and kind != "arena")
         if not inside or offset % dtype.itemsize:
             raise _wrong(f"{what} is byte {at} of {low} to {high} ({kind})")
-        return Pointer(Place(kind, number, start), offset, dtype)
+        return Pointer(Place(kind, number, start), offset, dtype, steps)
+
+    def steps(self, more: list[Any], what: str) -> tuple[int, ...]:
+        """Return by how much an address moves on in the loops around."""
+        if not more:
+            return ()
+        (steps,) = more
+        _check(isinstance(steps, list) and len(steps) <= len(self.around), f"{what} moves on without a loop")
+        return tuple([whole(step, -MOST_BYTES, MOST_BYTES, f"a step of {what}") for step in steps])
 
 
 def is_kernel(name: str, text: str) -> bool:

@@ -129,6 +129,10 @@ def _encode_container(kind: type, names: Any, children: list[Any]) -> list[Any]:
         if kind.__name__ in _DICTS:
             return [kind.__name__, [encode_atom(name) for name in names], children]
         return [kind.__name__, children]
+    if issubclass(kind, tree.TreeNode):
+        raise UnwritableError(
+            f"{names.title}, whose layers are not written; pass its arrays in dicts (a table's to_dict())"
+        )
     name = f"{kind.__module__}:{kind.__qualname__}"
     if "<locals>" in name:
         raise UnwritableError(

@@ -34,6 +34,8 @@ from tracejit.exports import files, values
 from tracejit.exports.machine import HOST, checked_targets, executor_hash, system
 from tracejit.functions import rng
 from tracejit.ops import Kind
+from tracejit.ops.op import Passed
+from tracejit.passes.graph.bodies import with_bodies
 from tracejit.program import Kernel, Place, Pointer, Program
 from tracejit.record import recorder
 from tracejit.record.recorder import at_location
@@ -261,8 +263,8 @@ class _Writer:
         Raises:
             ExportError: if it cannot be exported.
         """
-        for node in trace.graph.nodes:
-            if node.op.kind is Kind.HOST:
+        for node in with_bodies(trace.graph):
+            if node.op.kind is Kind.HOST and not isinstance(node.op.emit, Passed):
                 raise self._refusal(
                     trace,
                     f"it calls {node.op.name}{at_location(node.where)}, Python code that runs between the kernels and "
@@ -469,7 +471,8 @@ def frozen(program: Program, memory: Sequence[tuple[np.ndarray, int]], first: in
 
     rows = [row._replace(arguments=tuple(map(moved, row.arguments))) for row in program.rows]
     inputs = [*program.inputs[:first], *program.inputs[last:]]
-    return program._replace(rows=rows, inputs=inputs, constants=constants)
+    loops = tuple([loop._replace(condition=moved(loop.condition)) for loop in program.loops])
+    return program._replace(rows=rows, inputs=inputs, constants=constants, loops=loops)
 
 
 def _laid_out(array: np.ndarray) -> tuple[np.ndarray, int]:

@@ -24,9 +24,9 @@ def dljvp(y: Any, x: Any, v: Any) -> Any:
     The derivative is taken in forward mode: it is recorded as more operations, which can be differentiated again.
 
     Args:
-        y: traced floating-point dlarray of any size, or a container of such, made in the function that dlfeval
-            evaluates. For ``dlgradient(loss, x)`` the result is the product of a Hessian and a vector.
-        x: floating-point dlarray or a container of such, as for dlgradient.
+        y: traced floating-point or complex dlarray of any size, or a container of such, made in the function that
+            dlfeval evaluates. For ``dlgradient(loss, x)`` the result is the product of a Hessian and a vector.
+        x: floating-point or complex dlarray or a container of such, as for dlgradient.
         v: the direction: for each array of `x` one of its size, in the same containers.
 
     Returns:

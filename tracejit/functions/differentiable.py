@@ -209,11 +209,13 @@ class _Backward:
         """Append the op that calls backward; return the cotangent of each input that needs one."""
         function = self.function
         cts = (ct if isinstance(ct, tuple) else (ct,))[: function.num_outputs]
-        needed = tuple([value in b.active and value.dtype.kind == "f" for value in node.inputs])
+        needed = tuple(
+            [value.dtype.kind in "fc" and (b.active is None or value in b.active) for value in node.inputs]
+        )
         if all(given is None for given in cts) or not any(needed):
             return [None] * len(node.inputs)
         given = [
-            b.constant(np.zeros(value.shape, value.dtype)) if one is None else one
+            b.constant(np.zeros(value.shape, value.dtype)) if one is None else host.conjugate(b, one)
             for value, one in zip(node.outputs, cts, strict=False)
         ]
         results, memory = node.outputs[: function.num_outputs], node.outputs[function.num_outputs :]
@@ -225,7 +227,7 @@ class _Backward:
         op = self.op(needed)
         found = b.apply(op, [*given, *saved], host.params_here())
         gradients = iter(found if isinstance(found, tuple) else (found,))
-        return [next(gradients) if is_needed else None for is_needed in needed]
+        return [host.conjugate(b, next(gradients)) if is_needed else None for is_needed in needed]
 
     def op(self, needed: tuple[bool, ...]) -> Op:
         """Return the op that calls backward for some of the gradients."""
@@ -259,7 +261,7 @@ def _backward_of(
     def backward(*arrays: np.ndarray) -> Any:
         returned = host.run(call, arrays)
         if only is not None and type(returned) is np.ndarray and returned.shape == only.shape:
-            return returned if returned.dtype == only.dtype else returned.astype(only.dtype)
+            return _in_dtype(returned, only.dtype)
         return _gradients(function, returned, inputs, needed)
 
     return backward
@@ -300,4 +302,11 @@ def _gradient(name: str, number: int, part: Any, aval: Aval) -> np.ndarray:
             f"{name}: gradient {number + 1} is {Aval(data.shape, None, data.dtype)}, but input {number + 1} of forward "
             f"is {aval}; a gradient has the size of its input. Sum over the axes that were broadcast."
         )
-    return data if data.dtype == aval.dtype else data.astype(aval.dtype)
+    return _in_dtype(data, aval.dtype)
+
+
+def _in_dtype(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return a gradient in the dtype of its input; that by a real one is real."""
+    if data.dtype == dtype:
+        return data
+    return (data.real if data.dtype.kind == "c" and dtype.kind != "c" else data).astype(dtype)

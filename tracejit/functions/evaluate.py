@@ -255,8 +255,8 @@ def dlgradient(
         enable_higher_derivatives: accepted for compatibility: a hint that derivatives of these follow.
 
     Returns:
-        For one x, its gradient: the same containers, sizes, formats and dtypes. For several, a tuple of
-        those. Zeros where `y` does not depend on an x.
+        For one x, its gradient: the same containers, sizes, formats and dtypes; for a network a table of its
+        learnables. For several, a tuple of those. Zeros where `y` does not depend on an x.
 
     Raises:
         GradientError: outside dlfeval, if `y` is no traced floating-point scalar, or if an x is a constant that

@@ -15,8 +15,7 @@ from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
-from tracejit.record import recorder
-from tracejit.record.guards import Decides
+from tracejit.record.demands import demand
 from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
@@ -54,8 +53,11 @@ def require(holds: dlarray, function: str, what: str) -> None:
     Raises:
         numpy.linalg.LinAlgError: if it does not hold.
     """
-    if not recorder.need_value(reductions.all(holds), function, Decides.TRUTH):
+
+    def fail() -> None:
         raise np.linalg.LinAlgError(f"{function}: {what}.")
+
+    demand(reductions.all(holds), function, fail)
 
 
 def transposed(x: dlarray) -> dlarray:

@@ -234,8 +234,11 @@ class Draw:
 
 def draw(generator: Generator, blocks: int) -> tuple[Any, int]:
     """Advance a generator by some blocks; return the state that the draw is an op of, and its offset in blocks."""
-    before = generator.advance(blocks)
     recorder = recorders.recorder()
+    if recorder is not None:
+        for mapping in recorder.maps:  # whose observations draw numbers of their own
+            blocks *= mapping.count
+    before = generator.advance(blocks)
     if recorder is None or not recorder.accelerating:
         return wrap(before), 0
     drawn: Draw | None = recorder.draws.get(generator)

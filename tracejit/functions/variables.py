@@ -63,12 +63,12 @@ def target(
             f"{function}: {name} is {_describe(y)}, expected a traced scalar; reduce it first, e.g. sum({name}), or "
             "pass the cotangent of its elements as seed of dlgradient."
         )
-    if y.dtype.kind == "c":
+    if y.dtype.kind == "c" and function != "dljvp":
         raise GradientError(
             f"{function}: {name} is {_describe(y)}, expected a real {expected}, because no direction lowers a complex "
             f"number; take a real function of it, such as abs({name}) or {name}.real."
         )
-    if y.dtype.kind != "f":
+    if y.dtype.kind not in "fc":
         raise GradientError(
             f"{function}: {name} is {_describe(y)}, expected a floating-point {expected}; comparisons, rounding and "
             "integers have no derivative. In the arguments write -1.0 for -1."
@@ -107,7 +107,7 @@ class Variables:
         self.function = function
         self.recorder = recorder
         self.root = root
-        self.leaves, self.treedef = tree.flatten(xs, function=function)
+        self.leaves, self.treedef = tree.flatten(tree.parameters(xs, function)[0], function=function)
         self.values = [_variable(self, x, number) for number, x in enumerate(self.leaves)]
 
     def place(self, number: int) -> str:
@@ -187,10 +187,10 @@ def _variable(of: Variables, x: Any, number: int) -> Value:
     if type(x) is not dlarray:
         raise ArgumentError(f"{function}: {place(number)} is {_without_gradient(x)}")
     recorders.check_open(x)
-    if x.dtype.kind == "c" and function != "dlgradient":
+    if x.dtype.kind == "c" and function not in ("dlgradient", "dljvp", "vjp"):
         raise GradientError(
-            f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient takes complex "
-            "ones. Pass their real and imaginary parts."
+            f"{function}: {place(number)} is {_describe(x)}, expected real numbers; only dlgradient, dljvp and vjp "
+            "take complex ones. Pass their real and imaginary parts."
         )
     if x.dtype.kind not in "fc":
         raise GradientError(

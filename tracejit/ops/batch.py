@@ -17,9 +17,17 @@ Given = Sequence[Any]
 def every(b: Any, node: Any, given: Given, count: int) -> list[Any]:
     """Return all inputs with the axis of observations."""
     return [
-        b.broadcast_to(value, shape=(count, *value.shape)) if own is None else own
+        repeated(b, value, count) if own is None else own
         for value, own in zip(node.inputs, given, strict=True)
     ]
+
+
+def repeated(b: Any, value: Any, count: int) -> Any:
+    """Return a value that is the same for all with the axis of observations: one broadcast, of what was broadcast."""
+    source = value
+    while source.node is not None and source.node.op.name == "broadcast_to":
+        source = source.node.inputs[0]
+    return b.broadcast_to(source, shape=(count, *value.shape))
 
 
 def ranked(b: Any, own: Any, ndim: int) -> Any:
@@ -100,8 +108,12 @@ def pad(b: Any, node: Any, given: Given, count: int) -> Any:
 
 
 def matmul(b: Any, node: Any, given: Given, count: int) -> Any:
-    """Multiply matrices: as one product where one factor is the same matrix for all."""
+    """Multiply matrices: as one product where one factor is the same matrix for all, outer products as plain ones."""
     (x, y), (own_x, own_y) = node.inputs, given
+    if x.shape[-1] == 1:
+        ndim = max(x.ndim, y.ndim)
+        pair = [v if own is None else ranked(b, own, ndim) for v, own in ((x, own_x), (y, own_y))]
+        return b.mul(*pair)
     if own_y is None and y.ndim == 2:
         product = b.matmul(b.reshape(own_x, shape=(prod(own_x.shape[:-1]), x.shape[-1])), y)
         return b.reshape(product, shape=(*own_x.shape[:-1], y.shape[-1]))
@@ -109,7 +121,22 @@ def matmul(b: Any, node: Any, given: Given, count: int) -> Any:
         vectors = b.reshape(own_y, shape=(prod(own_y.shape[:-2]), y.shape[-2]))
         product = b.matmul(vectors, b.transpose(x, axes=(1, 0)))
         return b.reshape(product, shape=(*own_y.shape[:-2], x.shape[0], 1))
+    if own_x is None and x.ndim == 2 and _is_turned(own_y):
+        rows = _turned(b, own_y)
+        product = b.matmul(b.reshape(rows, shape=(prod(rows.shape[:-1]), x.shape[-1])), _turned(b, x))
+        return _turned(b, b.reshape(product, shape=(*rows.shape[:-1], x.shape[0])))
     return aligned(b, node, given, count)
+
+
+def _turned(b: Any, x: Any) -> Any:
+    """Return matrices with rows and columns exchanged."""
+    return b.transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _is_turned(x: Any) -> bool:
+    """Return whether matrices were transposed, so that their columns lie together in memory."""
+    last = (x.ndim - 1, x.ndim - 2)
+    return x.node is not None and x.node.op.name == "transpose" and x.node.params["axes"][-2:] == last
 
 
 def matmul_add(b: Any, node: Any, given: Given, count: int) -> Any:

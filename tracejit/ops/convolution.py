@@ -24,6 +24,7 @@ from tracejit.aval import Aval, describe_shape
 from tracejit.errors import DimsError
 from tracejit.ops import batch, convolution_numpy
 from tracejit.ops.convolution_numpy import Sizes, Windows
+from tracejit.ops.floats import common_float
 from tracejit.ops.op import KernelCall, Kind, Op, Sample, contiguous
 
 Labels = tuple[str, str, str]
@@ -47,14 +48,8 @@ def _shape(labels: str, size: Sizes, **others: int) -> Sizes:
     return tuple([next(sizes) if label == "S" else others[label] for label in labels])
 
 
-def _float(*dtypes: np.dtype) -> np.dtype:
-    """Return the dtype in which operands are multiplied."""
-    common = np.result_type(*dtypes)
-    return common if common.kind in "fc" else np.dtype(np.float64)
-
-
 def _promote(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
-    return (_float(*dtypes),) * len(dtypes)
+    return (common_float(*dtypes),) * len(dtypes)
 
 
 def _extents(op: str, first: Aval, second: Aval, operands: Sequence[int], labels: Labels, groups: int) -> Any:
@@ -101,7 +96,7 @@ def _infer(
                 f"convolution: a bias of {describe_shape(one.shape, None)} is given for {sizes['U']} filters; it has "
                 "one number for each filter. Use dlconv."
             )
-    dtype = _float(x.dtype, w.dtype, *[one.dtype for one in bias])
+    dtype = common_float(x.dtype, w.dtype, *[one.dtype for one in bias])
     return Aval(_shape(labels[Y], size, **sizes), None, dtype)
 
 
@@ -117,7 +112,7 @@ def _infer_input(
     groups: int,
 ) -> Aval:
     sizes = _extents("convolution_input", y, w, (Y, W), labels, groups)
-    return Aval(_shape(labels[X], size, **sizes), None, _float(y.dtype, w.dtype))
+    return Aval(_shape(labels[X], size, **sizes), None, common_float(y.dtype, w.dtype))
 
 
 def _infer_weights(
@@ -133,7 +128,7 @@ def _infer_weights(
 ) -> Aval:
     sizes = _extents("convolution_weights", x, y, (X, Y), labels, groups)
     sizes["C"] //= groups
-    return Aval(_shape(labels[W], size, **sizes), None, _float(x.dtype, y.dtype))
+    return Aval(_shape(labels[W], size, **sizes), None, common_float(x.dtype, y.dtype))
 
 
 def _ready(operand: int, array: np.ndarray, labels: Labels, dtype: np.dtype) -> np.ndarray:
@@ -150,7 +145,7 @@ def _result(operand: int, array: np.ndarray, labels: Labels) -> np.ndarray:
 def _reference(
     x: np.ndarray, w: np.ndarray, *bias: np.ndarray, labels: Labels, size: Sizes, groups: int, **params: Sizes
 ) -> np.ndarray:
-    dtype = _float(x.dtype, w.dtype, *[one.dtype for one in bias])
+    dtype = common_float(x.dtype, w.dtype, *[one.dtype for one in bias])
     windows = Windows(size, spatial(w.shape, labels[W]), **params)
     found = convolution_numpy.forward(
         _ready(X, x, labels, dtype), _ready(W, w, labels, dtype), windows, groups
@@ -163,7 +158,7 @@ def _reference(
 def _reference_input(
     y: np.ndarray, w: np.ndarray, *, labels: Labels, size: Sizes, groups: int, **params: Sizes
 ) -> np.ndarray:
-    dtype = _float(y.dtype, w.dtype)
+    dtype = common_float(y.dtype, w.dtype)
     windows = Windows(spatial(y.shape, labels[Y]), spatial(w.shape, labels[W]), **params)
     found = convolution_numpy.backward_x(
         _ready(Y, y, labels, dtype), _ready(W, w, labels, dtype), size, windows, groups
@@ -174,7 +169,7 @@ def _reference_input(
 def _reference_weights(
     x: np.ndarray, y: np.ndarray, *, labels: Labels, size: Sizes, groups: int, **params: Sizes
 ) -> np.ndarray:
-    dtype = _float(x.dtype, y.dtype)
+    dtype = common_float(x.dtype, y.dtype)
     windows = Windows(spatial(y.shape, labels[Y]), size, **params)
     found = convolution_numpy.backward_w(
         _ready(X, x, labels, dtype), _ready(Y, y, labels, dtype), windows, groups

@@ -35,6 +35,12 @@ def one_float(*dtypes: np.dtype) -> tuple[np.dtype, ...]:
     return (common if common == np.float32 else np.dtype(np.float64),) * len(dtypes)
 
 
+def common_float(*dtypes: np.dtype) -> np.dtype:
+    """Return the dtype in which operands meet; complex numbers stay, for derivatives by the complex step."""
+    common = np.result_type(*dtypes)
+    return common if common.kind in "fc" else np.dtype(np.float64)
+
+
 def cast_alike(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return arrays in the dtype that the ops cast them to."""
     dtypes = one_float(*[x.dtype for x in arrays])

@@ -15,6 +15,7 @@ import numpy as np
 
 from tracejit.aval import INT64, Aval
 from tracejit.ops import batch
+from tracejit.ops.floats import common_float
 from tracejit.ops.op import KernelCall, Kind, Op, Sample
 
 
@@ -126,7 +127,7 @@ def _vjp_cholesky(b: Any, node: Any, ct: Any) -> Any:
 
 
 def _numpy_triangular(a: np.ndarray, y: np.ndarray, *, lower: bool) -> np.ndarray:
-    out = np.array(y, _float(a.dtype, y.dtype), order="C")
+    out = np.array(y, common_float(a.dtype, y.dtype), order="C")
     if y.size:
         routine = _lapack("trtrs", out.dtype)
         for at in np.ndindex(y.shape[:-2]):
@@ -145,12 +146,6 @@ def _vjp_triangular(b: Any, node: Any, ct: Any) -> Any:
         return b.neg(transposed(b, lower_half(b, b.matmul(node.output, transposed(b, towards)))))
 
     return (by_matrix, towards)
-
-
-def _float(*dtypes: np.dtype) -> np.dtype:
-    """Return the dtype of the results for operands of some dtypes."""
-    common = np.result_type(*dtypes)
-    return common if common.kind == "f" else np.dtype(np.float64)
 
 
 _F8, _I8 = "float64", "int64"
@@ -194,8 +189,8 @@ OPS = (
                 Sample(((2, 3, 3), (2, 3, 3), (2, 3)), dtypes=(_F8, _F8, _F8)))),
     Op(name="solve_triangular", doc="X of A X = B for triangular A, whose other half is not read; C = A'^-1 ct for B, "
        "and that half of -C X' for A", kind=Kind.KERNEL,
-       infer=lambda a, y, *, lower: Aval(y.shape, None, _float(a.dtype, y.dtype)),
-       promote=lambda a, y: (_float(a, y), _float(a, y)),
+       infer=lambda a, y, *, lower: Aval(y.shape, None, common_float(a.dtype, y.dtype)),
+       promote=lambda a, y: (common_float(a, y), common_float(a, y)),
        numpy=_numpy_triangular, vjp=_vjp_triangular, analytic=False, domain=(0.5, 2.0),
        batch=batch.rows, emit=KernelCall("solve_triangular", lambda out, a, y, *, lower: (
            _count(y), y.shape[-2], y.shape[-1], int(lower))),

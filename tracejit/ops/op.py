@@ -40,6 +40,7 @@ class Kind(Enum):
     MOVE = "move"  # no arithmetic: another arrangement of the same elements
     CONTRACT = "contract"  # matrix products
     KERNEL = "kernel"  # a hand-written kernel in kernels/
+    LOOP = "loop"  # runs a body, which is a graph of its own
     HOST = "host"  # runs in Python, called by the program
 
 
@@ -181,6 +182,24 @@ class PythonCall(NamedTuple):
     function: Callable[..., Any]
 
 
+class UserLoop(NamedTuple):
+    """Emission of a KERNEL op: loops that a user has written, as the text of a kernel.
+
+    Its arguments are `sizes`, the addresses of the inputs and outputs, and that of an integer that it sets to 1 where
+    an index is out of range.
+    """
+
+    text: str
+    sizes: tuple[int, ...]
+
+
+class Passed(NamedTuple):
+    """Emission of a HOST op whose results are some of its inputs, and that only its adjoint tells from nothing.
+
+    Its parameters `first` and `count` say which. Programs do not have it.
+    """
+
+
 class Sample(NamedTuple):
     """A case for the generated tests: input shapes, params, and input ranges or dtypes where they matter."""
 
@@ -205,7 +224,7 @@ class OnlyOnce:
         )
 
 
-Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall
+Emit = Scalar | Fold | Strided | Pieces | KernelCall | PythonCall | Passed | UserLoop
 Infer = Callable[..., Aval | tuple[Aval, ...]]
 Vjp = Callable[[Any, Any, Any], Sequence[Any]]
 Rule = Callable[[Any, Any, Any, int], Any]
@@ -273,8 +292,9 @@ class Op:
             Kind.REDUCE: Fold,
             Kind.MOVE: (Strided, Pieces),
             Kind.CONTRACT: KernelCall,
-            Kind.KERNEL: KernelCall,
-            Kind.HOST: (PythonCall, type(None)),
+            Kind.KERNEL: (KernelCall, UserLoop),
+            Kind.LOOP: type(None),
+            Kind.HOST: (PythonCall, Passed, type(None)),
         }[self.kind]
         if not isinstance(self.emit, emits):
             raise TypeError(f"op {self.name!r} of kind {self.kind.name} has emit={self.emit!r}")
@@ -285,7 +305,7 @@ class Op:
             )
         if self.kind in (Kind.ELEMENTWISE, Kind.KERNEL) and not self.takes_complex:
             object.__setattr__(self, "infer", _of_real_numbers(self.title, self.infer))
-        if not self.doc or not (self.samples or self.kind is Kind.HOST):
+        if not self.doc or not (self.samples or self.kind in (Kind.LOOP, Kind.HOST)):
             raise TypeError(f"op {self.name!r} lacks its doc or its samples")
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from tracejit.ops import Op
 from tracejit.record import number, recorder
 from tracejit.record.ended import is_open
 from tracejit.record.guards import Decides
+from tracejit.record.mapping import check_same
 from tracejit.record.memory import is_ndarray, root_of
 
 _DEEPEST = 8  # lists in lists among the operands of NumPy's functions
@@ -40,6 +41,8 @@ def is_derived(array: Any) -> bool:
 def elements(array: Any, what: str) -> np.ndarray:
     """Return the elements of such an array, for `what`, which a replay does not repeat."""
     owner = array._value.owner
+    if owner.maps:
+        check_same(owner, array, what)
     where = recorder.user_location()
     for value in _inputs_of(array._value):
         ndarray = _ndarray_of(owner, value)

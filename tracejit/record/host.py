@@ -35,8 +35,8 @@ def run(function: Callable[..., Any], arrays: Sequence[np.ndarray]) -> Any:
 def copies(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose results are copies, which share no memory: the reference of a HOST op."""
 
-    def call(*arrays: np.ndarray, handled: bool = False) -> Any:
-        results = function(*map(read_only, arrays))
+    def call(*arrays: np.ndarray, handled: bool = False, **params: Any) -> Any:
+        results = function(*map(read_only, arrays), **params)
         if type(results) is tuple:
             return tuple([np.array(result, order="C") for result in results])
         return np.array(results, order="C")
@@ -65,6 +65,11 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def conjugate(b: Any, value: Any) -> Any:
+    """Return a cotangent of dlgradient for one inside, or the other way round (Note [complex cotangents])."""
+    return b.conj(value) if value.dtype.kind == "c" else value
 
 
 def append(

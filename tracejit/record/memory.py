@@ -84,9 +84,11 @@ class Memories:
         writes_sources: whether writes into sources reach the caller's elements.
         met_numbers: whether an in-place operator met an input that is a number.
         most_views: the number of views from which on those that nobody has are looked for.
+        begun: the arrays that are written, each with its Value from before, while a step of a loop is recorded.
     """
 
     __slots__ = (
+        "begun",
         "changed",
         "has_private",
         "met_numbers",
@@ -112,6 +114,7 @@ class Memories:
         self.of_numpy, self.of_tracejit = Private(self), Private(self)
         self.changed: list[tuple[Any, np.ndarray]] = []
         self.read: dict[int, np.ndarray] = {}
+        self.begun: list[tuple[Any, Any]] | None = None
 
     def private(self, root: Any, is_ndarray: bool = False) -> None:
         """Make an untraced array private to the recording; `is_ndarray` if NumPy's own code would have an ndarray."""

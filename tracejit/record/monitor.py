@@ -89,6 +89,23 @@ def paused() -> Iterator[None]:
 
 
 @contextmanager
+def resumed() -> Iterator[None]:
+    """Run a block of the user's code inside paused(): its calls are reported."""
+    if current.profile is None or sys.getprofile() is not None:
+        yield
+        return
+    sys.setprofile(current.profile)
+    if current.trace is not None:
+        sys.settrace(current.trace)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        if current.trace is not None:
+            sys.settrace(None)
+
+
+@contextmanager
 def unwatched() -> Iterator[None]:
     """Run a block of the user's code that does not belong to the recorded function: its calls are not reported."""
     kept = current.started, current.called, current.effects

@@ -16,7 +16,6 @@ import dis
 import gc
 import os
 import sys
-import threading
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
 from types import BuiltinFunctionType, CodeType, FunctionType
@@ -26,6 +25,7 @@ import numpy as np
 
 from tracejit.record import monitor
 from tracejit.record.current import thread
+from tracejit.util.locks import new_lock
 
 
 class Patched:
@@ -181,7 +181,7 @@ def _begin(positions: Any) -> Any:
     return None if positions is None else (positions.lineno, positions.col_offset)
 
 
-_lock = threading.Lock()
+_lock = new_lock()
 _patched: dict[str, Patched] = {}
 _open: set[int] = set()
 
@@ -220,8 +220,12 @@ def begin(recording: object, names: dict[str, Any] | None) -> None:
 
 def end(recording: object) -> None:
     """Restore the functions, if this was the last recording that was open; may be called twice."""
+    _end(id(recording))
+
+
+def _end(recording: int) -> None:
     with _lock:
-        _open.discard(id(recording))
+        _open.discard(recording)
         if not _open:
             _exchange({patched: patched._original for patched in _patched.values()})
             _namespaces.clear()
@@ -240,3 +244,14 @@ def _exchange(functions: dict[Any, Any]) -> None:
 
 _KINDS = (Patched, BuiltinFunctionType, FunctionType, type(np.empty_like))
 _namespaces: list[dict[str, Any]] = []
+
+
+def _in_child() -> None:
+    """Restore the functions in a forked child, which does not have the threads that recorded."""
+    if thread.recorder is None:
+        for recording in [*_open]:
+            _end(recording)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

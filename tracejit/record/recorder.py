@@ -24,6 +24,7 @@ from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
 from tracejit.record.ended import check_open, is_open
 from tracejit.record.guards import MOST_VALUES, Decides, ValueGuard, outcome
+from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
@@ -93,6 +94,7 @@ class Recorder(RecordingBlock):
             set()
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
+        self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
         self.keeps_graph = True  # False: it is of no use when the recording has ended
 
     def close(self) -> None:
@@ -258,6 +260,8 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         TraceError: if the array belongs to a closed trace.
     """
     check_open(array)
+    if thread.recorder is not None and thread.recorder.maps and array._value is not None:
+        check_same(thread.recorder, array, what)
     if steers(array):
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):

@@ -14,8 +14,8 @@ CPython, one without a global lock) nothing is exchanged, and such an index need
 
 import ctypes
 import gc
+import os
 import sys
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.record import monitor, recorder
+from tracejit.util.locks import new_lock
 
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 _MAPPING = 14 * _WORD  # tp_as_mapping in a PyTypeObject
@@ -32,7 +33,7 @@ _Word = ctypes.c_size_t
 
 _original = np.ndarray.__getitem__
 _instead: list[Callable[[np.ndarray, Any], Any]] = []
-_lock = threading.Lock()
+_lock = new_lock()
 _open: set[int] = set()
 
 
@@ -82,16 +83,20 @@ class Subscripts:
 
     def __exit__(self, *exc: object) -> None:
         if is_possible():
-            with _lock:
-                _open.discard(id(self))
-                if not _open:
-                    _exchange(_original, _slot_of_numpy())
+            _end(id(self))
+
+
+def _end(block: int) -> None:
+    with _lock:
+        _open.discard(block)
+        if not _open:
+            _exchange(_original, _slot_of_numpy())
 
 
 def _exchange(getitem: Any, slot: int) -> None:
     """Set what ``ndarray[key]`` calls, for Python's code and for C's."""
     names = gc.get_referents(np.ndarray.__dict__)[0]
-    if names["__getitem__"] is getitem:
+    if names["__getitem__"] is getitem and _slot(np.ndarray).value == slot:
         return
     names["__getitem__"] = getitem
     _slot_of_ndarray().value = slot
@@ -130,3 +135,14 @@ def is_possible() -> bool:
     names = gc.get_referents(np.ndarray.__dict__)
     is_dict = len(names) == 1 and type(names[0]) is dict and names[0].get("__getitem__") is _original
     return is_dict and bool(_slot(np.ndarray).value == _slot_of_numpy() != 0)
+
+
+def _in_child() -> None:
+    """Restore the class in a forked child, which does not have the threads that recorded."""
+    if recorder.thread.recorder is None:
+        for block in [*_open]:
+            _end(block)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

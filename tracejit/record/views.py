@@ -60,7 +60,9 @@ def copy(array: Any, order: Literal["C", "K"] = "K") -> Any:
         if order == "C" and not data.flags.c_contiguous:
             data = np.empty(data.shape, data.dtype)
             value = _laid_out(value, data, current)
-        elif derived.is_of_ndarray(array, current):  # which NumPy's code may write
+        elif (
+            derived.is_of_ndarray(array, current) or current.maps
+        ):  # which NumPy's code, or a mapped function, may write
             data = _empty(data)
             value = _laid_out(value, data, current)
     result = recorder.wrap(data, array._format, value)
@@ -205,6 +207,10 @@ def _write(array: Any, new: Any, current: Any) -> None:
     while type(path[-1]._view) is tuple:
         path.append(path[-1]._view[0])
     root = path[-1]
+    if current.memories.begun is not None:
+        current.memories.begun.append((root, root._value))
+    if current.maps:
+        current.maps[-1].check_write(root)
     _begin(root, current)
     values = [current.value(new)]
     for child in path[:-1]:

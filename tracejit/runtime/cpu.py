@@ -2,12 +2,7 @@
 """The CPU back end: the compiled executor runs a program's kernels."""
 
 import ctypes
-import importlib.util
-import os
-import sys
 from collections.abc import Callable, Container, Sequence
-from functools import cache
-from importlib.machinery import PathFinder
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -23,12 +18,11 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
 from tracejit.ops import Layout
 from tracejit.ops.op import contiguous
-from tracejit.program import ALIGNMENT, Kernel, Pointer, Program, ScalarArgument, Symbol
+from tracejit.program import ALIGNMENT, Program
 from tracejit.record.guards import GuardFailed
-from tracejit.runtime import object_layout, ufunc_loops
-from tracejit.runtime.host import row_function
+from tracejit.runtime import object_layout
+from tracejit.runtime.table import ProgramTable
 from tracejit.runtime.thread_pool import FUNCTIONS, is_wanted, pool
-from tracejit.util.uninterrupted import uninterrupted
 
 _EXECUTOR_TYPE = ctypes.CFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)
 _EXECUTOR_WITH_PYTHON = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, *[ctypes.c_void_p] * 3)  # keeps Python's lock
@@ -44,33 +38,6 @@ def _executor(code: Code, calls_python: bool) -> Callable[..., int]:
     return _EXECUTOR_TYPE(code.function("run"))
 
 
-@cache
-def _symbol_address(name: str) -> int:
-    """Return the address of a BLAS routine, from SciPy's table of C functions, or of a loop of one of its ufuncs."""
-    if "/" in name:
-        return uninterrupted(lambda stopping: ufunc_loops.address(name))
-    capsule = uninterrupted(lambda stopping: _cython_blas()).__pyx_capi__[name]
-    api = ctypes.pythonapi
-    api.PyCapsule_GetName.restype = ctypes.c_char_p
-    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
-    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
-
-
-def _cython_blas() -> Any:
-    """Return the module scipy.linalg.cython_blas, without the rest of scipy.linalg, which takes 0.15 s to import."""
-    import scipy
-
-    name = "scipy.linalg.cython_blas"
-    spec = PathFinder.find_spec(name, [os.path.join(folder, "linalg") for folder in scipy.__path__])
-    if name in sys.modules or spec is None or spec.loader is None:
-        return importlib.import_module(name)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 class _StateFactory:
     """Makes states of a program: blocks of memory with arguments and an arena, each for one call at a time.
 
@@ -82,7 +49,7 @@ class _StateFactory:
     """
 
     def __init__(
-        self, template: np.ndarray, table: "_ProgramTable", arena_bytes: int, objects: int = 0
+        self, template: np.ndarray, table: "ProgramTable", arena_bytes: int, objects: int = 0
     ) -> None:
         self._template = template
         self._table = table
@@ -107,6 +74,7 @@ class _StateFactory:
         filled = block[arguments // 8 : arena // 8]
         filled[:] = self._table.arguments
         filled[self._table.arena_slots] += -(-(start + arena) // ALIGNMENT) * ALIGNMENT
+        filled[self._table.state_slots] = start
         return block
 
 
@@ -167,14 +135,15 @@ class CpuExecutable:
         self.program = program
         in_parts = program.launches < len(program.rows) and is_wanted()
         executors = ["run", "enter", *(["run_with_python"] if program.calls_python else ())]
+        executors += ["loop"] if program.loops else ()
         compiled = [kernel for kernel in program.kernels if kernel.host is None]
         self.prepared = code.prepare(compiled, [*executors, *(FUNCTIONS if in_parts else ())])
-        table = _ProgramTable(program, code)
+        table = ProgramTable(program, code)
         checks = _checks(program.inputs, layouts, written=program.written)
         state = np.zeros(words.STATE_WORDS, np.intp)
         state[words.ROWS] = table.rows.ctypes.data
-        state[words.ROW_COUNT] = len(program.rows) - program.commits
-        state[words.COMMIT_COUNT] = program.commits
+        state[words.ROW_COUNT] = table.row_count
+        state[words.COMMIT_COUNT] = table.commit_count
         state[words.PATCHES] = table.patches.ctypes.data
         state[words.PATCH_COUNT] = len(table.patches) // words.PATCH_WORDS
         state[words.CHECKS] = checks.ctypes.data
@@ -248,6 +217,7 @@ class CpuExecutable:
         state[words.SLOT_DATA], state[words.SLOT_FORMAT], state[words.SLOT_VALUE], state[words.SLOT_WEAK] = (
             slots
         )
+        state[words.SLOT_FIXED], state[words.SLOT_LEAVES] = object_layout.node_slots()
         state[words.GUARDED] = guarded
         objects = 0
         if pattern is not None:
@@ -313,11 +283,12 @@ class RowRunner:
     """
 
     def __init__(
-        self, state: np.ndarray, table: "_ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
+        self, state: np.ndarray, table: "ProgramTable", checks: Any, inputs: tuple[np.ndarray, ...],
         outputs: tuple[np.ndarray, ...],
     ) -> None:  # fmt: skip
         self._executor = _executor(table.code, table.calls_python)
         self._state = state
+        self._table = table
         self._kept = table, checks, inputs, outputs  # what the state and the arguments point to
         self._rows = table.rows.ctypes.data
         self._arrays = id(inputs), id(outputs)
@@ -331,51 +302,13 @@ class RowRunner:
         """Run `count` rows from `first` on; `together` runs the parts of a row on several threads."""
         state = self._state
         state[words.POOL] = self._pool if together else 0
+        if first == 0 and count == len(self._table.positions):
+            count = self._table.row_count + self._table.commit_count
+        elif count:
+            first = self._table.positions[first]
         state[words.ROWS] = self._rows + first * words.ROW_WORDS * state.itemsize
         state[words.ROW_COUNT] = count
         return self._executor(state.ctypes.data, *self._arrays)
-
-
-class _ProgramTable:
-    """The tables of a program, without what differs between calls, and the code that they point to."""
-
-    def __init__(self, program: Program, code: Code) -> None:
-        self.code = code
-        self.calls_python = program.calls_python
-        self.functions: dict[Kernel, Callable[..., Any]] = {}  # of Python, whose addresses the rows have
-        arguments: list[int] = []
-        rows: list[int] = []
-        patches: list[int] = []
-        arena_slots: list[int] = []
-        for row in program.rows:
-            if row.kernel.host is None:
-                rows += (code.address(row.kernel), len(arguments), row.parts, row.length)
-            else:
-                function = self.functions.setdefault(row.kernel, row_function(row.kernel.host))
-                rows += (id(function), len(arguments), 0, 1)
-            for argument in row.arguments:
-                word = 0
-                if isinstance(argument, Pointer):
-                    place = argument.place
-                    word = place.offset + argument.offset_bytes
-                    if place.kind == "arena":
-                        arena_slots.append(len(arguments))
-                    elif place.kind == "constant":
-                        word += program.constants[place.number].ctypes.data
-                    else:
-                        first = len(program.inputs) if place.kind == "output" else 0
-                        patches += (len(arguments), first + place.number, word)
-                elif isinstance(argument, ScalarArgument):
-                    word = _bits(argument)
-                elif isinstance(argument, Symbol):
-                    word = _symbol_address(argument.name)
-                else:
-                    word = argument
-                arguments.append(word)
-        self.arguments = np.array(arguments, np.intp)
-        self.rows = np.array(rows, np.intp)
-        self.patches = np.array(patches, np.intp)
-        self.arena_slots = np.array(arena_slots, np.intp)
 
 
 def _checks(
@@ -423,11 +356,3 @@ def _spans(
         low, high = sum(min(0, step) for step in steps), sum(max(0, step) for step in steps)
         table += (low * aval.dtype.itemsize, (high + 1) * aval.dtype.itemsize)
     return np.array(table, np.intp)
-
-
-def _bits(number: ScalarArgument) -> int:
-    """Return an integer whose low bytes are those of a number."""
-    data = np.zeros(8, np.uint8)
-    raw = np.frombuffer(np.asarray(number.value, number.dtype).tobytes(), np.uint8)
-    data[: raw.size] = raw
-    return int(data.view(np.int64)[0])

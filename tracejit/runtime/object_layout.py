@@ -12,6 +12,7 @@ import numpy as np
 from tracejit.array import dlarray
 from tracejit.errors import CodegenError
 from tracejit.kernels.executor import state as words
+from tracejit.tree import Fixed, TreeNode, rebuild_node
 
 
 @cache
@@ -76,6 +77,24 @@ def slots() -> tuple[int, int, int, int]:
             "TRACEJIT_BACKEND=python, and please report the version."
         )
     return data, format, value, weak
+
+
+@cache
+def node_slots() -> tuple[int, int]:
+    """Return the offsets, in words, of the fixed part of a node and of its children.
+
+    Raises:
+        CodegenError: if they are not found.
+    """
+    probe = rebuild_node(TreeNode, Fixed(), (None,))
+    offsets = {_word(id(probe), offset): offset for offset in range(2, TreeNode.__basicsize__ // 8)}
+    fixed, leaves = offsets.get(id(probe._fixed)), offsets.get(id(probe._leaves))
+    if fixed is None or leaves is None:
+        raise CodegenError(
+            "the CPU back end cannot run here: this build of Python keeps the slots of a node differently. Set "
+            "TRACEJIT_BACKEND=python, and please report the version."
+        )
+    return fixed, leaves
 
 
 @cache

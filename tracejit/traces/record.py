@@ -27,11 +27,13 @@ from tracejit.record.number import end as end_numbers
 from tracejit.record.side_effects import SideEffect
 from tracejit.record.state import State
 from tracejit.record.subscripts import Subscripts
-from tracejit.traces import refusals
+from tracejit.traces import loops, refusals
 from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.frames import global_names
+
+loops.install()
 
 
 def _nothing() -> None:

@@ -59,7 +59,6 @@ ATTRIBUTES: dict[str, Row] = {
     "flat": ("np.array(A.flat)", "A.ravel()"),
     "getfield": ("x.getfield(float)", "tj.extractdata(x).getfield(float)"),
     "imag": ("x.imag", "np.zeros_like(x)"),
-    "mT": ("A.mT", "np.swapaxes(A, -1, -2)"),
     "searchsorted": ("np.sort(x).searchsorted(y)", "np.searchsorted(np.sort(x), y)"),
     "strides": ("x.strides", "tj.extractdata(x).strides"),
     "tobytes": ("x.tobytes()", "tj.extractdata(x).tobytes()"),
@@ -71,7 +70,6 @@ ADVICE: dict[str, str] = {
     "base": "np.shares_memory(tj.extractdata(x), other) asks about memory; a slice writes into what it was taken from",
     "ctypes": "np.asarray(x).ctypes is that of an untraced array",
     "data": "np.asarray(x).data is that of an untraced array",
-    "device": "it is always the CPU",
     "dump": "np.save(file, x) writes an untraced array",
     "flags": "np.asarray(x).flags are those of an untraced array",
     "itemset": "x[i] = value writes one element",
@@ -82,7 +80,6 @@ ADVICE: dict[str, str] = {
     "resize": "np.concatenate adds elements, x[:n] takes some away",
     "setfield": "x[...] = values writes into x",
     "setflags": "set them on an ndarray and make a dlarray of it, tj.dlarray(data)",
-    "to_device": "it is always on the CPU",
     "tostring": "tj.extractdata(x).tobytes() are its bytes",
     "tofile": "np.save(file, x) writes an untraced array",
 }

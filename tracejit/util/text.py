@@ -11,10 +11,16 @@ from tracejit.util.uninterrupted import is_of_handler
 def count(number: int, what: str) -> str:
     """Return a number of things in words.
 
-    >>> count(1, "program"), count(2, "entry"), count(0, "launch")
-    ('1 program', '2 entries', '0 launches')
+    >>> count(1, "program"), count(2, "entry"), count(0, "launch"), count(2, "array")
+    ('1 program', '2 entries', '0 launches', '2 arrays')
     """
-    many = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("ch") else f"{what}s"
+    many = (
+        f"{what[:-1]}ies"
+        if what[-1] == "y" and what[-2] not in "aeou"
+        else f"{what}es"
+        if what.endswith("ch")
+        else f"{what}s"
+    )
     return f"{number} {what if number == 1 else many}"
 
 

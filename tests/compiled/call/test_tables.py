@@ -37,6 +37,33 @@ class Name(str):
     __slots__ = ()
 
 
+class Places(tree.Fixed):
+    """The fixed part of nodes with some number of children."""
+
+    title = "a bag"
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def places(self, kind: type) -> list[str]:
+        return [f"<{number}>" for number in range(self.count)]
+
+
+class Bag(tree.TreeNode):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"bag{self._leaves}"
+
+
+PLACES = [Places(count) for count in range(5)]
+
+
+def bag(*children: Any) -> Bag:
+    made: Bag = tree.rebuild_node(Bag, PLACES[len(children)], children)
+    return made
+
+
 def array(*values: float) -> tj.dlarray:
     return tj.dlarray(np.array(values))
 
@@ -51,6 +78,7 @@ KNOWN = [
     ((), [], {}, array(1.0)),
     (-0.0, float("inf"), 1 << 62, -(1 << 63), array(1.0)),
     (np.ones(2), ((((array(1.0),),),),)),
+    (bag(array(1.0), 3), [bag(), bag(bag(array(2.0)))]),
 ]
 UNKNOWN = [
     (Pair(array(1.0), 2),),
@@ -88,6 +116,7 @@ def test_numbers_that_vary() -> None:
     [
         (ArrayLeaf(None), True),
         ({"b": ArrayLeaf(None), "a": [1, None, "x"], "c": ()}, True),
+        ((bag(ArrayLeaf(None), bag()), 1), True),
         ((np.ones(2), ArrayLeaf(None)), False),
         (NumberLeaf(float), False),
         (Pair(ArrayLeaf(None), 1), False),
@@ -115,6 +144,9 @@ def leaves_of(value: Any) -> Iterator[Any]:
             yield from leaves_of(part)
     elif isinstance(value, Point):
         yield from leaves_of((value.x, value.y))
+    elif isinstance(value, Bag):
+        yield value._fixed
+        yield from leaves_of(value._leaves)
     else:
         yield value
 
@@ -133,6 +165,8 @@ def random_tree(rnd: random.Random, depth: int) -> Any:
         return parts
     if kind == 5:
         return Pair(*[*parts, 1, 2][:2]) if rnd.random() < 0.3 else [parts]
+    if kind == 6:
+        return bag(*parts)
     names = [f"n{i}" for i in range(len(parts))]
     rnd.shuffle(names)
     return dict(zip(names, parts, strict=True))
@@ -179,6 +213,11 @@ CHANGES: list[tuple[Any, Any, bool]] = [  # arguments, other ones, whether the s
     ((1, 2), Pair(1, 2), False),
     ((1, 2), (1, 2, 3), False),
     ([1, 2], [1], False),
+    (bag(1, 2), bag(1, 2), True),
+    (bag(1, 2), bag(1, 3), False),
+    (bag(1, 2), bag(1), False),
+    (bag(1, 2), (1, 2), False),
+    (bag(1), tree.rebuild_node(Bag, Places(1), (1,)), False),
     (1, True, False),
     (1, 1.0, False),
     (0, False, False),
@@ -260,11 +299,12 @@ def counted(function: Callable[[], Any], objects: list[Any], calls: int = 200) -
 def test_references_are_given_back() -> None:
     constant, key = object(), "a key of no other dict"
     x, y = array(1.0, 2.0), np.ones(2)
-    weights = {"w": x, key: [y, 1 << 50]}
+    weights = {"w": x, key: [y, 1 << 50], "bag": bag(x, constant)}
 
     @tj.dlaccelerate(confirm=0, audit=False)
     def step(given: Any, scale: float) -> Any:
-        return {"out": [given["w"] * scale + given[key][0]], key: (constant, None, ()), "s": given["w"].sum()}
+        total = bag(given["w"].sum(), constant) if "bag" in given else None
+        return {"out": [given["w"] * scale + given[key][0]], key: (constant, None, ()), "s": total}
 
     scales = itertools.cycle((0.5, 2.5, 3.5))
     numbers = list(itertools.islice(scales, 3))
@@ -291,6 +331,7 @@ def test_when_there_is_no_memory() -> None:
     def step(given: Any) -> Any:
         return {
             key: [given["x"] * 2, (constant, {"z": given["x"] + 1, key: constant})],
+            "bag": [constant, bag(given["x"] + 3, bag(constant))],
             "s": dict.fromkeys("abcdefghij", constant),
         }
 
@@ -496,3 +537,20 @@ def test_many_threads_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("missing", ["_fixed", "_leaves"])
+def test_a_node_whose_attribute_was_deleted(missing: str) -> None:
+    @tj.dlaccelerate(confirm=0, audit=False)
+    def doubled(given: Any) -> Any:
+        return bag(*[2 * child for child in given._leaves])
+
+    for _ in range(4):
+        assert doubled(bag(array(1.0)))._leaves[0].tolist() == [2.0]
+    broken = bag(array(1.0))
+    delattr(broken, missing)
+    with pytest.raises(AttributeError):
+        doubled(broken)
+    broken = bag(array(1.0))
+    broken._leaves = [array(4.0)]
+    assert doubled(broken)._leaves[0].tolist() == [8.0]  # the general way

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Solvers of SciPy with accelerated functions: as they are, and through numpy_function where SciPy wants ndarrays."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy
@@ -118,7 +120,12 @@ def test_solvers_that_compute_with_dlarrays(method):
 
 @pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP"])
 def test_solvers_in_c_need_the_adapter(method):
-    with pytest.raises(TypeError, match=r"must be numpy\.ndarray, not dlarray"):
-        optimize.minimize(rosenbrock, START, jac=True, method=method)
+    try:
+        found = optimize.minimize(rosenbrock, START, jac=True, method=method)
+    except TypeError as error:
+        assert re.search("must be numpy.ndarray, not dlarray|'dlarray' object is not an array", str(error))
+    else:  # earlier releases of SciPy have it in Fortran, and copy what it gets
+        assert np.lib.NumpyVersion(scipy.__version__) < "1.16.0"
+        np.testing.assert_allclose(found.x, 1.0, rtol=1e-3)
     found = optimize.minimize(tj.numpy_function(rosenbrock), START, jac=True, method=method)
     np.testing.assert_allclose(found.x, 1.0, rtol=1e-3)

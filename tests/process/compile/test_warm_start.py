@@ -246,9 +246,9 @@ def test_without_source_files_nothing_is_kept(kept: KernelStore, monkeypatch: py
 
 def test_blas_without_the_rest_of_scipy_linalg(tmp_path: Path) -> None:
     code = (
-        "import json, sys; from tracejit.runtime import cpu; address = cpu._symbol_address('dgemm'); "
+        "import json, sys; from tracejit.runtime import table; address = table._symbol_address('dgemm'); "
         "light = 'scipy.linalg' not in sys.modules; import scipy.linalg.cython_blas as full; "
-        "import scipy.linalg.blas; cpu._symbol_address.cache_clear(); "
-        "print(json.dumps([light, address == cpu._symbol_address('dgemm'), address > 0]))"
+        "import scipy.linalg.blas; table._symbol_address.cache_clear(); "
+        "print(json.dumps([light, address == table._symbol_address('dgemm'), address > 0]))"
     )
     assert run(code, tmp_path / "cache") == [True, True, True]

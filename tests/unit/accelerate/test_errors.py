@@ -59,9 +59,8 @@ class TestValuesThatSteerPython:
             assert [r.tolist() for r in accelerated(vector(*numbers))] == [r.tolist() for r in expected]
 
     def test_functions_of_numpy_that_are_not_supported(self):
-        for fun in (np.sort_complex, np.isnat, np.fft.fft, np.linalg.eig):
-            with pytest.raises(ArgumentError, match=r"np\..*: not supported on dlarrays"):
-                dlaccelerate(fun)(vector(1, 2))
+        with pytest.raises(ArgumentError, match=r"np\..*: not supported on dlarrays"):
+            dlaccelerate(np.isnat)(vector(1, 2))
 
 
 class TestErrors:

@@ -22,6 +22,7 @@ from tracejit.pipeline import build
 from tracejit.program import Program, ScalarArgument
 from tracejit.runtime.python import PythonExecutable
 
+pytestmark = pytest.mark.whole("golden files")
 FOLDER = Path(__file__).parents[2] / "support" / "golden"
 
 Make = Callable[..., list[Value]]
@@ -145,7 +146,6 @@ def program_of(case: Case) -> tuple[Graph, Program]:
         return graph, build(graph)
 
 
-@pytest.mark.whole("golden files")
 @pytest.mark.parametrize("name", CASES)
 def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
     case = CASES[name]
@@ -166,7 +166,6 @@ def test_emitted_source(name: str, request: pytest.FixtureRequest) -> None:
     assert text == golden, "the emitted source changed; review the difference after pytest --update-golden"
 
 
-@pytest.mark.whole("golden files")
 @pytest.mark.parametrize("name", CASES)
 def test_launches_and_memory(name: str) -> None:
     case = CASES[name]

@@ -19,6 +19,8 @@ from tracejit.ops import OPS
 from tracejit.ops.op import Layout, Pieces
 from tracejit.passes.fusion.chop import LARGEST
 from tracejit.passes.fusion.reasons import Apart
+from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.scan import SCAN
 from tracejit.program import Place
 from tracejit.traces.replay import Replay
 
@@ -212,10 +214,21 @@ def output(b: Any) -> Any:
     return y, b.transpose(y, axes=(1, 0))
 
 
+def steps(b: Any) -> Any:
+    step = Builder(Graph())
+    carry = step.input(Aval((3,), None, F32))
+    step.graph.outputs = [step.tanh(carry)]
+    (x,) = inputs(b, (3,))
+    params = {"body": Body(step.graph, 1, 0), "length": 4, "reverse": False, "save": True}
+    (last,) = b.apply(SCAN, [x], params)
+    return b.exp(last)
+
+
 @pytest.mark.parametrize(
     ("make", "reason", "words"),
     [
         (kernel_apart, Apart.KERNEL, {"op": "take"}),
+        (steps, Apart.STEPS, {"op": "scan"}),
         (copied, Apart.COPY, {"op": "reshape"}),
         (pieces, Apart.PIECES, {"op": "concatenate"}),
         (written_by_two, Apart.PIECES, {"op": "concatenate"}),

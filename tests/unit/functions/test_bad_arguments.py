@@ -72,7 +72,7 @@ COMPOSED_OF = {
 # Arguments that are functions: what they raise is theirs.
 CALLED = {
     ("dlfeval", 0),
-    *((name, 0) for name in ("hessian", "hvp", "jacobian", "jvp", "vjp")),
+    *((name, 0) for name in ("dlmap", "hessian", "hvp", "jacobian", "jvp", "vjp")),
     ("dlupdate", 0),
     ("check_gradients", 0),
     ("check_gradients", 1),
@@ -313,7 +313,7 @@ def test_results_are_those_of_numpy(name: str) -> None:
                     compared += 1
     assert (
         compared
-        or effort.EFFORT is effort.Effort.SAMPLE
+        or effort.EFFORT <= effort.Effort.SAMPLE
         or len(CALLS[name][0].args) > 1
         or CALLS[name][0].options
     )

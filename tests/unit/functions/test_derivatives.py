@@ -5,7 +5,16 @@ import numpy as np
 import pytest
 
 import tracejit as tj
-from tracejit import ArgumentError, DimsError, GradientError, dlaccelerate, dlarray, dlfeval, dlgradient
+from tracejit import (
+    ArgumentError,
+    DimsError,
+    GradientError,
+    dlaccelerate,
+    dlarray,
+    dlfeval,
+    dlgradient,
+    dlmap,
+)
 from tracejit.record.recorder import Recorder
 
 RNG = np.random.default_rng(0)
@@ -123,6 +132,64 @@ class TestForwardMode:
 
         _, along = tj.jvp(fun, ([1.0, 2.0],), ([1.0, 10.0],))
         assert along.tolist() == [41.0, 20.0]
+
+    def test_programs_are_those_of_forward_mode_by_hand(self):
+        weights = [RNG.standard_normal(size) for size in ((6, 3), (6, 6), (2, 6))]
+
+        def by_hand(x, v):
+            for w in weights[:-1]:
+                x, v = w @ x, w @ v
+                x = tj.tanh(x)
+                v = (1 - x**2) * v
+            return weights[-1] @ x, weights[-1] @ v
+
+        def network(x):
+            for w in weights[:-1]:
+                x = tj.tanh(w @ x)
+            return weights[-1] @ x
+
+        def derived(x, v):
+            return tj.jvp(network, (x,), (v,))
+
+        counts = []
+        for fun in (by_hand, derived):
+            accelerated = dlaccelerate(fun)
+            found = [accelerated(X, V) for _ in range(3)][-1]
+            counts.append((accelerated.stats.launches, accelerated.stats.kernels))
+            np.testing.assert_allclose(found[1], dlfeval(by_hand, X, V)[1], rtol=1e-12)
+        assert counts[0] == counts[1]
+
+    def test_functions_with_a_backward_function_of_their_own(self):
+        @tj.custom_gradient
+        def softplus(x):
+            return tj.log(1 + tj.exp(x)), x
+
+        @softplus.backward
+        def _(x, dy):
+            return 10 * dy * tj.sigmoid(x)
+
+        x, v = RNG.standard_normal((2, 4))
+        s = 1 / (1 + np.exp(-x))
+        _, along = ready(lambda x, v: tj.jvp(lambda x: softplus(x) * x, (x,), (v,)), x, v)
+        np.testing.assert_allclose(along, (10 * s * x + np.log(1 + np.exp(x))) * v, rtol=1e-12)
+        product = ready(lambda x, v: tj.hvp(lambda x: softplus(x).sum(), x, v), x, v)
+        np.testing.assert_allclose(product, 10 * s * (1 - s) * v, rtol=1e-12)
+
+    def test_complex_numbers(self):
+        a = RNG.standard_normal((3, 3)) + 1j * RNG.standard_normal((3, 3))
+        z, v = RNG.standard_normal((2, 3)) + 1j * RNG.standard_normal((2, 3))
+
+        def fun(z):
+            w = a @ (z**2) * np.conj(z)
+            return w, np.abs(w) + np.real(w) * np.imag(z), np.exp(1j * np.real(w)) / z
+
+        found = ready(lambda z, v: tj.jvp(fun, (z,), (v,))[1], z, v)
+        for along, up, down in zip(
+            found, dlfeval(fun, z + 1e-6 * v), dlfeval(fun, z - 1e-6 * v), strict=True
+        ):
+            np.testing.assert_allclose(along, (up - down) / 2e-6, rtol=1e-6, atol=1e-7)
+        equal = dlmap(lambda z: fun(z)[0], over=0)(np.stack([z, v]))
+        np.testing.assert_allclose(equal, np.stack([dlfeval(fun, each)[0] for each in (z, v)]), rtol=1e-12)
 
     def test_products_with_hessians(self):
         w = {"a": dlarray(A), "b": dlarray(B)}
@@ -258,6 +325,18 @@ class TestSecondDerivatives:
         square = ready(lambda x: tj.dlhessian((x**3).sum(), x), dlarray(X[:2, :2], "CB"))
         np.testing.assert_allclose(square._data.reshape(4, 4), np.diag(6 * X[:2, :2].ravel()), rtol=1e-12)
         assert dlfeval(lambda x: tj.dlhessian(x.sum(), x), np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+    def test_of_logaddexp_where_operands_are_equal(self):
+        found = tj.hessian(lambda x: np.logaddexp(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, [[0.25, -0.25], [-0.25, 0.25]], rtol=1e-14)
+        found = tj.hessian(lambda x: np.logaddexp2(x[0], x[1]), np.ones(2))
+        np.testing.assert_allclose(found, np.log(2) * np.array([[0.25, -0.25], [-0.25, 0.25]]), rtol=1e-14)
+        values = np.array([-np.inf, -np.inf, np.inf, np.inf, np.nan, 0.0, 1e300, -40.0])
+        others = np.array([-np.inf, np.inf, np.inf, 1.0, 1.0, np.nan, -1e300, 0.0])
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(
+                dlfeval(lambda x, y: np.logaddexp(x, y), values, others), np.logaddexp(values, others)
+            )
 
     def test_mixed_dtypes(self):
         x = np.ones(3, np.float32)

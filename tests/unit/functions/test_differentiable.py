@@ -262,3 +262,38 @@ def test_a_loop_calls_one_instance_several_times():
 def test_without_inputs():
     with pytest.raises(ArgumentError, match="without inputs"):
         Plain()()
+
+
+def test_complex_numbers():
+    class Turn(tj.DifferentiableFunction):
+        def forward(self, x):
+            return x * 1j
+
+        def backward(self, dy, need):
+            return dy * -1j
+
+    turn = Turn()
+
+    def slope(function):
+        return lambda x: tj.dlgradient((abs(function(x * (1 + 2j)) + x) ** 2).sum(), x)
+
+    for x in (np.linspace(0.5, 2.0, 4), np.linspace(0.5, 2.0, 4) * (1 - 1j)):
+        expected = tj.dlfeval(slope(lambda x: x * 1j), tj.dlarray(x))
+        fun = tj.dlaccelerate(slope(turn))
+        for _ in range(4):
+            found = fun(tj.dlarray(x))
+            assert found.dtype == expected.dtype and np.allclose(np.asarray(found), np.asarray(expected))
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda f, x: tj.jvp(f, (x,), (np.ones(3),)),
+        tj.jacobian,
+        lambda f, x: tj.hessian(lambda x: (f(x) ** 2).sum(), x),
+    ],
+    ids=["jvp", "jacobian", "hessian"],
+)
+def test_derivatives_of_other_kinds_are_refused(derive):
+    with pytest.raises(GradientError, match="Plain: backward is Python code"):
+        derive(Plain(), np.ones(3))

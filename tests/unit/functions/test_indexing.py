@@ -156,7 +156,7 @@ def trace_arrays(key):
 
 
 @given(case=keys(), data=st.data())
-@settings(derandomize=True, max_examples=sweep(50, 300, sample=12), deadline=None)
+@settings(derandomize=True, max_examples=sweep(50, 300, sample=6), deadline=None)
 def test_any_key_does_what_numpy_does(case, data):
     shape, key = case
     x = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)

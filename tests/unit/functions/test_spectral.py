@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from accelerated import dlaccelerate
+from effort import sweep
 
 import tracejit as tj
 from tracejit import dlarray
@@ -202,7 +203,7 @@ def test_norms_of_all_orders(keepdims: bool) -> None:
         for call, found in zip(calls, step(dlarray(x)), strict=True):
             np.testing.assert_allclose(np.asarray(found), call(x), rtol=1e-10)
             assert found.shape == call(x).shape
-    for call in calls:
+    for call in calls[:: sweep(1, 1, sample=4)]:
         np.testing.assert_allclose(np.asarray(call(dlarray(x))), call(x), rtol=1e-10)
         check_gradients(call, dlarray(x))
     for ord in ("nuc", 2, -2, -1):

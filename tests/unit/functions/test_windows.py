@@ -259,7 +259,7 @@ what = st.sampled_from(["read", "write", "add", "through"])
 
 
 class TestGenerated:
-    @settings(max_examples=sweep(40, 2000, sample=8))
+    @settings(max_examples=sweep(40, 2000, sample=3))
     @given(
         st.lists(entry, min_size=1, max_size=4),
         st.lists(st.tuples(what, st.integers(0, 3)), min_size=1, max_size=4),

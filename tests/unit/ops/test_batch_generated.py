@@ -72,27 +72,12 @@ def test_a_batch_is_the_op_of_each_observation(case: tuple[Op, Sample]) -> None:
             np.testing.assert_allclose(have, want, rtol=1e-12, atol=1e-12, err_msg=str(differs))
 
 
-REPEATED = {  # ops that are repeated for each observation, whichever of their operands differs
-    "attention_backward",
-    "convolution_weights",
-    "ctc_backward",
-    "ctc_forward",
-    "gru_backward",
-    "gru_forward",
-    "lstm_backward",
-    "lstm_forward",
-    "permutation",
-    "rnn_backward",
-    "rnn_forward",
-    "row_groups",
-    "sum_groups",
-    "true_places",
-}
-
-
-def test_all_other_ops_have_a_rule() -> None:
+def test_only_ops_with_kernels_are_repeated_for_each_observation() -> None:
+    """The others are in every program, so that each has a rule; see docs/derivatives.md for those that are repeated."""
     derived = (Kind.ELEMENTWISE, Kind.REDUCE, Kind.HOST)
-    assert {op.name for op in OPS.values() if op.batch is None and op.kind not in derived} == REPEATED
+    without = [op for op in OPS.values() if op.batch is None and op.kind not in derived]
+    assert {op.kind for op in without} == {Kind.KERNEL}
+    assert {"lstm_forward", "ctc_forward", "permutation"} <= {op.name for op in without}
 
 
 @pytest.mark.parametrize("name", ["take", "put", "scatter_add", "embed"])
@@ -115,3 +100,28 @@ def test_an_op_that_would_be_repeated_too_often_says_so() -> None:
     known = {u: b.constant(np.zeros((MOST_REPEATED + 1, 4)))}
     with pytest.raises(TraceError, match=r"^dlmap: permutation works on one observation at a time"):
         batch(b, graph.nodes[:], [order], known, MOST_REPEATED + 1, "dlmap")
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 1), (1, 4)), ((2, 3, 1), (1, 4)), ((3, 1), (2, 1, 4)), ((3, 2), (2, 1))]
+)
+@pytest.mark.parametrize("differs", [(True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_products_of_thin_and_of_transposed_matrices(shapes: Any, differs: Any, is_turned: bool) -> None:
+    rng = np.random.default_rng(0)
+    many = [[rng.standard_normal(shape) for shape in shapes] for _ in range(COUNT)]
+    graph = Graph()
+    b = Builder(graph)
+    x, y = (b.constant(array) for array in many[0])
+    columns = [np.stack(parts) for parts in zip(*many, strict=True)]
+    known = {v: b.constant(c) for v, c, own in zip((x, y), columns, differs, strict=True) if own}
+    if is_turned and differs[1]:  # as the operands of adjoints are
+        axes = (*range(columns[1].ndim - 2), columns[1].ndim - 1, columns[1].ndim - 2)
+        turned = b.constant(np.swapaxes(columns[1], -1, -2).copy())
+        known[y] = b.transpose(turned, axes=axes)
+    product = b.matmul(x, y)
+    graph.outputs = [v for v in batch(b, [product.node], [product], known, COUNT, "dlmap") if v is not None]
+    verify(graph)
+    each = [[a if own else same for a, same, own in zip(one, many[0], differs, strict=True)] for one in many]
+    expected = np.stack([first @ second for first, second in each])
+    np.testing.assert_allclose(evaluate(graph, [])[0], expected, rtol=1e-12)

@@ -753,7 +753,7 @@ operation = st.sampled_from(
 
 
 class TestGenerated:
-    @settings(max_examples=sweep(40, 2000, sample=8), deadline=None)
+    @settings(max_examples=sweep(40, 2000, sample=4), deadline=None)
     @given(
         st.lists(operation, min_size=1, max_size=8),
         st.lists(

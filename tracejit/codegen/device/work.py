@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
-from tracejit.codegen.templates import hand_written
+from tracejit.codegen.templates import by_op
 from tracejit.errors import CodegenError
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.launches import KernelLaunch
@@ -44,7 +44,7 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """
     if launch.symbol is not None or launch.epilogue is not None:
         raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
-    text = hand_written.kernel(launch)
+    text = by_op.kernel(launch)
     if text is not None:
         return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]

@@ -18,7 +18,8 @@ import numpy as np
 
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.gemm import TILE_ROWS, header, indent, kernel
+from tracejit.codegen.templates.kernel_text import TILE_ROWS, header, indent, kernel_of
+from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import PATCH_BYTES, WINDOWS
 from tracejit.program import Kernel
 
@@ -88,7 +89,7 @@ def _windows(
         "        base = image * out_image + start0 * out0 + start1 * out1 + start2 * out2 + g * filters * out_filter",
         *indent(2, _tiles(suffix, height, wide, whole, out_near, channelwise, biased)),
     ]
-    return kernel(lines, "channelwise" if channelwise else "windows")
+    return kernel_of(lines, "channelwise" if channelwise else "windows")
 
 
 def patch_of(dtype: np.dtype) -> list[str]:
@@ -344,3 +345,10 @@ def _store_any(suffix: str, wide: int) -> list[str]:
         "            for t in range(few):",
         f"                out[at + outs[i + t]] = square[u * {lanes} + t]",
     ]
+
+
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return the kernel of a launch of "windows" or "channelwise"."""
+    return windows(
+        launch.pointers[-1].dtype, launch.numbers, launch.name == "channelwise", len(launch.pointers) > 3
+    )

@@ -17,7 +17,8 @@ import numpy as np
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import COPIES, GEOMETRY, block, bring_in, near, patch_of, sizes
-from tracejit.codegen.templates.gemm import header, indent, kernel
+from tracejit.codegen.templates.kernel_text import header, indent, kernel_of
+from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.windows import COTANGENT_BYTES, WINDOWS
 from tracejit.program import Kernel
 
@@ -80,7 +81,7 @@ def _channels(dtype: np.dtype, height: int, wide: int, whole: bool, nears: tuple
         f"            tile = add_tiles_{kind}(tile, load_tile_{kind}(out, j, rows, channels, {used}))",
         f"            store_tile_{kind}(out, j, rows, channels, tile, {used})",
     ]
-    return kernel(lines, "channels")
+    return kernel_of(lines, "channels")
 
 
 def _cotangents(dtype: np.dtype, near: str) -> list[str]:
@@ -97,3 +98,8 @@ def _cotangents(dtype: np.dtype, near: str) -> list[str]:
         "            places[i] = t0 * stride0 * plane + t1 * stride1 * line + t2 * stride2 * channels",
         "            i += 1",
     ]
+
+
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return the kernel of a launch of "channels"."""
+    return channels(launch.pointers[-1].dtype, launch.numbers)

@@ -17,7 +17,8 @@ import numpy as np
 from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
 from tracejit.codegen.templates.convolution import GEOMETRY, block, bring_in, near, patch_of, sizes
-from tracejit.codegen.templates.gemm import TILE_ROWS, header, indent, kernel
+from tracejit.codegen.templates.kernel_text import TILE_ROWS, header, indent, kernel_of
+from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
 FILTERS_ARGUMENTS = (*GEOMETRY, "y_image", "y0", "y1", "y2", "y_filter", "images", "by_filters")
@@ -67,7 +68,7 @@ def _filters(dtype: np.dtype, height: int, wide: int, whole: bool, x_near: str) 
         *indent(5, _tiles(suffix, height, wide, whole)),
         "                    at += filters * run",
     ]
-    return kernel(lines, "filters")
+    return kernel_of(lines, "filters")
 
 
 def _tiles(suffix: str, height: int, wide: int, whole: bool) -> list[str]:
@@ -108,3 +109,8 @@ def _tile(kind: str, load: str, used: str) -> list[str]:
         f"tile = add_tiles_{kind}(tile, load_tile_{kind}({place}, {used}))",
         f"store_tile_{kind}({place}, tile, {used})",
     ]
+
+
+def kernel(launch: KernelLaunch) -> Kernel:
+    """Return the kernel of a launch of "filters"."""
+    return filters(launch.pointers[-1].dtype, launch.numbers)

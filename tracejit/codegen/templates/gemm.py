@@ -64,12 +64,12 @@ from functools import cache
 
 import numpy as np
 
-from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
+from tracejit.codegen.names import SUFFIXES
 from tracejit.codegen.target import vector_bytes
+from tracejit.codegen.templates.kernel_text import TILE_ROWS, header, indent, kernel_of, tile_rows
 from tracejit.passes.loops.multiplier import DOTS_DEEPEST
 from tracejit.program import Kernel
 
-TILE_ROWS = {64: 8, 32: 6, 16: 6}  # by bytes of a vector: AVX-512 has 32 registers, the others have 16
 _PANEL_BYTES = 1024  # of a column of a panel
 _BLOCK_TILES = 32  # tiles of rows in a block of x, which are multiplied by a panel one after the other
 _TILE_VECTORS = {64: 24, 32: 12, 16: 12}  # vectors of a tile of columns, at most, by bytes of a vector
@@ -96,11 +96,6 @@ def product(dtype: np.dtype, m: int, n: int) -> Kernel:
     if m <= height // 2 and n >= 4 * lanes:
         return _product(SUFFIXES[dtype], height // 2, 4 * lanes, True)
     return _product(SUFFIXES[dtype], height, lanes if n <= lanes else 2 * lanes, n >= 2 * lanes)
-
-
-def tile_rows() -> int:
-    """Return how many rows the tiles of a product have."""
-    return TILE_ROWS[vector_bytes()]
 
 
 def rows_to_block(dtype: np.dtype) -> list[str]:
@@ -193,7 +188,7 @@ def _product(suffix: str, height: int, lanes: int, whole: bool) -> Kernel:
             *indent(1, tile),
         ]
     tiles = [f"for i in range(0, m, {height}):", f"    rows = rows_{height}(i, m)", *indent(1, tile)]
-    return kernel(
+    return kernel_of(
         [*header(PRODUCT_ARGUMENTS, suffix, ("x", "y")), "for b in range(batch):", *indent(1, tiles)],
         "product",
     )
@@ -230,7 +225,7 @@ def _panels(suffix: str, height: int, lanes: int, deep: int, rows: int) -> Kerne
         f"        for q in range(0, k, {deep}):",
         *indent(3, depth),
     ]
-    return kernel(lines, "panels")
+    return kernel_of(lines, "panels")
 
 
 def _panel_columns(suffix: str, height: int, lanes: int) -> list[str]:
@@ -304,7 +299,7 @@ def _columns(suffix: str, width: int, lanes: int, vectors: int, near: bool) -> K
             f"store_tile_{kind}(out, at, rows, out_row, turned, {used})",
         ]
         lines += [f"if i{start} < m:", *indent(1, store)] if start else store
-    return kernel(
+    return kernel_of(
         [
             *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
             "for b in range(batch):",
@@ -341,7 +336,7 @@ def _dots(suffix: str, width: int, lanes: int) -> Kernel:
         f"    sums = add_tiles_{kind}(sums, load_tile_{kind}(out, at, rows_1(0, 1), 0, 0, few))",
         f"store_tile_{kind}(out, at, rows_1(0, 1), 0, sums, 0, few)",
     ]
-    return kernel(
+    return kernel_of(
         [
             *header(PANELS_ARGUMENTS, suffix, ("x", "y")),
             f"turned = scratch_{suffix}({gap * width})",
@@ -379,21 +374,4 @@ def _transpose(suffix: str, lanes: int) -> Kernel:
         f"            tile = load_tile_{kind}(x, b * x_batch + j, rows, x_row, 0, width)",
         f"            store_tile_{kind}(out, b * m * n + i, columns, m, transpose_{kind}(tile), 0, height)",
     ]
-    return kernel(lines, "transpose")
-
-
-def header(names: tuple[str, ...], suffix: str, operands: tuple[str, ...]) -> list[str]:
-    """Return the lines that read the arguments of a kernel: numbers, operands that it reads, and the result."""
-    numbers = [f"{name} = args[{i}]" for i, name in enumerate(names)]
-    pointers = [f"{name} = read_{suffix}(args[{len(names) + i}])" for i, name in enumerate(operands)]
-    return [*numbers, *pointers, f"out = write_{suffix}(args[{len(names) + len(operands)}], 0)"]
-
-
-def indent(depth: int, lines: list[str]) -> list[str]:
-    """Return lines that stand deeper."""
-    return [INDENT * depth + line for line in lines]
-
-
-def kernel(lines: list[str], stem: str) -> Kernel:
-    """Return the kernel of these lines."""
-    return named("\n".join([f"def {NAME}(args):", *indent(1, lines)]) + "\n", stem)
+    return kernel_of(lines, "transpose")

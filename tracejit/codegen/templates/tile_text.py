@@ -14,7 +14,7 @@ import numpy as np
 
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.gemm import tile_rows
+from tracejit.codegen.templates.kernel_text import tile_rows
 from tracejit.program import Kernel
 
 _FEWEST_LANES = 4  # for which kernels/intrinsics/lanes.py has functions

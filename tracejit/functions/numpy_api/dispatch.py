@@ -58,7 +58,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: d
     if function is None:
         if _are_constants(inputs, is_derived):
             return ufunc(*_constants(inputs, name))
-        raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+        return _in_python(ufunc, name, inputs, options if dtype is None else {**options, "dtype": dtype})
     if dtype is not None:
         return _methods().with_dtype(ufunc, _apply_ufunc, inputs, dtype)
     if ufunc is np.vecdot:
@@ -157,8 +157,27 @@ def call_function(function: Callable[..., Any], args: Any, options: dict[str, An
         name, _ = scipy_call() or (_name(function), None)
         if _are_constants((args, options), is_derived):
             return function(*_constants(args, name), **_constants(options, name))
-        raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+        return _in_python(function, name, args, options)
     return _with_out(function, ours, args, options)
+
+
+def _in_python(function: Callable[..., Any], name: str, args: Any, options: dict[str, Any]) -> Any:
+    """Return the result of NumPy's own function, which a program calls and nobody differentiates."""
+    from tracejit.functions.numpy_api import in_python
+
+    result = NotImplemented
+    if in_python.is_pure(function, name) and options.keys().isdisjoint(("out", "where")):
+        try:
+            result = in_python.call(name, function, args, options)
+        except (TraceJitError, GuardFailed, np.linalg.LinAlgError):
+            raise
+        except Exception as error:
+            if is_of_handler(error):
+                raise
+            raise _not_used(name, error) from error
+    if result is NotImplemented:
+        raise ArgumentError(f"{name}: not supported on dlarrays; {advice(name)}.")
+    return result
 
 
 def _with_out(
@@ -183,11 +202,16 @@ def _checked(
     except Exception as error:
         if is_of_handler(error):
             raise
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
-        raise ArgumentError(
-            f"{_name(function)}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the "
-            "documentation of NumPy for what it takes."
-        ) from error
+        raise _not_used(_name(function), error) from error
+
+
+def _not_used(name: str, error: Exception) -> ArgumentError:
+    """Return the error for arguments that a function of NumPy raised an error for."""
+    reason = str(error).strip().partition("\n")[0].rstrip(".")
+    return ArgumentError(
+        f"{name}: these arguments cannot be used: {type(error).__name__}: {brief(reason)}; see the documentation of "
+        "NumPy for what it takes."
+    )
 
 
 def _answered(

@@ -5,6 +5,7 @@ dlarray declares each of them for type checkers (tracejit/array.py); a test comp
 """
 
 import functools
+import importlib
 import operator
 from collections.abc import Callable
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracejit.array import as_array, dlarray
-from tracejit.errors import ArgumentError, TraceError, TraceJitError
+from tracejit.errors import ArgumentError, DimsError, TraceError, TraceJitError
 from tracejit.functions import elementwise, indexing, linear, movement, padding, reductions, taking
 from tracejit.functions.numpy_api import dispatch
 from tracejit.record import recorder, views
@@ -324,8 +325,58 @@ class Absent:
         instance._data.flat = value
 
 
+def array_namespace(self: dlarray, *, api_version: str | None = None) -> Any:
+    """Return the functions of the Python array API standard, ``tj.xp``."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ArgumentError(
+            f"__array_namespace__: api_version is {brief(api_version)}, expected '2024.12' or an earlier one."
+        )
+    return importlib.import_module("tracejit.xp")  # which stands above, as the package does
+
+
+def dlpack(
+    self: dlarray, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+) -> Any:
+    """Return a capsule with the elements, for any library that knows DLPack."""
+    given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+    data = recorder.need_value(self, "__dlpack__()")
+    # Whoever takes it may write to it, and a tape that holds it must not change.
+    source = data if self._value is None else data.copy()
+    return source.__dlpack__(**{name: value for name, value in given.items() if value is not None})
+
+
+def dlpack_device(self: dlarray) -> tuple[int, int]:
+    """Return the kind and the number of the device: the CPU."""
+    return self._data.__dlpack_device__()
+
+
+def device(self: dlarray) -> str:
+    """Return "cpu"."""
+    return "cpu"
+
+
+def to_device(self: dlarray, device: Any, /, *, stream: Any = None) -> dlarray:
+    """Return the array itself: its device is the CPU."""
+    if device != "cpu":
+        raise ArgumentError(f"to_device: device must be 'cpu', not {brief(device)}.")
+    return self
+
+
+def turned_matrices(self: dlarray) -> dlarray:
+    """Return the array with its last two axes exchanged."""
+    if self.ndim < 2:
+        raise DimsError(f"mT: an array of {self.ndim} axes holds no matrices; use reshape.")
+    return self.swapaxes(-1, -2)
+
+
 METHODS: dict[str, Callable[..., Any]] = {
     "T": reversed_axes,
+    "__array_namespace__": array_namespace,
+    "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device,
+    "device": device,
+    "mT": turned_matrices,
+    "to_device": to_device,
     "__array_function__": array_function,
     "__array_ufunc__": array_ufunc,
     "__bytes__": memory,
@@ -375,9 +426,11 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-PROPERTIES = ("T", "real")
-_GUARDED = ("__array_function__", "__array_ufunc__", "__bytes__", "__getitem__", "__matmul__", "__pow__", "__reduce__",
-            "__rmatmul__", "__round__", "__setitem__", "__str__")  # fmt: skip
+PROPERTIES = ("T", "device", "mT", "real")
+_GUARDED = (
+    "__array_function__", "__array_namespace__", "__array_ufunc__", "__bytes__", "__dlpack__", "__dlpack_device__",
+    "__getitem__", "__matmul__", "__pow__", "__reduce__", "__rmatmul__", "__round__", "__setitem__", "__str__",
+)  # fmt: skip
 """Methods that do by themselves what _as_ndarrays_otherwise() does for others, since they are called often."""
 
 

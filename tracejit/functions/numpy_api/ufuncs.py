@@ -83,15 +83,29 @@ def float_power(x: Any, y: Any) -> dlarray:
 def logaddexp(x: Any, y: Any) -> dlarray:
     """Return log(e**x + e**y) as max(x, y) + log1p(e**-|x - y|)."""
     x, y = in_loop(np.logaddexp, x, y)
-    gap = elementwise.abs(where(x == y, 0, x - y))  # infinities of one sign have no difference
-    return elementwise.maximum(x, y) + elementwise.log1p(elementwise.exp(-gap))
+    larger, gap = _ordered(x, y)
+    return larger + elementwise.log1p(elementwise.exp(gap))
 
 
 def logaddexp2(x: Any, y: Any) -> dlarray:
     """Return log2(2**x + 2**y) as max(x, y) + log2(e) log1p(2**-|x - y|)."""
     x, y = in_loop(np.logaddexp2, x, y)
-    gap = elementwise.abs(where(x == y, 0, x - y))
-    return elementwise.maximum(x, y) + elementwise.log1p(elementwise.exp2(-gap)) * float(1 / np.log(2.0))
+    larger, gap = _ordered(x, y)
+    return larger + elementwise.log1p(elementwise.exp2(gap)) * float(1 / np.log(2.0))
+
+
+def _ordered(x: dlarray, y: dlarray) -> tuple[dlarray, dlarray]:
+    """Return the larger of two operands, and the other minus that.
+
+    Where they are equal, either order has all derivatives of what is symmetric in both; max(x, y) and |x - y| have the
+    first ones only.
+    """
+    is_first = x >= y
+    larger, smaller = where(is_first, x, y), where(is_first, y, x)
+    is_infinite = elementwise.logical_and(
+        elementwise.isinf(smaller), smaller == larger
+    )  # which have no difference
+    return larger, where(is_infinite, 0, smaller - larger)
 
 
 def heaviside(x: Any, y: Any) -> dlarray:

@@ -22,6 +22,7 @@ each other and may be merged.
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
@@ -124,15 +125,28 @@ def _own_axes(shape: tuple[int, ...]) -> AxisMap:
     return tuple([axis if extent != 1 else -1 for axis, extent in enumerate(shape)])
 
 
-def fuse(graph: Graph, layouts: Mapping[Value, Layout] | None = None) -> Fused:
-    """Return the steps of a graph; `layouts` are those of inputs that are not contiguous."""
-    return _Fuser(graph, layouts or {}).run()
+def fuse(
+    graph: Graph,
+    layouts: Mapping[Value, Layout] | None = None,
+    accumulated: Mapping[Value, Value] = MappingProxyType({}),
+) -> Fused:
+    """Return the steps of a graph.
+
+    Args:
+        graph: the graph.
+        layouts: of the inputs that are not contiguous.
+        accumulated: inputs in whose memory sums may go on, by these sums.
+    """
+    return _Fuser(graph, layouts or {}, accumulated).run()
 
 
 class _Fuser:
-    def __init__(self, graph: Graph, layouts: Mapping[Value, Layout]) -> None:
+    def __init__(
+        self, graph: Graph, layouts: Mapping[Value, Layout], accumulated: Mapping[Value, Value]
+    ) -> None:
         self.graph = graph
         self.fused = Fused(layouts)
+        self.accumulated = accumulated
         self.loops: dict[Loop, None] = {}  # an ordered set
         self.kernels: list[KernelStep] = []
         self.depth: dict[Value, int] = {}  # of the step that computes a value; absent: 0
@@ -181,7 +195,11 @@ class _Fuser:
             self.depth[value] = depth
         if node.op.name == "matmul_add" and node.output.dtype.kind == "f":
             total = node.inputs[2]
-            if total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1:
+            of_product = (
+                total.node is not None and total.node.op.kind is Kind.CONTRACT and self.uses[total] == 1
+            )
+            is_dense = total not in self.fused.views or self.fused.views[total][1] == contiguous(total.shape)
+            if of_product or (self.accumulated.get(node.output) is total and is_dense):
                 self.fused.views[node.output] = self.fused.view(total)  # it is added to in place
 
     def elementwise(self, node: Node) -> None:

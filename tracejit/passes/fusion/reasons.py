@@ -12,6 +12,7 @@ class Apart(Enum):
     """A reason in words. The step that computes the value runs over {made_over}, its reader over {read_over}."""
 
     KERNEL = "{op} has a kernel of its own"
+    STEPS = "{op} is a loop, whose steps are launches of their own"
     PRODUCT = "{op} is a matrix product, which has a kernel of its own"
     COPY = "{op} needs its operand in another order, which takes a copy"
     PIECES = "{op} is put together in memory, piece by piece"

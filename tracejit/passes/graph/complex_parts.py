@@ -15,6 +15,7 @@ from typing import Any
 
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ops import Kind
 from tracejit.passes.graph.pairs import Operand, Parts
 
 
@@ -33,7 +34,7 @@ def is_known(name: str) -> bool:
 
 
 def complex_parts(graph: Graph) -> Graph:
-    """Return an equivalent graph in which no op but `real`, `imag` and `complex_of` meets complex numbers.
+    """Return an equivalent graph in which only `real`, `imag`, `complex_of` and calls of Python meet complex numbers.
 
     A graph without complex numbers is returned as it is.
 
@@ -77,6 +78,8 @@ class _Splitter:
         if not any(value.dtype.kind == "c" for value in (*node.inputs, *node.outputs)):
             found = self.b.node(node.op, tuple(operands), node.params, _avals(node))  # type: ignore[arg-type]
             return [found] if len(node.outputs) == 1 else list(found)
+        if node.op.kind is Kind.HOST:
+            return self.call(node)
         rule = _rules().get(node.op.name)
         if rule is None:
             raise CodegenError(
@@ -84,6 +87,15 @@ class _Splitter:
             )
         found = rule(self.b, node, *operands)
         return [found] if len(node.outputs) == 1 else list(found)
+
+    def call(self, node: Node) -> list[Operand]:
+        """Return the results of a call of Python, which takes and gives complex numbers in memory."""
+        b = self.b
+        found = b.node(
+            node.op, tuple([self.whole(value) for value in node.inputs]), node.params, _avals(node)
+        )
+        results = (found,) if len(node.outputs) == 1 else found
+        return [Parts(b.real(v), b.imag(v)) if v.dtype.kind == "c" else v for v in results]
 
     def whole(self, value: Value) -> Value:
         """Return a value of the old graph, in complex memory if it is complex."""

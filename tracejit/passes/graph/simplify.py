@@ -15,6 +15,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import OPS, Kind, Op
+from tracejit.ops.op import Passed
 
 Values = tuple[Value, ...]
 Params = dict[str, Any]
@@ -27,7 +28,7 @@ _POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
 def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
     """Return a graph with the same inputs and outputs as `graph` and no more nodes than it needs.
 
-    With `keep_stops`, stop_gradient stays: the graph will be differentiated.
+    With `keep_stops`, stop_gradient and what only an adjoint needs stay: the graph will be differentiated.
     """
     return _Simplifier(graph, keep_stops).run()
 
@@ -63,7 +64,9 @@ class _Simplifier:
         for node in live_nodes(self.old):
             self.b.location = node.where
             inputs = tuple([mapping[v] for v in node.inputs])
-            if len(node.outputs) == 1:
+            if isinstance(node.op.emit, Passed) and not self.keep_stops:
+                mapping.update(zip(node.outputs, inputs[node.params["first"] :], strict=False))
+            elif len(node.outputs) == 1 and node.op.kind is not Kind.LOOP:
                 mapping[node.output] = self.node(node.op, inputs, node.params, node.output.aval)
             else:
                 outputs = self.b.node(node.op, inputs, node.params, tuple([v.aval for v in node.outputs]))

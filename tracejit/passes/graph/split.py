@@ -5,12 +5,14 @@ Liveness decides what is saved: every value that the outputs need and the adjoin
 needs are computed there (cos(x) for the derivative of sin), and views of saved values are not saved.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tracejit import autodiff
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops.op import Strided
 from tracejit.passes.graph.simplify import simplify
+from tracejit.passes.graph.tidy_loops import tidy_loops
 
 
 class Split(NamedTuple):
@@ -29,12 +31,18 @@ class Split(NamedTuple):
     by_input: list[int | None]
 
 
-def split(graph: Graph, save: bool = True) -> Split:
-    """Return the forward and adjoint graph of `graph`; without `save` the adjoint computes all values again."""
+def split(graph: Graph, save: bool = True, given: Sequence[bool] | None = None) -> Split:
+    """Return the forward and adjoint graph of `graph`.
+
+    Args:
+        graph: the graph.
+        save: whether values are saved; otherwise the adjoint computes all of them again.
+        given: the outputs that have a cotangent; by default those of floating point.
+    """
     joint = simplify(graph, keep_stops=True)
     inputs, outputs = list(joint.inputs), list(joint.outputs)
     b = Builder(joint)
-    by_output = [v.dtype.kind in "fc" for v in outputs]
+    by_output = [v.dtype.kind in "fc" for v in outputs] if given is None else [*given]
     roots = [v for v, has in zip(outputs, by_output, strict=True) if has]
     cotangents = [b.input(v.aval) for v in roots]
     variables = [v for v in inputs if v.dtype.kind in "fc"]
@@ -49,7 +57,7 @@ def split(graph: Graph, save: bool = True) -> Split:
         else:
             by_input.append(None)
     joint.outputs = outputs + results
-    joint = simplify(joint, keep_stops=True)
+    joint = simplify(tidy_loops(joint), keep_stops=True)
     return _cut(joint, len(inputs), len(outputs), by_output, by_input, save)
 
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.loops.builder import LaunchBuilder
-from tracejit.passes.loops.launches import NestLaunch, Single
+from tracejit.passes.loops.launches import LoopLaunch, NestLaunch, Single
 from tracejit.passes.loops.nest import (
     MOST_WRITES,
     Access,
@@ -361,6 +361,8 @@ def _moved(launch: Single, targets: Mapping[Value, Value]) -> Single:
         nest = launch.nest
         reads, writes = list(map(moved, nest.reads)), list(map(moved, nest.writes))
         return NestLaunch(_loads_first(nest._replace(reads=reads, writes=writes)))
+    if isinstance(launch, LoopLaunch):
+        return launch.with_memory(moved)
     whole = launch.whole
     if isinstance(whole, Product):
         x, y, out = (Matrices(moved(m.access), *m[1:]) for m in (whole.x, whole.y, whole.out))

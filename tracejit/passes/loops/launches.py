@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Launches: of loop nests, of other kernels, and sections of tasks that may run at the same time."""
 
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from tracejit.ir import Node, Value
+from tracejit.ir import Node, Value, Where
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.windows import Blocks
+from tracejit.program import Place, Program
 
 
 class NestLaunch(NamedTuple):
@@ -79,7 +82,69 @@ class KernelLaunch(NamedTuple):
         return nodes if self.epilogue is None else [*nodes, *self.epilogue.nest.nodes]
 
 
-Single = NestLaunch | KernelLaunch
+class LoopLaunch(NamedTuple):
+    """A loop: the rows of a program of its own, the body, up to `most` times.
+
+    inputs      for each input of the body its memory, and how many bytes this moves on after each step
+    outputs     the same for the outputs of the body, and last for the fault if the body checks indices
+    constants   the constants of the body
+    scratch     the arena of the body
+    written     the numbers of the inputs that the body writes, whose memory is read before
+    condition   the bool that says whether the loop goes on, if there is one
+    """
+
+    node: Node
+    body: Program
+    most: int
+    inputs: Sequence[tuple[Access, int]]
+    outputs: Sequence[tuple[Access, int]]
+    constants: Sequence[Value]
+    scratch: Value
+    condition: Access | None = None
+    origins: Mapping[str, dict[str, Node]] = MappingProxyType({})
+    whole: None = None
+
+    def memory(self, place: Place) -> tuple[Access, int]:
+        """Return the memory of a place of the body, and how many bytes it moves on after each step."""
+        if place.kind == "input":
+            return self.inputs[place.number]
+        if place.kind == "output":
+            return self.outputs[place.number]
+        root = self.constants[place.number] if place.kind == "constant" else self.scratch
+        return Access(root, 0, (), root.dtype), 0
+
+    def with_memory(self, moved: Callable[[Access], Access]) -> "LoopLaunch":
+        """Return the launch with other memory in place of that of its inputs and outputs."""
+        inputs, outputs = (
+            [(moved(access), step) for access, step in some] for some in (self.inputs, self.outputs)
+        )
+        condition = None if self.condition is None else moved(self.condition)
+        return self._replace(inputs=inputs, outputs=outputs, condition=condition)
+
+    @property
+    def where(self) -> tuple[Where, ...]:
+        return () if self.node.where is None else (self.node.where,)
+
+    @property
+    def reads(self) -> list[Value]:
+        first = [] if self.condition is None else [self.condition.root]
+        return [*first, *[access.root for access, _ in self.inputs], *self.constants]
+
+    @property
+    def writes(self) -> list[Value]:
+        written = [self.inputs[number][0].root for number in self.body.written]
+        return [*written, *[access.root for access, _ in self.outputs], self.scratch]
+
+    @property
+    def touched(self) -> list[Value]:
+        return [*self.reads, *self.writes]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.node]
+
+
+Single = NestLaunch | KernelLaunch | LoopLaunch
 
 
 class Section(NamedTuple):
@@ -93,6 +158,13 @@ class Section(NamedTuple):
 
 
 Launch = Single | Section
+
+
+def row_count(launch: Launch) -> int:
+    """Return how many rows of a program a launch is."""
+    if isinstance(launch, Section):
+        return sum(map(len, launch.tasks))
+    return len(launch.body.rows) if isinstance(launch, LoopLaunch) else 1
 
 
 def product_launch(product: Product, kernel: str, node: Node | None) -> KernelLaunch:

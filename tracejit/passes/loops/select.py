@@ -14,8 +14,9 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
-from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, contiguous
+from tracejit.ops.op import KernelCall, Layout, Pieces, Strided, UserLoop, contiguous
 from tracejit.passes.fusion.fuse import Fused, Loop
+from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
@@ -46,21 +47,31 @@ class Selection(NamedTuple):
     written: tuple[int, ...] = ()
 
 
-def select(graph: Graph, fused: Fused, writes: Writes = NO_WRITES, for_device: bool = False) -> Selection:
+def select(
+    graph: Graph,
+    fused: Fused,
+    writes: Writes = NO_WRITES,
+    build: BuildBody = no_bodies,
+    for_device: bool = False,
+) -> Selection:
     """Return the launches of a graph whose steps are `fused`.
 
     Args:
         graph: the graph.
         fused: its steps.
         writes: the outputs that are new contents of inputs.
+        build: returns the program of the body of a loop.
         for_device: whether kernels of a device are chosen, not those of the CPU.
     """
-    return _Selector(graph, fused, writes, for_device).run()
+    return _Selector(graph, fused, writes, build, for_device).run()
 
 
 class _Selector:
-    def __init__(self, graph: Graph, fused: Fused, writes: Writes, for_device: bool) -> None:
+    def __init__(
+        self, graph: Graph, fused: Fused, writes: Writes, build: BuildBody, for_device: bool
+    ) -> None:
         self.graph = graph
+        self.build = build
         self.writes = writes
         self.outputs = [value for i, value in enumerate(graph.outputs) if i not in writes.targets]
         self.fused = fused
@@ -173,6 +184,10 @@ class _Selector:
             tiled = node.op.name in CONVOLUTIONS and not self.builder.for_device
             if not (tiled and convolve(self.builder, node)):
                 self.kernel_call(node, emit)
+        elif node.op.kind is Kind.LOOP:
+            self.checked += launch_loop(self.builder, node, self.build, self.fault)
+        elif isinstance(emit, UserLoop):
+            self.user_loop(node, emit)
         elif node.op.kind is Kind.HOST:
             pointers = [self.builder.contiguous(v) for v in node.inputs]
             pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
@@ -201,6 +216,14 @@ class _Selector:
         self.builder.add(
             KernelLaunch(name, tuple(numbers), tuple(pointers), written, node, symbol, whole=emit.cut)
         )
+
+    def user_loop(self, node: Node, emit: UserLoop) -> None:
+        """Launch loops that a user has written."""
+        pointers = [self.builder.contiguous(v) for v in node.inputs]
+        pointers += [Access(v, 0, (), v.dtype) for v in node.outputs]
+        pointers.append(Access(self.fault(), 0, (), np.dtype(np.int64)))
+        self.checked.append(node)
+        self.builder.add(KernelLaunch(node.op.name, emit.sizes, tuple(pointers), len(node.outputs) + 1, node))
 
     def fault(self) -> Value:
         """Return the value that kernels set where an index is out of range: one more output, which starts as 0."""

@@ -24,7 +24,7 @@ from tracejit.ir import Node, Value
 from tracejit.ops import OPS
 from tracejit.ops.op import Fold
 from tracejit.passes.loops import parts
-from tracejit.passes.loops.launches import KernelLaunch, Single
+from tracejit.passes.loops.launches import KernelLaunch, LoopLaunch, Single
 from tracejit.passes.loops.nest import (
     IN_PLACE,
     Access,
@@ -90,6 +90,7 @@ def spread_launches(launches: Sequence[Single], external: Container[Value]) -> l
     """
     result: list[DeviceLaunch] = []
     for launch in launches:
+        assert not isinstance(launch, LoopLaunch)  # a graph with loops is not selected for a device
         if isinstance(launch, KernelLaunch):
             result.append(launch)
             continue

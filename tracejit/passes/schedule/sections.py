@@ -31,7 +31,15 @@ from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes import cost
 from tracejit.passes.loops import bands, parts, products
 from tracejit.passes.loops.bands import cuts_of_product, rows_of_nest
-from tracejit.passes.loops.launches import KernelLaunch, Launch, NestLaunch, Section, Single, product_launch
+from tracejit.passes.loops.launches import (
+    KernelLaunch,
+    Launch,
+    LoopLaunch,
+    NestLaunch,
+    Section,
+    Single,
+    product_launch,
+)
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.windows import Blocks
@@ -102,7 +110,7 @@ class _Scheduler:
                 launch, launch.nest.ns, [] if is_one or divisible is None else [rows_of_nest(divisible)]
             )
         product = launch.whole
-        if not isinstance(product, Product):
+        if isinstance(launch, LoopLaunch) or not isinstance(product, Product):
             return Candidate(launch)
         writers = self.writers[product.out.access.root]
         return Candidate(launch, product.ns, cuts_of_product(product, launch.name == "panels", writers))
@@ -119,6 +127,8 @@ class _Scheduler:
                 return [launch]
             return [Section([[NestLaunch(nest)] for nest in split.nests]), *map(NestLaunch, split.combining)]
         pieces: list[Single] = [launch]
+        if isinstance(launch, LoopLaunch):
+            return [launch]
         if isinstance(launch.whole, Product):
             parts_of = products.parts_of(launch.whole, launch.name == "panels")
             pieces = [product_launch(part, launch.name, launch.node) for part in parts_of]

@@ -7,7 +7,7 @@ from op_cases import CASES, draw
 
 from tracejit.aval import Aval
 from tracejit.codegen import target
-from tracejit.codegen.templates import hand_written
+from tracejit.codegen.templates import by_op
 from tracejit.codegen.templates.tile_text import written
 from tracejit.ir import Builder, Graph, evaluate
 from tracejit.ops import Op
@@ -18,7 +18,7 @@ from tracejit.runtime.python import PythonExecutable
 TEXTS = [
     (op, sample)
     for op, sample in CASES
-    if isinstance(op.emit, KernelCall) and op.emit.name in hand_written.TEXTS and sample is op.samples[-1]
+    if isinstance(op.emit, KernelCall) and op.emit.name in by_op.TEXTS and sample is op.samples[-1]
 ]
 
 

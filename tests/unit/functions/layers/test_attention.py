@@ -91,6 +91,7 @@ def test_values_and_weights(sizes: tuple[int, ...], masked: str) -> None:
     assert not np.asarray(weights)[wanted_weights == 0].any()  # exactly 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     "sizes", [(70, 130, 2, 1, 5, 3), (65, 64, 1, 1, 1, 40), (3, 131, 2, 2, 2, 2)], ids=str

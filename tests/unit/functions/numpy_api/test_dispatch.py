@@ -186,8 +186,8 @@ def test_numpy_scalar_on_the_left():
 
 def test_a_ufunc_of_scipy_has_the_name_that_users_write():
     special = pytest.importorskip("scipy.special")
-    with pytest.raises(ArgumentError, match=r"^scipy\.special\.wofz: not supported on dlarrays; compose"):
-        special.wofz(dlarray([1.0, 2.0]))
+    with pytest.raises(tj.GradientError, match=r"^scipy\.special\.wofz: NumPy's own function runs here"):
+        dlfeval(lambda x: tj.dlgradient(abs(special.wofz(x)).sum(), x), dlarray([1.0, 2.0]))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_ufunc_of_scipy_has_the_name_that_users_write():
     [
         (np.frompyfunc(abs, 1, 1), r"^abs \(vectorized\): not supported on dlarrays"),
         (lambda x: np.add(x, x, where=np.array([True, False])), r"np.add: where= is not supported"),
-        (np.linalg.eig, r"np.linalg.eig: not supported"),
+        (np.isnat, r"np.isnat: not supported"),
         (lambda x: np.reshape(x, 2, order="K"), r"np.reshape: order must be 'C' or 'F'"),
         (lambda x: np.pad(x, 1, end_values=3), r"np.pad: mode='constant' with end_values= is not supported"),
         (lambda x: np.einsum("i->", x, casting="no"), r"np.einsum: casting= is not supported"),

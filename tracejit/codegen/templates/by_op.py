@@ -10,6 +10,10 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
 TEXTS = {
+    "windows": "convolution",
+    "channelwise": "convolution",
+    "channels": "convolution_channels",
+    "filters": "convolution_weights",
     "attention_forward": "attention",
     "attention_backward": "attention",
     "lstm_forward": "recurrent",
@@ -21,7 +25,7 @@ TEXTS = {
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
 }
-"""The module of this folder that writes a kernel, by the name in an op's KernelCall; imported when it is needed."""
+"""The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
 
 def kernel(launch: KernelLaunch) -> Kernel | None:

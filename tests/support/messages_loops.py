@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rows of the table of messages for loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.aval import Aval
+from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
+from tracejit.ir import Builder, Graph
+from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.branches import COND, WHILE
+from tracejit.passes.graph.scan import SCAN
+from tracejit.passes.loops.bodies import no_bodies
+from tracejit.passes.loops.inputs import NO_WRITES
+
+FLOAT = Aval((), None, np.dtype(np.float64))
+X = np.ones((3, 2))
+ROWS_LABELLED = tj.dlarray(X, "BC")
+STEPS = tj.dlarray(X, "TC")
+
+
+def returning(*results: Any) -> Callable[[], object]:
+    """Return a call of a loop whose step returns one result after the other."""
+    left = list(results)
+    return lambda: tj.dlscan(lambda carry, x: (left or list(results)).pop(0), {"h": tj.dlarray(X[0])}, X)
+
+
+def unfinished(x: Any) -> Any:
+    """Return a loop whose step, which is not made, writes."""
+    seen = x.reshape(1) * 1.0
+
+    def step(carry: Any) -> Any:
+        seen[0] = carry
+        return carry + 1.0
+
+    return tj.dlwhile(lambda carry: carry < 1.0, step, x)
+
+
+def choosing(true_fun: Any, false_fun: Any) -> Callable[[], object]:
+    """Return an accelerated call of a choice, which is false."""
+    return lambda: tj.dlaccelerate(lambda x: tj.dlcond(x.sum() < 0, true_fun, false_fun, x * 1.0))(
+        tj.dlarray(X)
+    )
+
+
+def body() -> Body:
+    b = Builder(Graph())
+    b.graph.outputs = [b.exp(b.input(FLOAT))]
+    return Body(b.graph, 1, 0)
+
+
+ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (lambda: tj.dlscan(3, 0.0, X), ArgumentError, "dlscan: fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, {"a": 2.0}),
+        DimsError,
+        "dlscan: xs['a'] is scalar float64, expected an array with an axis of time; what all steps read need not be "
+        "passed: fun may use it from around.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, ROWS_LABELLED),
+        DimsError,
+        "dlscan: xs is 3(B) x 2(C) float64, without a label T; label the axis of the steps T, or take the labels off "
+        "(stripdims) to scan along the first axis.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0),
+        ArgumentError,
+        "dlscan: there are neither xs nor a length; pass length= for a number of steps.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, length=2.5),  # type: ignore[arg-type]
+        ArgumentError,
+        "dlscan: length must be an integer, not 2.5.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, [X, X[:2]]),
+        DimsError,
+        "dlscan: xs[1] has 2 steps, xs[0] 3; all must have the same.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, X, length=4),
+        DimsError,
+        "dlscan: xs has 3 steps, length 4; all must have the same.",
+    ),
+    (
+        lambda: tj.dlscan(lambda c, x: (c, None), 0.0, X[:0]),
+        ArgumentError,
+        "dlscan: there are 0 steps, expected at least 1; skip the loop in that case.",
+    ),
+    (
+        returning(5.0),
+        ArgumentError,
+        "dlscan: fun returned 5.0, expected a pair (carry, y); return carry, None where a step has no result.",
+    ),
+    (
+        returning(([X[0]], None)),
+        ArgumentError,
+        "dlscan: carry is a dict in the first carry and a list in what fun returned; a step returns the carry in the "
+        "containers that it gets.",
+    ),
+    (
+        returning(({"h": X}, None)),
+        DimsError,
+        "dlscan: after a step carry['h'] is 3x2 float64, expected 2 float64 as before it; a carry keeps its size, "
+        "format and dtype. Reshape or relabel it in fun.",
+    ),
+    (
+        returning(({"h": X[0].astype(np.float32)}, None)),
+        DTypeError,
+        "dlscan: after a step carry['h'] is 2 float32, expected 2 float64 as before it; a carry keeps its size, "
+        "format and dtype. Cast it in fun (x.astype(np.float64)).",
+    ),
+    (
+        returning(({"h": X[0]}, STEPS)),
+        DimsError,
+        "dlscan: y is 3(T) x 2(C) float64; results get a new axis T, so that a step must not give one. Label its axis "
+        "S or U.",
+    ),
+    (
+        returning(({"h": X[0]}, X), ({"h": X[0]}, [X])),
+        ArgumentError,
+        "dlscan: y is a leaf in the first step and a list in a later one; each step returns a y of the same "
+        "containers.",
+    ),
+    (
+        returning(({"h": X[0]}, X), ({"h": X[0]}, X[0])),
+        DimsError,
+        "dlscan: after a step y is 2 float64, expected 3x2 float64 as before it; results of all steps have the same "
+        "size, format and dtype. Reshape or relabel it in fun.",
+    ),
+    (lambda: tj.dlwhile(3, abs, 1.0), ArgumentError, "dlwhile: cond must be a function, not 3."),  # type: ignore[arg-type]
+    (lambda: tj.dlwhile(abs, 3, 1.0), ArgumentError, "dlwhile: fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: tj.dlwhile(lambda x: x > 0, abs, X),
+        ArgumentError,
+        "dlwhile: cond returned 3x2 bool, expected one number or bool; reduce it (all, any).",
+    ),
+    (
+        lambda: tj.dlwhile(lambda x: x < 2, lambda x: [x], 1.0),
+        ArgumentError,
+        "dlwhile: carry is a leaf in the first carry and a list in what fun returned; a step returns the carry in the "
+        "containers that it gets.",
+    ),
+    (
+        lambda: tj.dlaccelerate(unfinished)(tj.dlarray(3.0)),
+        TraceError,
+        "dlwhile: fun writes into an array that was made outside it. It is recorded also where it is not called, and "
+        "the write cannot be undone. Return the array in the carry.",
+    ),
+    (
+        lambda: tj.dlaccelerate(lambda x: tj.dlgradient(tj.dlwhile(lambda c: c < 9, lambda c: c * x, x), x))(
+            tj.dlarray(2.0)
+        ),
+        tj.GradientError,
+        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; use dlscan with the "
+        "greatest length, and tj.where to keep the carry as it is after the end.",
+    ),
+    (lambda: tj.dlcond(True, 3, abs), ArgumentError, "dlcond: true_fun must be a function, not 3."),  # type: ignore[arg-type]
+    (lambda: tj.dlcond(True, abs, 3), ArgumentError, "dlcond: false_fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: tj.dlcond(X, abs, abs, 1.0),
+        ArgumentError,
+        "dlcond: pred is 3x2 float64, expected one number or bool; reduce it (all, any).",
+    ),
+    (
+        choosing(lambda x: [x], lambda x: x),
+        ArgumentError,
+        "dlcond: the result is a list in true_fun and a leaf in false_fun; both return the same containers.",
+    ),
+    (
+        choosing(lambda x: {"a": x}, lambda x: {"a": x[0]}),
+        DimsError,
+        "dlcond: the result['a'] is 3x2 float64 from true_fun and 2 float64 from false_fun; both give the same kind of "
+        "array. Reshape, broadcast or relabel one of them.",
+    ),
+    (
+        choosing(lambda x: x, lambda x: x.astype(np.float32)),
+        DTypeError,
+        "dlcond: the result is 3x2 float64 from true_fun and 3x2 float32 from false_fun; both give the same kind of "
+        "array. Cast one of them (x.astype(np.float64)).",
+    ),
+    (
+        choosing(lambda x: x.__setitem__(0, 1.0) or x, lambda x: x),
+        TraceError,
+        "dlcond: true_fun writes into an array that was made outside it. It is recorded also where it is not chosen, "
+        "and the write cannot be undone. Return the array.",
+    ),
+    (
+        lambda: Builder(Graph()).apply(WHILE, [np.ones(2)], {"body": body()}),
+        ValueError,
+        "while: the body does not fit the operands ['2 float64']",
+    ),
+    (
+        lambda: Builder(Graph()).apply(
+            COND, [np.True_, np.False_, np.ones(2)], {"then": body(), "other": body()}
+        ),
+        ValueError,
+        "cond: the bodies do not fit the operands ['scalar bool', 'scalar bool', '2 float64'], or each other",
+    ),
+    (lambda: tj.dlcheckpoint(3), ArgumentError, "dlcheckpoint: fun must be a function, not 3."),  # type: ignore[arg-type]
+    (
+        lambda: Builder(Graph()).apply(
+            SCAN, [np.ones(2)], {"body": body(), "length": 2, "reverse": False, "save": True}
+        ),
+        ValueError,
+        "scan: the operands are ['2 float64'], expected ['scalar float64']",
+    ),
+    (
+        lambda: no_bodies(Graph(), (), NO_WRITES),
+        tj.CodegenError,
+        "a graph with a loop is selected without a function that builds its body.",
+    ),
+)

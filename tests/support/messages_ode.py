@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The messages of ode/."""
+
+import numpy as np
+
+import tracejit as tj
+from tracejit.errors import ArgumentError, DimsError, DTypeError
+
+
+def falls(t, y):
+    return -y
+
+
+ROWS = [
+    (
+        lambda: tj.dlode45(falls, [0, 1], np.ones(2), gradient_mode="tape"),
+        ArgumentError,
+        "dlode45: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not 'tape'.",
+    ),
+    (
+        lambda: tj.dlode45(falls, "now", np.ones(2)),
+        ArgumentError,
+        "dlode45: tspan must be two or more times, not 'now'.",
+    ),
+    (
+        lambda: tj.dlrk4(falls, [0, 1, 1], np.ones(2), num_steps=3),
+        ArgumentError,
+        "dlrk4: tspan must be two or more times that increase or decrease, not [0, 1, 1].",
+    ),
+    (
+        lambda: tj.dleuler(falls, [0, 1], np.ones(2), num_steps=0),
+        ArgumentError,
+        "dleuler: num_steps must be at least 1, not 0.",
+    ),
+    (
+        lambda: tj.dlode45(falls, [0, 1], np.ones(2), relative_tolerance=-1),
+        ArgumentError,
+        "dlode45: relative_tolerance must be a positive number, not -1.",
+    ),
+    (
+        lambda: tj.dlode45(falls, [0, 1], {"x": np.ones(2), "n": np.ones(2, int)}),
+        DTypeError,
+        "dlode45: y0 must hold arrays of one floating-point dtype, not float64, int64; use astype.",
+    ),
+    (
+        lambda: tj.dlode45(falls, [0, 1, 2], tj.dlarray(np.ones((2, 3)), "CT")),
+        DimsError,
+        "dlode45: y0 is labelled 'CT', and the states at several times need the label T; relabel y0.",
+    ),
+    (
+        lambda: tj.dlode45(lambda t, y: [], [0, 1], np.ones(2)),
+        DimsError,
+        "dlode45: the right-hand side returned []; return the derivative in the containers of the "
+        "state, '*'.",
+    ),
+    (
+        lambda: tj.dlode45(lambda t, y: {"a": y["a"][:1]}, [0, 1], {"a": np.ones(2)}),
+        DimsError,
+        "dlode45: the right-hand side returned a derivative of y['a'] of size (1,), expected (2,), the size of the "
+        "state.",
+    ),
+    (
+        lambda: tj.dlode45(lambda t, y: y**2, [0, 2], np.ones(1)),
+        ArgumentError,
+        "dlode45: the step at time 0.999961 became 2.63e-15, too small to change the time; the solution grows without "
+        "bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the right-hand side.",
+    ),
+]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions without an op: NumPy's own run, uncompiled and in programs; nobody differentiates them."""
+
+import numpy as np
+import pytest
+
+import tracejit as tj
+from tracejit import tree
+from tracejit.errors import ArgumentError, GradientError
+
+X = np.linspace(0.5, 3.0, 6)
+CALLS = {
+    "eigvals": lambda x: np.linalg.eigvals(np.array([[0.0, 1.0], [-1.0, 0.0]]) * x[:1]),
+    "qr": lambda x: np.linalg.qr(x.reshape(3, 2), mode="complete"),
+    "tensorsolve": lambda x: np.linalg.tensorsolve(np.eye(6).reshape(2, 3, 6) * 2, x.reshape(2, 3)),
+    "polynomial": lambda x: np.polynomial.polynomial.polygrid2d(x, x[:2], [[1.0, 2.0], [3.0, 4.0]]),
+    "tensorinv": lambda x: np.linalg.tensorinv(x[:4].reshape(2, 2) + np.eye(2) * x[:2], ind=1),
+    "roots": lambda x: np.roots([1.0, -5.0, 6.0] * x[:1]),
+}
+
+
+def leaves(result):
+    return [np.asarray(leaf) for leaf in tree.flatten(result)[0]]
+
+
+@pytest.mark.whole("each is a case of its own")
+@pytest.mark.parametrize("name", CALLS)
+def test_results_are_numpys(name):
+    call = CALLS[name]
+    expected = leaves(call(X * 2))
+    accelerated = tj.dlaccelerate(lambda x: call(x * 2))
+    for result in (call(tj.dlarray(X * 2)), *[accelerated(X) for _ in range(4)]):
+        found = leaves(result)
+        assert len(found) == len(expected)
+        assert all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert accelerated.stats.hits == 2
+
+
+def inverted(x):
+    return np.linalg.tensorinv(x[:4].reshape(2, 2), ind=1)
+
+
+def test_results_have_no_labels():
+    assert np.linalg.qr(tj.dlarray(X.reshape(2, 3), "CB")).Q.format is None
+
+
+def test_nobody_differentiates_them():
+    def fun(x):
+        loss = (inverted(x) * 0).sum() + (x**2).sum()
+        return tj.dlgradient(loss, x)
+
+    with pytest.raises(GradientError, match=r"np\.linalg\.tensorinv.*custom_gradient"):
+        tj.dlfeval(fun, X)
+    assert tj.dlfeval(lambda x: tj.dlgradient((inverted(x) > 0).sum() + x.sum(), x), X).tolist() == [1.0] * 6
+
+
+def test_with_a_gradient_of_one_s_own():
+    @tj.custom_gradient
+    def inverse(a):
+        y = np.linalg.tensorinv(a, ind=1)
+        return y, y
+
+    @inverse.backward
+    def _(y, dy):
+        return -(y.T @ dy @ y.T)
+
+    def slope(function):
+        return lambda a: tj.dlgradient((function(a) ** 3).sum(), a)
+
+    fun, a = tj.dlaccelerate(slope(inverse)), X[:4].reshape(2, 2)
+    expected = tj.dlfeval(slope(np.linalg.inv), a)
+    for _ in range(3):
+        assert np.allclose(fun(a), expected)
+
+
+def test_numbers_that_vary():
+    def call(x, k):
+        return np.polynomial.polynomial.polygrid2d(x, x[:2], [[k, 1.0], [2.0, k]])
+
+    fun = tj.dlaccelerate(call)
+    for k in (0.0, 1.0, 2.0, 3.5, 4.0, 0.0, 1.0):
+        assert np.array_equal(np.asarray(fun(X, k)), call(X, k))
+
+
+def test_sizes_that_depend_on_values():
+    fun = tj.dlaccelerate(lambda x: np.roots(x).sum())
+    with pytest.warns(tj.TraceJitWarning, match=r"np\.roots"):
+        for first in (1.0, 1.0, 1.0, 0.0, 1.0, 0.0):
+            x = np.array([first, -3.0, 2.0])
+            assert np.allclose(fun(x), np.roots(x).sum())
+
+
+def test_an_error_of_numpy():
+    fun = tj.dlaccelerate(lambda x: np.linalg.tensorinv(x, ind=1))
+    for _ in range(3):
+        assert fun(np.eye(2) * 2).tolist() == [[0.5, 0.0], [0.0, 0.5]]
+    with pytest.raises(np.linalg.LinAlgError):
+        fun(np.zeros((2, 2)))
+    assert fun(np.eye(2)).tolist() == np.eye(2).tolist()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.frompyfunc(abs, 1, 1)(x),
+        lambda x: np.shares_memory(x, x),
+        lambda x: np.array2string(x),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3),  # a view
+    ],
+)
+def test_what_stays_refused(call):
+    for run in (call, tj.dlaccelerate(call)):
+        with pytest.raises(ArgumentError, match=r"supported|cannot"):
+            run(tj.dlarray(X))

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layers of one's own: fields, labels, state, errors, backward, soundness, checklayer."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import tracejit as tj
+from tracejit import nn
+
+RNG = np.random.default_rng(0)
+X = tj.dlarray(RNG.standard_normal((5, 4)).astype(np.float32), "BC")
+FEATURES = nn.DataLayout((None, 4), "BC")
+FACTOR = 2.0
+
+
+class Scale(nn.Layer, nn.Formattable, nn.Acceleratable):
+    factor = nn.Learnable()
+
+    def initialize(self, layout: Any) -> None:
+        if self.factor is None:
+            self.factor = tj.full((layout.size_of("C"),), 3.0, np.float32)
+
+    def predict(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Counting(nn.Layer, nn.Formattable, nn.Acceleratable):
+    count = nn.State()
+
+    def __init__(self) -> None:
+        self.count = tj.zeros(1, np.float32)
+
+    def predict(self, x: Any) -> Any:
+        return x + self.count
+
+    def forward(self, x: Any) -> Any:
+        return x, self.count + 1
+
+    def reset_state(self) -> None:
+        self.count = tj.zeros(1, np.float32)
+
+
+class Reading(nn.Layer, nn.Formattable, nn.Acceleratable):
+    def predict(self, x: Any) -> Any:
+        return x * FACTOR
+
+
+class Masked(nn.Layer, nn.Formattable, nn.Acceleratable):
+    def __init__(self, mask: Any) -> None:
+        self.parts = {"mask": mask, "scale": 2.0}
+
+    def predict(self, x: Any) -> Any:
+        return x * self.parts["mask"] * self.parts["scale"]
+
+
+class Plain(nn.Layer):
+    """A layer without labels: adds its own number to each channel of an image."""
+
+    def predict(self, x: Any) -> Any:
+        assert x.format is None
+        return x + np.arange(x.shape[2], dtype=np.float32)[:, None]
+
+
+class Squared(nn.Layer, nn.Formattable):
+    """A layer with a backward of its own."""
+
+    weight = nn.Learnable()
+    wrong = 1.0
+
+    def __init__(self, wrong: float = 1.0) -> None:
+        self.weight = tj.full((1,), 2.0, np.float32)
+        self.wrong = wrong
+
+    def predict(self, x: Any) -> Any:
+        return self.weight * x**2
+
+    def backward(self, x: Any, y: Any, dy: Any) -> Any:
+        return 2 * self.weight * x * dy * self.wrong, (x**2 * dy).sum().reshape(1)
+
+
+def of(*layers: Any) -> tj.dlnetwork:
+    return tj.dlnetwork([nn.FeatureInput(4), *layers], seed=0)
+
+
+def test_fields_are_the_arrays_of_the_network() -> None:
+    net = of(Scale())
+    for _ in range(4):
+        assert_allclose(net.predict(X), 3 * np.asarray(X))
+    double = net.with_learnables({"layer": {"factor": np.full(4, 2.0, np.float32)}})
+    for _ in range(4):
+        assert_allclose(double.predict(X), 2 * np.asarray(X))
+    assert isinstance(Scale.factor, nn.Learnable) and Scale().factor is None
+
+
+def test_state_is_returned_by_forward() -> None:
+    net = of(Counting())
+    for count in range(5):
+        assert_allclose(net.predict(X), np.asarray(X) + count)
+        _, state = net.forward(X)
+        net = net.with_state(state)
+        assert state["layer", "count"].tolist() == [count + 1]
+    assert net.reset_state().state["layer", "count"].tolist() == [0]
+    assert net.state["layer", "count"].tolist() == [5]
+
+
+def test_what_predict_reads_elsewhere_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = of(Reading())
+    for factor in (2.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        assert_allclose(net.predict(X), factor * np.asarray(X), rtol=1e-6)
+
+
+def test_a_network_read_from_a_global_is_followed() -> None:
+    holder = {"net": of(Scale())}
+
+    @tj.dlaccelerate
+    def apply(x: Any) -> Any:
+        return holder["net"].predict(x)
+
+    for factor in (3.0, 3.0, 3.0, 3.0, 5.0, 5.0, 5.0, 5.0):
+        holder["net"] = holder["net"].with_learnables({"layer": {"factor": np.full(4, factor, np.float32)}})
+        assert_allclose(apply(X), factor * np.asarray(X), rtol=1e-6)
+
+
+def test_arrays_among_other_attributes_are_constants_of_the_network() -> None:
+    mask = np.array([1.0, 0.0, 1.0, 0.0], np.float32)
+    layer = Masked(mask)
+    net = of(layer)
+    assert len(net.learnables) == 0 and net.layer("layer").parts["mask"].tolist() == mask.tolist()
+    for _ in range(4):
+        assert_allclose(net.predict(X), 2 * np.asarray(X) * mask)
+    layer.parts["scale"] = 7.0  # nobody else's attribute is the network's
+    assert_allclose(net.predict(X), 2 * np.asarray(X) * mask)
+    assert of(Masked(1 - mask))._fixed is net._fixed
+
+
+def test_layers_without_labels_see_one_order_of_axes() -> None:
+    images = RNG.standard_normal((2, 3, 4, 3)).astype(np.float32)
+    net = tj.dlnetwork([nn.ImageInput((3, 4, 3)), Plain()])
+    for order, format in (((0, 1, 2, 3), "BSSC"), ((0, 3, 1, 2), "BCSS"), ((1, 2, 3, 0), "SSCB")):
+        moved = tj.dlarray(np.ascontiguousarray(images.transpose(order)), format)
+        y = net.predict(moved)
+        assert y.format == format
+        assert_allclose(y, (images + np.arange(3, dtype=np.float32)).transpose(order), rtol=1e-6)
+
+
+def test_an_error_names_the_layer_and_leaves_the_network() -> None:
+    class Failing(nn.Layer, nn.Formattable, nn.Acceleratable):
+        limit = 3
+
+        def predict(self, x: Any) -> Any:
+            if x.shape[x.format.index("B")] > self.limit:
+                raise RuntimeError("too many observations")
+            return x + 1
+
+    net = of(Failing())
+    before = net.predict(X[:2])
+    with pytest.raises(RuntimeError, match="too many") as caught:
+        net.predict(X)
+    assert "in predict of layer 'layer' (Failing) of a network" in caught.value.__notes__
+    assert_array_equal(net.predict(X[:2]), before)
+
+
+def test_layers_that_are_not_acceleratable_run_between_those_that_are() -> None:
+    calls = []
+
+    class Counted(nn.Layer, nn.Formattable):
+        def predict(self, x: Any) -> Any:
+            calls.append(1)
+            return x * 2
+
+    net = of(nn.Relu(), Counted(), nn.Tanh(), nn.FullyConnected(2))
+    runs = net._fixed.functions
+    expected = net.predict(X, acceleration="none")
+    calls.clear()
+    for _ in range(5):
+        assert_allclose(net.predict(X), expected, rtol=1e-5, atol=1e-6)
+    assert len(calls) == 5
+    (plan,) = runs.values()
+    assert [(len(segment.layers), segment.accelerated) for segment, _ in plan] == [
+        (2, True),
+        (1, False),
+        (2, True),
+    ]
+    assert all(compute.hit_rate > 50 for segment, compute in plan if segment.accelerated)
+
+
+class TestBackward:
+    def slopes(self, net: Any, x: Any) -> Any:
+        loss = (net.predict(x) * 3).sum()
+        return tj.dlgradient(loss, (net.learnables, x))
+
+    def test_is_called_in_place_of_the_derivative_of_predict(self) -> None:
+        table, dx = tj.dlfeval(self.slopes, of(Squared(wrong=10.0)), X)
+        assert_allclose(dx, 10 * 2 * 2 * np.asarray(X) * 3, rtol=1e-5)
+        assert_allclose(table["layer", "weight"], [3 * (np.asarray(X) ** 2).sum()], rtol=1e-5)
+
+    def test_in_an_accelerated_function(self) -> None:
+        accelerated = tj.dlaccelerate(self.slopes)
+        for scale in (1.0, 2.0, 3.0, 4.0):
+            x = X * scale
+            _, dx = accelerated(of(Squared()), x)
+            assert_allclose(dx, 12 * np.asarray(x), rtol=1e-5)
+        assert accelerated.hit_rate > 0
+
+    def test_the_number_of_gradients(self) -> None:
+        class Short(Squared):
+            def backward(self, x: Any, y: Any, dy: Any) -> Any:
+                return dy
+
+        with pytest.raises(
+            tj.ArgumentError,
+            match=r"layer 'layer' \(Short\) returned 1 gradient; expected one for each of 1 input and 1 l",
+        ):
+            tj.dlfeval(self.slopes, of(Short()), X)
+
+
+class TestCheckLayer:
+    def outcome(self, layer: Any, check: str, *layouts: Any) -> tuple[str, str]:
+        report = tj.checklayer(layer, *(layouts or (FEATURES,)))
+        (found,) = [row for row in report.checks if check in row.check]
+        return found.outcome, found.reason
+
+    @pytest.mark.parametrize(
+        "layer", [Scale(), Counting(), Squared(), nn.BatchNormalization(), nn.Dropout()], ids=repr
+    )
+    def test_good_layers_pass(self, layer: Any) -> None:
+        report = tj.checklayer(layer, FEATURES)
+        assert report.failed == () and report and len(report.passed) >= 8, report
+        assert f"{len(report.passed)} passed, 0 failed" in repr(report)
+
+    def test_example_data(self) -> None:
+        assert tj.checklayer(Scale(), X)
+
+    def test_a_wrong_backward(self) -> None:
+        outcome, reason = self.outcome(Squared(wrong=1.01), "gradients")
+        assert outcome == "failed" and "for input in, differences give" in reason
+
+    def test_random_numbers_in_predict(self) -> None:
+        class Noisy(nn.Layer, nn.Formattable):
+            def predict(self, x: Any) -> Any:
+                return x + tj.rand(x.shape, like=x)
+
+        assert self.outcome(Noisy(), "equal inputs")[0] == "failed"
+
+    def test_a_dtype_that_does_not_follow(self) -> None:
+        class Single(nn.Layer, nn.Formattable):
+            def predict(self, x: Any) -> Any:
+                return x.astype(np.float32)
+
+        assert self.outcome(Single(), "dtype") == ("failed", "float64 gives float32")
+
+    def test_an_assignment_in_predict(self) -> None:
+        class Remembering(nn.Layer, nn.Formattable):
+            def predict(self, x: Any) -> Any:
+                self.last = x
+                return x
+
+        assert "last is assigned" in self.outcome(Remembering(), "changes no attribute")[1]
+
+    def test_sizes_that_depend_on_nothing(self) -> None:
+        class Three(nn.Layer, nn.Formattable):
+            def predict(self, x: Any) -> Any:
+                return tj.dlarray(np.zeros((3, 4), np.float32), "BC") * x.sum()
+
+        outcome, reason = self.outcome(Three(), "sizes for one")
+        assert outcome == "failed" and "is 3 for 1 observations, expected 1" in reason
+
+    def test_a_layer_that_cannot_be_initialised(self) -> None:
+        outcome, reason = self.outcome(nn.Convolution2d(3, 2), "initialize")
+        assert outcome == "failed" and "Convolution2d" in reason
+        assert self.outcome(nn.Convolution2d(3, 2), "predict returns") == ("skipped", "initialize failed")

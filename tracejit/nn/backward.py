@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layers with a backward of their own, as differentiable functions of their inputs and arrays."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import as_array, dlarray, wrap
+from tracejit.errors import ArgumentError
+from tracejit.functions.differentiable import DifferentiableFunction
+from tracejit.functions.movement import relabel
+from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
+from tracejit.util.text import count
+
+
+class LayerFunction(DifferentiableFunction):
+    """A layer whose derivative is its own backward: a function of the inputs, and then of the arrays of the layer.
+
+    Args:
+        placed: the layer.
+        num_outputs: of the layer.
+        function: "forward" or "predict", which is called.
+        formats: labels of the inputs, None for those without.
+    """
+
+    def __init__(
+        self, placed: PlacedLayer, num_outputs: int, function: str, formats: tuple[str | None, ...]
+    ) -> None:
+        super().__init__(num_outputs, save_inputs_for_backward=True, save_outputs_for_backward=True)
+        self.placed = placed
+        self.function = function
+        self.formats = formats
+        self.result_formats: tuple[str | None, ...] = ()  # known once forward has run
+        self.places = [
+            (group, number) for group in (LEARNABLE, STATE, CONSTANT) for number in placed.places(group)
+        ]
+
+    def forward(self, *arrays: np.ndarray) -> Any:
+        inputs, layer = self._parts(arrays)
+        returned = getattr(layer, self.function)(*inputs)
+        results = [as_array(x) for x in (returned if isinstance(returned, (tuple, list)) else (returned,))]
+        self.result_formats = tuple([x._format for x in results])
+        if len(results) != self.num_outputs:
+            raise ArgumentError(
+                f"{self.function}: {self.placed.description} returned {count(len(results), 'result')}; expected "
+                f"{count(self.num_outputs, 'output')}, because a layer with backward keeps no state."
+            )
+        return tuple([x._data for x in results])
+
+    def backward(self, *arguments: Any) -> Any:
+        n, of_inputs = self.num_outputs, len(self.formats) + len(self.places)
+        cotangents, needed, rest = arguments[:n], arguments[n], arguments[n + 1 :]
+        inputs, layer = self._parts(rest[:of_inputs])
+        outputs = [wrap(y, format) for y, format in zip(rest[of_inputs:], self.result_formats, strict=True)]
+        slopes = [wrap(ct, format) for ct, format in zip(cotangents, self.result_formats, strict=True)]
+        returned = layer.backward(*inputs, *outputs, *slopes)
+        gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        learnables = len(self.placed.places(LEARNABLE))
+        if len(gradients) != len(inputs) + learnables:
+            raise ArgumentError(
+                f"backward: {self.placed.description} returned {count(len(gradients), 'gradient')}; expected one for "
+                "each of "
+                f"{count(len(inputs), 'input')} and {count(learnables, 'learnable')}, in this order."
+            )
+        others = [np.zeros_like(x) for x in rest[len(gradients) : of_inputs]]
+        return [
+            _data(gradient) if wanted else None
+            for gradient, wanted in zip([*gradients, *others], needed, strict=True)
+        ]
+
+    def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[list[dlarray], Any]:
+        """Return the inputs with their labels, and the layer with its arrays."""
+        first = len(self.formats)
+        inputs = [wrap(x, format) for x, format in zip(arrays[:first], self.formats, strict=True)]
+        groups: dict[str, Any] = {LEARNABLE: {}, STATE: {}, CONSTANT: {}}
+        for (group, number), array in zip(self.places, arrays[first:], strict=True):
+            groups[group][number] = wrap(array, None)
+        return inputs, self.placed.layer(groups)
+
+
+def _data(gradient: Any) -> Any:
+    return None if gradient is None else as_array(gradient)._data
+
+
+def with_backward(
+    placed: PlacedLayer, groups: Mapping[str, Any], num_outputs: int, function: str, known: dict[Any, Any]
+) -> Callable[..., Any]:
+    """Return a layer that has backward as a function of its inputs.
+
+    Args:
+        placed: the layer.
+        groups: the arrays of the network.
+        num_outputs: of the layer.
+        function: "forward" or "predict".
+        known: differentiable functions that were made before, to which a new one is added.
+    """
+
+    def call(*inputs: Any) -> Any:
+        arrays = [as_array(x) for x in inputs]
+        formats = tuple([x._format for x in arrays])
+        key = ("backward", placed, function, formats)
+        if key not in known:
+            known[key] = LayerFunction(placed, num_outputs, function, formats)
+        of_layer = known[key]
+        own = [groups[group][number] for group, number in of_layer.places]
+        results = of_layer(*[relabel(x, None) for x in arrays], *[relabel(as_array(x), None) for x in own])
+        parts = results if isinstance(results, tuple) else (results,)
+        return tuple([relabel(x, format) for x, format in zip(parts, of_layer.result_formats, strict=True)])
+
+    return call

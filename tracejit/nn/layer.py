@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layer: the base class of all layers, and the mix-ins of what a network does with them."""
+
+from typing import Any
+
+from tracejit.errors import ArgumentError
+
+
+class Layer:
+    """The base class of layers: arrays in fields, and functions of the arrays that reach the layer.
+
+    A class of layers has
+
+    - fields: ``weights = nn.Learnable()``, ``mean = nn.State()``. Other attributes are fixed; arrays among them
+      are constants of the network.
+    - ``predict(self, x, ...)``, which returns the outputs, and the new state after them if it changes any.
+    - ``forward(self, x, ...)``, if training differs from prediction.
+    - ``initialize(self, layout, ...)``, if the sizes of fields depend on those of the inputs. It sets the fields
+      that are None.
+    - ``backward(self, x, ..., y, ..., dy, ...)``, if the derivative is not to be that of `predict`: it returns the
+      gradients by the inputs, then by the learnables. It gets inputs, outputs and the gradients by the outputs.
+    - ``reset_state(self)``, if there is state to reset.
+
+    A network holds a copy of the layer, and calls these functions on copies of that: what they assign to other
+    attributes is lost.
+
+    Attributes:
+        name: in the network; "" for one that the network gives.
+        num_inputs, num_outputs: of predict; 1 unless the class or __init__ says otherwise.
+        input_names, output_names: by default in, or in1, in2, ...; and out, or out1, out2, ...
+
+    Examples:
+        >>> import tracejit as tj
+        >>> from tracejit import nn
+        >>> class Scale(nn.Layer, nn.Formattable, nn.Acceleratable):
+        ...     factor = nn.Learnable()
+        ...     def initialize(self, layout):
+        ...         if self.factor is None:
+        ...             self.factor = tj.ones(1, "float32")
+        ...     def predict(self, x):
+        ...         return self.factor * x
+        >>> net = tj.dlnetwork([nn.FeatureInput(3), Scale()])
+        >>> net.predict(tj.dlarray([[1.0, 2.0, 3.0]], "BC")).tolist()
+        [[1.0, 2.0, 3.0]]
+    """
+
+    name: str = ""
+    num_inputs: int = 1
+    num_outputs: int = 1
+    default_name = "layer"
+
+    def __init__(self, *, name: str = "") -> None:
+        self.name = name
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return numbered("in", self.num_inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return numbered("out", self.num_outputs)
+
+    def initialize(self, *layouts: Any) -> None:
+        """Set the fields that are None, given the layout of each input."""
+
+    def predict(self, *inputs: Any) -> Any:
+        """Return the outputs, and the new state after them if it changes any."""
+        raise ArgumentError(
+            f"{type(self).__name__}: the layer has no predict; define predict(self, x), which returns the output."
+        )
+
+    def forward(self, *inputs: Any) -> Any:
+        """Return the same as predict, as in training."""
+        return self.predict(*inputs)
+
+    def reset_state(self) -> None:
+        """Set the state to what it was at first."""
+
+    def __repr__(self) -> str:
+        shown = [repr(self.name)] if self.name else []
+        shown += [
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if name != "name" and isinstance(value, (int, float, str, tuple)) and not name.startswith("_")
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Formattable:
+    """Mix-in of layers that take and return labelled arrays.
+
+    Other layers get their inputs without labels, the axes in the order S, C, B, T, U, and the labels are put
+    back on what they return, which must have as many axes.
+
+    Examples:
+        >>> from tracejit import nn
+        >>> isinstance(nn.Relu(), nn.Formattable), isinstance(nn.Layer(), nn.Formattable)
+        (True, False)
+    """
+
+
+class Acceleratable:
+    """Mix-in of layers whose functions can be replayed; neighbours in a network become one accelerated function.
+
+    Other layers run uncompiled between those, unless the network itself runs in an accelerated function.
+
+    Examples:
+        >>> from tracejit import nn
+        >>> isinstance(nn.Relu(), nn.Acceleratable), isinstance(nn.Layer(), nn.Acceleratable)
+        (True, False)
+    """
+
+
+class BuiltInLayer(Layer, Formattable, Acceleratable):
+    """The base class of the layers that come with tracejit."""
+
+
+def is_formattable(layer: Layer) -> bool:
+    """Return whether a layer takes labelled arrays."""
+    return isinstance(layer, Formattable) or getattr(layer, "formattable", False) is True
+
+
+def is_acceleratable(layer: Layer) -> bool:
+    """Return whether a layer can be part of an accelerated function of its network."""
+    return isinstance(layer, Acceleratable) or getattr(layer, "acceleratable", False) is True
+
+
+def numbered(stem: str, count: int) -> tuple[str, ...]:
+    """Return a name, or several with numbers.
+
+    >>> numbered("in", 1), numbered("in", 2)
+    (('in',), ('in1', 'in2'))
+    """
+    return (stem,) if count == 1 else tuple([f"{stem}{number}" for number in range(1, count + 1)])

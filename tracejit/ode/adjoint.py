@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Solutions as functions of the first state and the parameters, with their gradients.
+
+Note [gradients of solutions]
+By the steps: the steps that were taken are differentiated, one after the other from the last to the first. That is the
+gradient of what was computed; the sizes of steps count as constants. The memory holds the steps.
+
+By the adjoint equation, with the loss L, the cotangents a = dL/dy and the right-hand side f(t, y, theta),
+
+    da/dt = -a df/dy,    dL/dtheta = integral of a df/dtheta from the first time to the last one
+
+(L. S. Pontryagin and others; for networks R. T. Q. Chen and others, Neural ordinary differential equations, 2018).
+The memory does not grow with the number of steps. The state is solved backwards beside the cotangents, from each state
+that was returned. With the seminorm the error of the gradients by parameters does not choose the size of steps (P.
+Kidger and others, "Hey, that's not an ODE", 2021): they do not feed back into the equation.
+"""
+
+import hashlib
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from tracejit.functions.differentiable import DifferentiableFunction
+from tracejit.ode.problem import Problem
+from tracejit.ode.solve import Arrays, Solution, TakenStep, cotangents_between
+from tracejit.ode.steps import StepSizes, Tolerances
+
+_MOST_KEPT = 4  # solutions whose steps are kept for backward, of each function
+
+
+class OdeSolution(DifferentiableFunction):
+    """The states at given times, of which each first axis is the time, as a function of times, state and parameters.
+
+    Args:
+        problem: the right-hand side.
+        tolerances: of steps.
+        sizes: of steps.
+    """
+
+    memory = 0
+
+    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
+        self.problem, self.tolerances, self.sizes = problem, tolerances, sizes
+        self.count = len(problem.state.formats)
+        super().__init__(
+            self.count,
+            save_inputs_for_backward=True,
+            save_outputs_for_backward=True,
+            num_memory_values=self.memory,
+        )
+
+    def solved(self, times: np.ndarray, arrays: Arrays) -> Solution:
+        """Return the solution for the arrays of a state and of parameters."""
+        state, theta = arrays[: self.count], arrays[self.count :]
+        return self.problem.solved(times.tolist(), state, theta, self.tolerances, self.sizes)
+
+    def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the states at all times but the first."""
+        return self.solved(times, arrays).states
+
+    def backward(self, *arguments: Any) -> tuple[Any, ...]:
+        """Return the gradients by times, which is none, the first state and the parameters."""
+        count = self.count
+        inputs = arguments[count + 1 : len(arguments) - count - self.memory]
+        outputs = arguments[len(arguments) - count - self.memory :]
+        return (None, *self.gradients(arguments[:count], inputs[0], inputs[1:], outputs))
+
+    def gradients(self, cotangents: Arrays, times: np.ndarray, arrays: Arrays, outputs: Arrays) -> list[Any]:
+        """Return the gradients by the arrays of the first state and of the parameters."""
+        raise NotImplementedError
+
+
+class DirectSolution(OdeSolution):
+    """A solution whose steps are differentiated."""
+
+    memory = 1
+
+    def __init__(self, problem: Problem, tolerances: Tolerances, sizes: StepSizes) -> None:
+        super().__init__(problem, tolerances, sizes)
+        self.kept: OrderedDict[bytes, list[TakenStep]] = OrderedDict()
+
+    def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the states at all times but the first, and the key of the steps."""
+        solution = self.solved(times, arrays)
+        digest = hashlib.blake2b(digest_size=16)
+        for array in (times, *arrays):
+            digest.update(np.ascontiguousarray(array).data)
+        key = digest.digest()
+        self.kept[key] = solution.steps
+        while len(self.kept) > _MOST_KEPT:
+            self.kept.popitem(last=False)
+        return (*solution.states, np.frombuffer(key, np.int64))
+
+    def gradients(self, cotangents: Arrays, times: np.ndarray, arrays: Arrays, outputs: Arrays) -> list[Any]:
+        """Return the gradients by the arrays of the first state and of the parameters."""
+        steps = self.kept.get(outputs[-1].tobytes()) or self.solved(times, arrays).steps
+        count, problem, theta = self.count, self.problem, arrays[self.count :]
+        by_state = tuple([np.zeros_like(part) for part in arrays[:count]])
+        by_first = by_state
+        by_theta = [np.zeros_like(part) for part in theta]
+        left = len(times) - 1
+        for step in reversed(steps):
+            some = tuple([cotangent[left - len(step.parts) : left] for cotangent in cotangents])
+            left -= len(step.parts)
+            of_state, of_slopes = cotangents_between(step, some)
+            of_slopes = (
+                *of_slopes[:-1],
+                tuple([a + b for a, b in zip(of_slopes[-1], by_first, strict=True)]),
+            )
+            found = problem.step_gradients(step, theta, by_state, of_slopes)
+            by_state = tuple([a + b for a, b in zip(found[:count], of_state, strict=True)])
+            by_first = found[count : 2 * count]
+            by_theta = [a + b for a, b in zip(by_theta, found[2 * count :], strict=True)]
+        found = problem.slope_gradients(steps[0].time, arrays[:count], theta, by_first)
+        by_state = tuple([a + b for a, b in zip(by_state, found[:count], strict=True)])
+        return [*by_state, *[a + b for a, b in zip(by_theta, found[count:], strict=True)]]
+
+
+class AdjointSolution(OdeSolution):
+    """A solution whose gradient is that of the adjoint equation."""
+
+    seminorm = False
+
+    def gradients(self, cotangents: Arrays, times: np.ndarray, arrays: Arrays, outputs: Arrays) -> list[Any]:
+        """Return the gradients by the arrays of the first state and of the parameters."""
+        count, theta = self.count, arrays[self.count :]
+        a = [np.zeros_like(part) for part in arrays[:count]]
+        by_theta = [np.zeros_like(part) for part in theta]
+        tolerances = self.tolerances._replace(counted=2 * count if self.seminorm else None)
+        for number in reversed(range(len(times) - 1)):
+            a = [part + cotangent[number] for part, cotangent in zip(a, cotangents, strict=True)]
+            state = (*[output[number] for output in outputs], *a, *by_theta)
+            interval = (float(times[number + 1]), float(times[number]))
+            solved = self.problem.solved_adjoint(interval, state, theta, tolerances).states
+            a = [part[0] for part in solved[count : 2 * count]]
+            by_theta = [part[0] for part in solved[2 * count :]]
+        return [*a, *by_theta]
+
+
+class SeminormSolution(AdjointSolution):
+    """A solution whose gradient is that of the adjoint equation, with steps that look at the state alone."""
+
+    seminorm = True

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A right-hand side, and the functions of solvers that are accelerated for it."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tracejit import tree
+from tracejit.accelerate.function import dlaccelerate
+from tracejit.array import as_array, dlarray
+from tracejit.errors import DimsError
+from tracejit.functions.elementwise import stop_gradient
+from tracejit.functions.evaluate import dlgradient
+from tracejit.functions.labels import stripdims
+from tracejit.ode import steps
+from tracejit.ode.solve import Arrays, Solution, TakenStep, integrate
+from tracejit.ode.steps import State, StepSizes, Tolerances
+from tracejit.util.text import brief
+
+MOST_KEPT = 16  # right-hand sides whose accelerated functions are kept
+
+
+class Containers:
+    """The containers of a state or of parameters, and the formats of the arrays in them."""
+
+    def __init__(self, what: str, argument: str, value: Any) -> None:
+        leaves, self.treedef = tree.flatten(value)
+        self.arrays = [as_array(leaf, what, argument) for leaf in leaves]
+        self.formats = tuple([array.format for array in self.arrays])
+
+    @property
+    def key(self) -> Hashable:
+        return self.treedef, self.formats
+
+    def filled(self, arrays: Sequence[Any]) -> Any:
+        """Return the containers around other arrays, which get the formats of the first ones."""
+        leaves = [
+            dlarray(array, form) if form and getattr(array, "format", None) != form else array
+            for array, form in zip(arrays, self.formats, strict=True)
+        ]
+        return tree.unflatten(self.treedef, leaves)
+
+
+class Problem:
+    """A right-hand side f(t, y, theta) on the arrays of its state, with what solvers accelerate of it."""
+
+    def __init__(
+        self, what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None
+    ) -> None:
+        self.what, self.fun = what, fun
+        self.state_treedef, self.state = state.treedef, state
+        self.theta = theta
+        self._functions: dict[Hashable, Any] = {}
+
+    def slope(self, t: Any, state: State, theta: State) -> State:
+        """Return the derivatives of the arrays of a state.
+
+        Raises:
+            DimsError: if their containers or sizes differ from those of the state.
+        """
+        y, t = self.state.filled(state), as_array(t, self.what, "t")
+        result = self.fun(t, y) if self.theta is None else self.fun(t, y, self.theta.filled(theta))
+        leaves, treedef = tree.flatten(result)
+        if treedef != self.state.treedef:
+            raise DimsError(
+                f"{self.what}: the right-hand side returned {brief(result)}; return the derivative in the containers "
+                f"of the state, {treedef_text(self.state)}."
+            )
+        slopes = []
+        for number, (leaf, y_part) in enumerate(zip(leaves, state, strict=True)):
+            part = as_array(leaf, self.what, "the derivative")
+            if part.shape != y_part.shape:
+                where = tree.paths(self.state.treedef, "y")[number]
+                raise DimsError(
+                    f"{self.what}: the right-hand side returned a derivative of {where} of size {part.shape}, expected "
+                    f"{y_part.shape}, the size of the state."
+                )
+            slopes.append(part)
+        return tuple(slopes)
+
+    @cached_property
+    def _fast_slope(self) -> Any:
+        return dlaccelerate(self.slope)
+
+    @cached_property
+    def _fast_slope_gradients(self) -> Any:
+        def gradients(t: Any, state: State, theta: State, cotangents: State) -> Any:
+            return dlgradient(_products(cotangents, self.slope(t, state, theta)), (*state, *theta))
+
+        return dlaccelerate(gradients)
+
+    def _fast_step(self, tolerances: Tolerances) -> Any:
+        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
+            return steps.dormand_prince(lambda t, y: self.slope(t, y, theta), t, h, state, first, tolerances)
+
+        return self._kept(("step", tolerances), lambda: dlaccelerate(step))
+
+    @cached_property
+    def _fast_step_gradients(self) -> Any:
+        def gradients(
+            t: Any, h: Any, state: State, first: State, theta: State, by_after: State, by_slopes: Any
+        ) -> Any:
+            after, slopes = steps.stages(lambda t, y: self.slope(t, y, theta), t, h, state, first)
+            total = _products(by_after, after)
+            for cotangents, slope in zip(by_slopes, slopes, strict=True):
+                total = total + _products(cotangents, slope)
+            return dlgradient(total, (*state, *first, *theta))
+
+        return dlaccelerate(gradients)
+
+    @cached_property
+    def _fast_adjoint_slope(self) -> Any:
+        return dlaccelerate(self.adjoint_slope)
+
+    def _fast_adjoint_step(self, tolerances: Tolerances) -> Any:
+        def step(t: Any, h: Any, state: State, first: State, theta: State) -> Any:
+            return steps.dormand_prince(
+                lambda t, y: self.adjoint_slope(t, y, theta), t, h, state, first, tolerances
+            )
+
+        return self._kept(("adjoint", tolerances), lambda: dlaccelerate(step))
+
+    def _kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._functions:
+            self._functions[key] = make()
+        return self._functions[key]
+
+    def adjoint_slope(self, t: Any, state: State, theta: State) -> State:
+        """Return the derivatives of a state, of the cotangents by it, and of the gradients by the parameters."""
+        count = len(self.state.formats)
+        # The state of a stage depends on the parameters by the stages before; the slope is differentiated as if not.
+        y, theta = tuple(map(stop_gradient, state[:count])), tuple(map(stop_gradient, theta))
+        slopes = self.slope(t, y, theta)
+        gradients = dlgradient(_products(state[count : 2 * count], slopes), (*y, *theta))
+        return (*map(unlabelled, slopes), *[-unlabelled(g) for g in gradients])
+
+    def solved(
+        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances, sizes: StepSizes
+    ) -> Solution:
+        """Return the solution for all times."""
+        return _integrate(
+            self.what, self._fast_slope, self._fast_step(tolerances), times, state, theta, tolerances, sizes
+        )
+
+    def solved_adjoint(
+        self, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances
+    ) -> Solution:
+        """Return the solution of the adjoint equation: the state, the cotangents, and the gradients by parameters."""
+        step = self._fast_adjoint_step(tolerances)
+        return _integrate(
+            f"{self.what}, adjoint",
+            self._fast_adjoint_slope,
+            step,
+            times,
+            state,
+            theta,
+            tolerances,
+            StepSizes(),
+        )
+
+    def step_gradients(
+        self, step: TakenStep, theta: Arrays, by_after: Arrays, by_slopes: tuple[Arrays, ...]
+    ) -> Arrays:
+        """Return the gradients by the state, the first slope and the parameters of a step that was taken."""
+        found = self._fast_step_gradients(
+            step.time, step.size, step.state, step.slopes[0], theta, by_after, by_slopes
+        )
+        return plain(found)
+
+    def slope_gradients(self, t: np.ndarray, state: Arrays, theta: Arrays, cotangents: Arrays) -> Arrays:
+        """Return the gradients by a state and the parameters of the slope there."""
+        return plain(self._fast_slope_gradients(t, state, theta, cotangents))
+
+
+def _integrate(
+    what: str, slope: Any, step: Any, times: Sequence[float], state: Arrays, theta: Arrays, tolerances: Tolerances,
+    sizes: StepSizes,
+) -> Solution:  # fmt: skip
+    """Return a solution by accelerated functions."""
+
+    def plain_step(t: np.ndarray, h: np.ndarray, y: Arrays, first: Arrays) -> Any:
+        after, slopes, error = step(t, h, y, first, theta)
+        return plain(after), tuple(map(plain, slopes)), error._data
+
+    return integrate(
+        what, lambda t, y: plain(slope(t, y, theta)), plain_step, times, state, tolerances, sizes
+    )
+
+
+def _products(cotangents: State, arrays: State) -> Any:
+    """Return the sum of the products of cotangents and arrays."""
+    products = [(unlabelled(a) * unlabelled(b)).sum() for a, b in zip(cotangents, arrays, strict=True)]
+    return sum(products[1:], products[0])
+
+
+def unlabelled(array: Any) -> Any:
+    return stripdims(array) if isinstance(array, dlarray) and array.format else array
+
+
+def treedef_text(containers: Containers) -> str:
+    return brief(tree.unflatten(containers.treedef, ["*"] * len(containers.formats)))
+
+
+_problems: "OrderedDict[Hashable, tuple[Problem, Any]]" = OrderedDict()
+
+
+def problem_of(what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None) -> Problem:
+    """Return the problem of a right-hand side; one that was met before has its accelerated functions already.
+
+    Functions of the same code that hold the same objects, such as a lambda in a loop, are the same right-hand side.
+    """
+    code = getattr(fun, "__code__", None)
+    held: tuple[Any, ...] = (fun,)
+    if code is not None and type(fun).__name__ == "function":
+        cells = getattr(fun, "__closure__", None) or ()
+        try:
+            contents = [cell.cell_contents for cell in cells]
+            held = (code, fun.__globals__, fun.__defaults__, fun.__kwdefaults__, *contents)
+        except ValueError:  # an empty cell
+            held = (fun,)
+    parameters = None if theta is None else theta.key
+    key = (tuple(map(id, held)), state.key, parameters)
+    found = _problems.get(key)
+    if found is None:
+        found = _problems[key] = Problem(what, fun, state, theta), held  # which keeps the ids
+        while len(_problems) > MOST_KEPT:
+            _problems.popitem(last=False)
+    _problems.move_to_end(key)
+    return found[0]
+
+
+def plain(arrays: Sequence[Any]) -> Arrays:
+    """Return the elements of arrays."""
+    return tuple([array._data if isinstance(array, dlarray) else np.asarray(array) for array in arrays])

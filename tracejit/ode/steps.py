@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Steps of solvers on states that are tuples of arrays, and the choice of their size."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.errors import ArgumentError
+from tracejit.functions.elementwise import maximum
+from tracejit.functions.labels import stripdims
+from tracejit.ode.tableau import BETWEEN, ERROR, NODES, STAGES
+
+State = tuple[Any, ...]
+Slope = Callable[[Any, State], State]
+"""The right-hand side: of a time and a state, the derivative of each array of the state."""
+
+# As E. Hairer, S. P. Norsett and G. Wanner, Solving Ordinary Differential Equations I, 1993, recommend.
+_SAFETY, _LEAST, _MOST = 0.9, 0.2, 5.0
+_ORDER = 5
+
+
+class Tolerances(NamedTuple):
+    """The greatest error of a step: relative to an element, and absolute; and of how many arrays of a state."""
+
+    relative: float
+    absolute: float
+    counted: int | None = None
+
+
+class StepSizes(NamedTuple):
+    """The size of the first step and the greatest one, None to choose it."""
+
+    initial: float | None = None
+    longest: float | None = None
+
+
+def weighted(parts: Sequence[tuple[float, Any]]) -> Any:
+    """Return a sum of arrays with weights, without those whose weight is 0."""
+    total = None
+    for weight, part in parts:
+        if weight:
+            term = part * weight
+            total = term if total is None else total + term
+    return total
+
+
+def moved(state: State, h: Any, slopes: Sequence[State], weights: Sequence[float]) -> State:
+    """Return a state moved by h times a weighted sum of slopes."""
+    return tuple([
+        y + h * weighted([(weight, slope[i]) for weight, slope in zip(weights, slopes, strict=False)])
+        for i, y in enumerate(state)
+    ])  # fmt: skip
+
+
+def stages(slope: Slope, t: Any, h: Any, state: State, first: State) -> tuple[State, tuple[State, ...]]:
+    """Return the state after a step, and the seven slopes."""
+    slopes = [first]
+    after = state
+    for node, weights in zip(NODES[1:], STAGES, strict=True):
+        after = moved(state, h, slopes, weights)
+        slopes.append(slope(t + node * h, after))
+    return after, tuple(slopes)
+
+
+def dormand_prince(
+    slope: Slope, t: Any, h: Any, state: State, first: State, tolerances: Tolerances
+) -> tuple[State, tuple[State, ...], Any]:
+    """Return the state after a step, the seven slopes, and the error in units of the tolerance.
+
+    Args:
+        slope: the right-hand side.
+        t: the time.
+        h: the size of the step.
+        state: the state at t.
+        first: the slope there.
+        tolerances: that the error is divided by.
+    """
+    after, slopes = stages(slope, t, h, state, first)
+    error = []
+    for i, (y, new) in enumerate(zip(state, after, strict=True)):
+        if tolerances.counted is not None and i >= tolerances.counted:
+            break
+        scale = tolerances.absolute + tolerances.relative * maximum(abs(y), abs(new))
+        off = h * weighted([(weight, slope[i]) for weight, slope in zip(ERROR, slopes, strict=True)])
+        error.append(stripdims((off / scale) ** 2))
+    size = sum(part.size for part in error)
+    total = sum((part.sum() for part in error[1:]), error[0].sum())
+    return after, slopes, (total / size) ** 0.5
+
+
+def parts_of_slopes(parts: np.ndarray) -> np.ndarray:
+    """Return how the slopes of a step take part in the states at parts of it, by part and slope."""
+    powers = parts[:, None] ** np.arange(1, 5)
+    weights: np.ndarray = powers @ np.array(BETWEEN).T
+    return weights
+
+
+def next_size(h: float, error: float) -> float:
+    """Return the size of the next step, after one of size h whose error was `error` tolerances."""
+    if error == 0:
+        return h * _MOST
+    if not math.isfinite(error):
+        return h * _LEAST
+    factor: float = _SAFETY * error ** (-1 / _ORDER)
+    return h * min(_MOST, max(_LEAST, factor))
+
+
+def first_size(norms: tuple[float, float, float], h: float) -> float:
+    """Return the size of the first step (Hairer, Norsett and Wanner, section II.4).
+
+    Args:
+        norms: of the state, of its slope, and of the change of the slope over h, in tolerances.
+        h: the trial step, first_trial(norms).
+    """
+    _, slope, change = norms
+    largest = max(slope, change / h)
+    other = max(1e-6, h * 1e-3) if largest <= 1e-15 else (0.01 / largest) ** (1 / _ORDER)
+    return min(100 * h, other)
+
+
+def first_trial(state: float, slope: float) -> float:
+    """Return the trial step from the norms of a state and its slope."""
+    return 1e-6 if state < 1e-5 or slope < 1e-5 else 0.01 * state / slope
+
+
+def norm(arrays: State, state: State, tolerances: Tolerances) -> float:
+    """Return the root mean square of arrays in tolerances at a state."""
+    pairs = list(zip(arrays, state, strict=True))[: tolerances.counted]
+    total, count = 0.0, 0
+    for x, y in pairs:
+        scale = tolerances.absolute + tolerances.relative * np.abs(y)
+        total += float(np.sum((x / scale) ** 2))
+        count += x.size
+    return math.sqrt(total / max(count, 1))
+
+
+def check_size(what: str, t: float, h: float) -> None:
+    """Check that a step still changes the time.
+
+    Raises:
+        ArgumentError: if it does not: the solution cannot be followed.
+    """
+    if not abs(h) > 16 * np.finfo(np.float64).eps * max(abs(t), 1e-300) or not math.isfinite(h):
+        raise ArgumentError(
+            f"{what}: the step at time {t:.6g} became {abs(h):.3g}, too small to change the time; the "
+            "solution grows without bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the "
+            "right-hand side."
+        )

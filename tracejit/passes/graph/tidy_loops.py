@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tidy_loops: loops that are one with further results become one, and compute only what something reads.
+
+Differentiation appends a loop again, with what its adjoint reads as further results, and an adjoint for all operands,
+also for those whose cotangent nobody needs. And steps compute again what is the same in each, such as a transpose of
+the weights: that is moved in front of the loop, unless it takes more memory than what it is computed from.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ops import Kind
+from tracejit.passes.graph.bodies import Body
+from tracejit.passes.graph.simplify import live_nodes
+
+
+def tidy_loops(graph: Graph) -> Graph:
+    """Return a graph with the same inputs and outputs, in which equal loops are one, without what nobody reads."""
+    if not any(node.op.kind is Kind.LOOP for node in graph.nodes):
+        return graph
+    return _hoisted(_trimmed(_joined(graph)))
+
+
+def _joined(graph: Graph) -> Graph:
+    """Return a graph in which scans of one body on the same operands, with other further results, are one."""
+    groups: dict[Any, list[Node]] = {}
+    for node in graph.nodes:
+        if node.op.name == "scan":
+            key = (node.params["body"].origin, node.params["length"], node.params["reverse"], *node.inputs)
+            groups.setdefault(key, []).append(node)
+    first = {nodes[0]: nodes for nodes in groups.values() if len(nodes) > 1}
+    if not first:
+        return graph
+    others = {node for nodes in first.values() for node in nodes[1:]}
+    copier = _Copier(graph)
+    for node in graph.nodes:
+        if node in first:
+            copier.join(first[node])
+        elif node not in others:
+            copier.append(node, node.inputs, node.params, node.outputs)
+    return copier.finished()
+
+
+class _Copier:
+    """Copies a graph, node by node."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.old = graph
+        self.b = Builder(Graph())
+        self.mapping = {value: self.b.input(value.aval) for value in graph.inputs}
+        self.mapping |= {value: self.b.constant(value.data) for value in graph.constants}
+
+    def append(
+        self, node: Node, inputs: Sequence[Value], params: dict[str, Any], outputs: Sequence[Value]
+    ) -> None:
+        """Append a node like another one, for some of its inputs and outputs."""
+        self.b.location = node.where
+        avals = tuple([value.aval for value in outputs])
+        copied = self.b.node(node.op, tuple([self.mapping[v] for v in inputs]), params, avals)
+        self.mapping.update(zip(outputs, copied, strict=True))
+
+    def join(self, nodes: Sequence[Node]) -> None:
+        """Append one scan for several that differ in their further results."""
+        node = nodes[0]
+        body = node.params["body"]
+        common = len(body.origin.graph.outputs)
+        joint = Graph()
+        joint.inputs = body.graph.inputs
+        graphs = [_on_inputs(each.params["body"].graph, joint.inputs) for each in nodes]
+        joint.nodes = [inner for graph in graphs for inner in graph.nodes]
+        joint.constants = [value for graph in graphs for value in graph.constants]
+        joint.outputs = [*graphs[0].outputs[:common]]
+        outputs = [*node.outputs[:common]]
+        for graph, each in zip(graphs, nodes, strict=True):
+            joint.outputs += graph.outputs[common:]
+            outputs += each.outputs[common:]
+        params = {**node.params, "body": Body(joint, body.carries, body.slices, body.origin)}
+        self.append(node, node.inputs, params, outputs)
+        for each in nodes[1:]:
+            self.mapping |= {
+                value: self.mapping[same]
+                for value, same in zip(each.outputs[:common], node.outputs, strict=False)
+            }
+
+    def finished(self) -> Graph:
+        """Return the copy."""
+        graph = self.b.graph
+        graph.outputs = [self.mapping[value] for value in self.old.outputs]
+        return graph
+
+
+def _on_inputs(graph: Graph, inputs: Sequence[Value]) -> Graph:
+    """Return a graph that reads other inputs of the same sizes."""
+    if graph.inputs is inputs:
+        return graph
+    copier = _Copier(graph)
+    copier.mapping.update(zip(graph.inputs, inputs, strict=True))
+    for node in graph.nodes:
+        copier.append(node, node.inputs, node.params, node.outputs)
+    return copier.finished()
+
+
+class _Kept(NamedTuple):
+    """The numbers of the inputs and outputs of a body that something needs, and the body with these alone."""
+
+    inputs: list[int]
+    outputs: list[int]
+    body: Body
+
+
+def _trimmed(graph: Graph) -> Graph:
+    """Return a graph without nodes that nobody needs, whose loops compute only what something needs."""
+    needed: set[Value] = set(graph.outputs)
+    kept: list[tuple[Node, _Kept | None]] = []
+    for node in reversed(graph.nodes):
+        if needed.isdisjoint(node.outputs):
+            continue
+        if node.op.name == "scan":
+            part = _kept(node.params["body"], [value in needed for value in node.outputs])
+            needed.update([node.inputs[i] for i in part.inputs])
+            kept.append((node, part))
+        else:
+            needed.update(node.inputs)
+            kept.append((node, None))
+    copier = _Copier(graph)
+    for node, some in reversed(kept):
+        if some is None:
+            copier.append(node, node.inputs, node.params, node.outputs)
+        else:
+            inputs, outputs = [node.inputs[i] for i in some.inputs], [node.outputs[i] for i in some.outputs]
+            copier.append(node, inputs, {**node.params, "body": some.body}, outputs)
+    return copier.finished()
+
+
+def _kept(body: Body, needed: Sequence[bool]) -> _Kept:
+    """Return what of a body is needed, given which of the results of its loop are needed."""
+    graph, first = body.graph, body.carries
+    outputs = [i for i, is_needed in enumerate(needed) if is_needed]
+    while True:
+        part = Graph()
+        part.outputs = [graph.outputs[i] for i in outputs]
+        part.nodes = graph.nodes
+        part.nodes = live_nodes(part)
+        read = {value for node in part.nodes for value in node.inputs} | set(part.outputs)
+        carried = [i for i in range(first) if i in outputs or graph.inputs[i] in read]
+        if all(i in outputs for i in carried):
+            break
+        outputs = sorted({*outputs, *carried})
+    inputs = [i for i, value in enumerate(graph.inputs) if value in read or i in carried]
+    if len(inputs) == len(graph.inputs) and len(outputs) == len(graph.outputs):
+        return _Kept(inputs, outputs, body)
+    part.inputs = [graph.inputs[i] for i in inputs]
+    part.constants = [value for value in graph.constants if value in read]
+    slices = sum(first <= i < first + body.slices for i in inputs)
+    return _Kept(inputs, outputs, Body(part, len(carried), slices))
+
+
+def _hoisted(graph: Graph) -> Graph:
+    """Return a graph in which loops do not compute what is the same in each step."""
+    copier = _Copier(graph)
+    for node in graph.nodes:
+        if node.op.name == "scan":
+            _hoist(copier, node)
+        else:
+            copier.append(node, node.inputs, node.params, node.outputs)
+    return copier.finished()
+
+
+def _hoist(copier: _Copier, node: Node) -> None:
+    """Append a loop, and before it what is the same in each of its steps."""
+    body = node.params["body"]
+    graph, first = body.graph, body.carries + body.slices
+    outside = dict(zip(graph.inputs[first:], node.inputs[first:], strict=True))
+    moved: list[Node] = []
+    same = {*outside}
+    numbers = {*graph.constants}
+    for inner in graph.nodes:
+        if _is_invariant(inner, same, numbers):
+            moved.append(inner)
+            same.update(inner.outputs)
+    read = {value for inner in graph.nodes if inner not in moved for value in inner.inputs} | {*graph.outputs}
+    if not moved:
+        copier.append(node, node.inputs, node.params, node.outputs)
+        return
+    around = copier.mapping
+    copier.mapping = {**around, **{value: around[other] for value, other in outside.items()}}
+    copier.mapping |= {value: copier.b.constant(value.data) for value in graph.constants}
+    for inner in moved:
+        copier.append(inner, inner.inputs, inner.params, inner.outputs)
+    made = [value for inner in moved for value in inner.outputs if value in read]
+    kept = [value for value in outside if value in read]
+    operands = [around[value] for value in node.inputs[:first]]
+    operands += [copier.mapping[value] for value in (*kept, *made)]
+    part = Graph()
+    part.inputs = [*graph.inputs[:first], *kept, *made]
+    part.nodes = [inner for inner in graph.nodes if inner not in moved]
+    part.constants, part.outputs = graph.constants, graph.outputs
+    copy = _Copier(part)
+    for inner in part.nodes:
+        copy.append(inner, inner.inputs, inner.params, inner.outputs)
+    copier.mapping = around
+    copier.b.location = node.where
+    params = {**node.params, "body": Body(copy.finished(), body.carries, body.slices)}
+    avals = tuple([value.aval for value in node.outputs])
+    outputs = copier.b.node(node.op, tuple(operands), params, avals)
+    copier.mapping.update(zip(node.outputs, outputs, strict=True))
+
+
+def _is_invariant(node: Node, same: set[Value], numbers: set[Value]) -> bool:
+    """Return whether a node computes the same in each step, and takes no more memory than what it reads."""
+    if not all(value in same or value in numbers for value in node.inputs) or node.op.kind is Kind.LOOP:
+        return False
+    read = [value.aval.size for value in node.inputs if value in same]
+    return bool(read) and all(value.aval.size <= max(read) for value in node.outputs)

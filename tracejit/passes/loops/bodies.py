@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""bodies: a loop of a graph becomes one launch, whose body is a program of its own on memory of this one.
+
+Note [bodies]
+The body of a loop is built as any program, once: for inputs that lie as one step's parts of the arrays around it do,
+and with its carry as inputs that it writes. So the passes find out what may be written in place, and sums over steps
+are added to where they are. Its rows then become rows of the program around it. Nothing of a kernel depends on how many
+steps there are: addresses move on between the steps.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.aval import Aval
+from tracejit.errors import CodegenError
+from tracejit.ir import Graph, Node, Value
+from tracejit.ops.op import Layout, contiguous
+from tracejit.passes.loops.builder import LaunchBuilder
+from tracejit.passes.loops.inputs import Writes
+from tracejit.passes.loops.launches import LoopLaunch
+from tracejit.passes.loops.nest import Access
+from tracejit.program import Program
+
+
+class BuiltBody(NamedTuple):
+    """The program of a body, its nodes whose indices are checked, and the nodes that names in its kernels come from."""
+
+    program: Program
+    checked: Sequence[Node]
+    origins: Mapping[str, dict[str, Node]]
+
+
+_MOST = 1 << 62  # steps of a loop that a value ends
+
+BuildBody = Callable[[Graph, Sequence[Layout | None], Writes], BuiltBody]
+
+
+def no_bodies(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> BuiltBody:
+    """Refuse the body of a loop, for graphs that have none.
+
+    Raises:
+        CodegenError: always.
+    """
+    raise CodegenError("a graph with a loop is selected without a function that builds its body.")
+
+
+def launch_loop(
+    builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value]
+) -> Sequence[Node]:
+    """Launch a loop, or a choice of bodies.
+
+    Args:
+        builder: takes the launches.
+        node: a scan, a while or a cond.
+        build: returns the program of a body.
+        fault: returns the value that is set where an index is out of range.
+
+    Returns:
+        The nodes of the bodies whose indices are checked.
+    """
+    if node.op.name == "cond":
+        condition = [builder.contiguous(value) for value in node.inputs[:2]]
+        bodies = zip((node.params["then"], node.params["other"]), condition, strict=True)
+        return [
+            each
+            for body, access in bodies
+            for each in _launch_branch(builder, node, build, fault, body, access)
+        ]
+    body = node.params["body"]
+    inputs, layouts = _operands(builder, node)
+    built = build(body.graph, layouts, Writes({number: number for number in range(body.carries)}))
+    outputs = [
+        _part(node, value, contiguous(value.shape), value.dtype) for value in node.outputs[body.carries :]
+    ]
+    goes_on = None
+    if node.op.name == "while":
+        goes_on = Access(node.outputs[0], 0, (), node.outputs[0].dtype)
+    _add(builder, node, built, (node.params.get("length", _MOST), inputs, outputs), fault, goes_on)
+    return built.checked
+
+
+def _launch_branch(
+    builder: LaunchBuilder, node: Node, build: BuildBody, fault: Callable[[], Value], body: Any, condition: Access
+) -> Sequence[Node]:  # fmt: skip
+    """Launch a body that runs if a condition holds: a loop of at most one step."""
+    inputs: list[tuple[Access, int]] = []
+    layouts: list[Layout | None] = []
+    for value in node.inputs[2:]:
+        root, layout = builder.fused.view(value)
+        inputs.append((Access(root, layout.offset, (), value.dtype), 0))
+        layouts.append(_if_strided(layout._replace(offset=0)))
+    built = build(body.graph, layouts, Writes())
+    outputs = [(Access(value, 0, (), value.dtype), 0) for value in node.outputs]
+    _add(builder, node, built, (1, inputs, outputs), fault, condition)
+    return built.checked
+
+
+def _operands(builder: LaunchBuilder, node: Node) -> tuple[list[tuple[Access, int]], list[Layout | None]]:
+    """Return the memory of the inputs of a loop's body in the first step, and their layouts."""
+    body = node.params["body"]
+    inputs: list[tuple[Access, int]] = []
+    layouts: list[Layout | None] = []
+    operands = [builder.fused.view(value) for value in node.inputs]
+    for value, (root, layout) in zip(node.outputs[: body.carries], operands, strict=False):
+        builder.copy((root, layout), (value, contiguous(value.shape)))
+    for number, (value, (root, layout)) in enumerate(zip(node.inputs, operands, strict=True)):
+        if number < body.carries:
+            out = node.outputs[number]
+            inputs.append((Access(out, 0, (), out.dtype), 0))
+            layouts.append(None)
+        elif number < body.carries + body.slices:
+            inputs.append(_part(node, root, layout, value.dtype))
+            layouts.append(_if_strided(Layout(0, layout.shape[1:], layout.strides[1:])))
+        elif 0 in layout.strides:
+            inputs.append((Access(root, layout.offset, (), value.dtype), 0))
+            layouts.append(_if_strided(layout._replace(offset=0)))
+        else:
+            # All steps read it: what a kernel may have to lay out by rows is laid out once.
+            inputs.append((builder.contiguous(value), 0))
+            layouts.append(None)
+    return inputs, layouts
+
+
+def _part(node: Node, root: Value, layout: Layout, dtype: np.dtype) -> tuple[Access, int]:
+    """Return the memory of an array's part for the first step that runs, and how many bytes it moves on after each."""
+    offset, stride = layout.offset, layout.strides[0]
+    if node.params["reverse"]:
+        offset, stride = offset + (node.params["length"] - 1) * stride, -stride
+    return Access(root, offset, (), dtype), stride * dtype.itemsize
+
+
+def _add(
+    builder: LaunchBuilder,
+    node: Node,
+    built: BuiltBody,
+    memory: tuple[int, Sequence[tuple[Access, int]], Sequence[tuple[Access, int]]],
+    fault: Callable[[], Value],
+    condition: Access | None = None,
+) -> None:
+    """Append the launch of a body, given the number of its steps and the memory of its inputs and outputs."""
+    program = built.program
+    most, inputs, outputs = memory
+    if not program.rows or not most:
+        return
+    if built.checked:
+        outputs = [*outputs, (Access(fault(), 0, (), np.dtype(np.int64)), 0)]
+    constants = [_constant(array) for array in program.constants]
+    scratch = Value(Aval((program.arena_bytes,), None, np.dtype(np.uint8)), None)
+    builder.add(
+        LoopLaunch(node, program, most, inputs, outputs, constants, scratch, condition, built.origins)
+    )
+
+
+def _if_strided(layout: Layout) -> Layout | None:
+    return None if layout == contiguous(layout.shape) else layout
+
+
+def _constant(array: np.ndarray) -> Value:
+    data: Any = array
+    return Value(Aval(array.shape, None, array.dtype), None, data=data)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operands and results of the functions of the standard: dlarrays, whatever NumPy's function gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import dlarray
+from tracejit.errors import ArgumentError
+from tracejit.record import recorder
+
+ARRAYS = (dlarray, np.ndarray, np.generic)
+
+
+def operand(x: Any) -> Any:
+    """Return an operand that is an array as a dlarray; a Python number stays one."""
+    return x if isinstance(x, dlarray) or not isinstance(x, ARRAYS) else dlarray(x)
+
+
+def array(result: Any) -> Any:
+    """Return a result as a dlarray; parts of tuples and lists are dlarrays."""
+    if recorder.is_array(result):
+        return result
+    if isinstance(result, tuple):
+        parts = [array(part) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    if isinstance(result, list):
+        return [array(part) for part in result]
+    return dlarray(np.asarray(result))
+
+
+def check_device(function: str, device: Any) -> None:
+    """Check an argument `device`.
+
+    Raises:
+        ArgumentError: if it is another than "cpu".
+    """
+    if device not in (None, "cpu"):
+        raise ArgumentError(f"xp.{function}: device must be 'cpu' or None, not {device!r}.")
+
+
+def unary(function: Callable[..., Any], name: str) -> Any:
+    """Return a function of NumPy as one of the standard, of one array."""
+
+    def applied(x: Any, /) -> Any:
+        return array(function(operand(x)))
+
+    return _named(applied, name)
+
+
+def binary(function: Callable[..., Any], name: str) -> Any:
+    """Return a function of NumPy as one of the standard, of two arrays, of which one may be a number."""
+
+    def applied(x1: Any, x2: Any, /) -> Any:
+        return array(function(operand(x1), operand(x2)))
+
+    return _named(applied, name)
+
+
+def _named(function: Any, name: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "tracejit.xp.elementwise"
+    function.__doc__ = f"Apply ``{name}`` of the array API standard, element by element, as ``numpy.{name}``."
+    return function

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The linear algebra extension of the standard, without eigenvalues of general matrices."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tracejit.functions import linear
+from tracejit.xp.arrays import array, operand
+from tracejit.xp.functions import matmul, matrix_transpose, tensordot, vecdot
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+class Eigh(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class Slogdet(NamedTuple):
+    sign: Any
+    logabsdet: Any
+
+
+class Svd(NamedTuple):
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Any:
+    """Return the Cholesky factor of positive definite matrices."""
+    return array(np.linalg.cholesky(operand(x), upper=upper))
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Return cross products of vectors of three components."""
+    return array(np.cross(operand(x1), operand(x2), axis=axis))
+
+
+def det(x: Any, /) -> Any:
+    """Return determinants."""
+    return array(np.linalg.det(operand(x)))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """Return diagonals of matrices."""
+    return array(np.diagonal(operand(x), offset, -2, -1))
+
+
+def eigh(x: Any, /) -> Any:
+    """Return eigenvalues and eigenvectors of symmetric matrices."""
+    return Eigh(*map(array, np.linalg.eigh(operand(x))))
+
+
+def eigvalsh(x: Any, /) -> Any:
+    """Return eigenvalues of symmetric matrices."""
+    return array(np.linalg.eigvalsh(operand(x)))
+
+
+def inv(x: Any, /) -> Any:
+    """Return inverses of matrices."""
+    return array(np.linalg.inv(operand(x)))
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return norms of matrices."""
+    return array(np.linalg.norm(operand(x), ord, (-2, -1), keepdims))
+
+
+def matrix_power(x: Any, n: int, /) -> Any:
+    """Return powers of matrices."""
+    return array(np.linalg.matrix_power(operand(x), n))
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
+    """Return ranks of matrices."""
+    return array(np.linalg.matrix_rank(operand(x), rtol=rtol))
+
+
+def outer(x1: Any, x2: Any, /) -> Any:
+    """Return the products of all pairs of elements of two vectors."""
+    return array(linear.outer(operand(x1), operand(x2)))
+
+
+def pinv(x: Any, /, *, rtol: Any = None) -> Any:
+    """Return pseudo-inverses of matrices."""
+    return array(np.linalg.pinv(operand(x), rtol=rtol))
+
+
+def slogdet(x: Any, /) -> Any:
+    """Return signs and logarithms of magnitudes of determinants."""
+    return Slogdet(*map(array, np.linalg.slogdet(operand(x))))
+
+
+def solve(x1: Any, x2: Any, /) -> Any:
+    """Return solutions of linear systems."""
+    return array(np.linalg.solve(operand(x1), operand(x2)))
+
+
+def svd(x: Any, /, *, full_matrices: bool = True) -> Any:
+    """Return singular value decompositions."""
+    return Svd(*map(array, np.linalg.svd(operand(x), full_matrices=full_matrices)))
+
+
+def svdvals(x: Any, /) -> Any:
+    """Return singular values."""
+    return array(np.linalg.svdvals(operand(x)))
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Return sums of diagonals."""
+    found = diagonal(x, offset=offset)
+    return array(np.sum(found, axis=-1, dtype=dtype))
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Return norms of vectors along axes."""
+    x = operand(x)
+    if axis is None:
+        found = np.linalg.norm(np.reshape(x, (-1,)), ord)
+        return array(np.reshape(found, (1,) * x.ndim) if keepdims else found)
+    if isinstance(axis, tuple):
+        axes = tuple(i % x.ndim for i in axis)
+        rest = [i for i in range(x.ndim) if i not in axes]
+        size = int(np.prod([x.shape[i] for i in axes]))
+        rows = np.reshape(np.transpose(x, (*rest, *axes)), (*(x.shape[i] for i in rest), size))
+        found = np.linalg.norm(rows, ord, -1)
+        return array(np.expand_dims(found, axes) if keepdims else found)
+    return array(np.linalg.norm(x, ord, axis, keepdims))
