@@ -26,7 +26,8 @@ from tracejit.util.text import brief
 
 BUFFERS = (
     "Fill an array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array, called by "
-    "name, made in the function, or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack."
+    "name, made in the function, tj.dlarray(y).copy() of an ndarray y, "
+    "or an attribute that is a dlarray (self.y = tj.dlarray(y)); or join the values with np.stack."
 )
 """The advice where traced values are to go into an ndarray."""
 _new = object.__new__

@@ -53,7 +53,8 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         TraceError,
         "conversion of a traced 2x3 float64 to an ndarray at <place> would silently drop its derivative. Fill an "
         "array that holds traced values: one that np.zeros, np.ones, np.empty, np.full or np.array, called by "
-        "name, made in the function, or tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack. "
+        "name, made in the function, tj.dlarray(y).copy() of an ndarray y, "
+        "or an attribute that is a dlarray (self.y = tj.dlarray(y)); or join the values with np.stack. "
         "If the value is meant to be a constant, use extractdata.",
     ),
     (

@@ -129,8 +129,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlfeval(lambda x: np.add(x, x, out=V), V),
         ArgumentError,
         "np.add: out is an ndarray, and the result is traced. Fill an array that holds traced values: one that "
-        "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
-        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+        "np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, "
+        "tj.dlarray(y).copy() of an ndarray y, or an attribute that is a dlarray (self.y = tj.dlarray(y)); or join "
+        "the values with np.stack.",
     ),
     # functions/numpy_api/writes
     (
@@ -142,8 +143,9 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.dlfeval(lambda x: np.copyto(V, x), V),
         ArgumentError,
         "np.copyto: dst is an ndarray, and what is written is traced. Fill an array that holds traced values: "
-        "one that np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, or "
-        "tj.dlarray(y).copy() of an ndarray y; or join the values with np.stack.",
+        "one that np.zeros, np.ones, np.empty, np.full or np.array, called by name, made in the function, "
+        "tj.dlarray(y).copy() of an ndarray y, or an attribute that is a dlarray (self.y = tj.dlarray(y)); or join "
+        "the values with np.stack.",
     ),
     (
         lambda: np.put_along_axis(3, tj.dlarray([0]), 1.0, 0),  # type: ignore[arg-type]
