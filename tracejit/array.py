@@ -21,7 +21,7 @@ from tracejit.record.guards import Decides
 from tracejit.util import html
 from tracejit.util.arguments import integers
 from tracejit.util.compositions import advice
-from tracejit.util.frames import is_storing, scipy_call
+from tracejit.util.frames import called_by, is_storing, scipy_call
 from tracejit.util.text import brief
 
 BUFFERS = (
@@ -127,9 +127,15 @@ def _refuse_conversion(array: "dlarray", target: str) -> None:
     )
 
 
+# NumPy's functions of polynomials do not dispatch: they ask whether the points are an ndarray, whose size then counts.
+_POLYNOMIALS = "numpy.polynomial."
+
+
 def _class_of(array: "dlarray") -> type:
     """Return the class that isinstance() takes an array to be of, besides its own."""
-    return np.ndarray if stands_for_ndarray(array) else dlarray
+    if stands_for_ndarray(array) or called_by(_POLYNOMIALS):
+        return np.ndarray
+    return dlarray
 
 
 @final

@@ -126,7 +126,12 @@ def page(title: str, members: Iterable[str], module: str = "tracejit", text: str
 def module_page(name: str, module: ModuleType) -> str:
     """Return the page of a public module."""
     text = f".. automodule:: tracejit.{name}\n   :no-index:"
-    return page(f"tracejit.{name}", public(module), f"tracejit.{name}", text)
+    # A class is described once: at its name in tracejit itself, if it has one.
+    members = [
+        member for member in public(module)
+        if not (inspect.isclass(getattr(module, member)) and hasattr(tracejit, member))
+    ]  # fmt: skip
+    return page(f"tracejit.{name}", members, f"tracejit.{name}", text)
 
 
 def directive(name: str, value: Any) -> str:

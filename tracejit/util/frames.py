@@ -40,6 +40,11 @@ def _outside(frame: Any) -> Any:
     return None
 
 
+def called_by(package: str) -> bool:
+    """Return whether the function that calls this one is called by a module whose name begins with `package`."""
+    return str(sys._getframe(2).f_globals.get("__name__")).startswith(package)
+
+
 def scipy_call() -> tuple[str, tuple[str, int]] | None:
     """Return the name of the function of SciPy that called this package, and the user's file and line, or None."""
     name = package = ""
