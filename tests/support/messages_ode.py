@@ -23,9 +23,9 @@ ROWS = [
         "dlode45: gradient_mode must be 'direct', 'adjoint' or 'adjoint-seminorm', not 'tape'.",
     ),
     (
-        lambda: tj.dlode45(falls, "now", np.ones(2)),
+        lambda: tj.dlode45(falls, 3, np.ones(2)),
         ArgumentError,
-        "dlode45: tspan must be two or more times, not 'now'.",
+        "dlode45: tspan must be two or more times that increase or decrease, not 3.",
     ),
     (
         lambda: tj.dlrk4(falls, [0, 1, 1], np.ones(2), num_steps=3),

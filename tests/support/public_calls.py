@@ -51,6 +51,10 @@ def doubled(x: Any, y: Any) -> None:
         y[i] = 2 * x[i]
 
 
+def falls(t: Any, y: Any, *theta: Any) -> Any:
+    return tj.tree.map(lambda x: -x, y)
+
+
 CALLS: dict[str, list[Call]] = {
     **{name: [call(A)] for name in ONE.split()},
     **{name: [call(A, A + 1)] for name in TWO.split()},
@@ -117,9 +121,9 @@ CALLS: dict[str, list[Call]] = {
     "dlcheckpoint": [call(lambda x: x)],
     "dlcond": [call(True, lambda x: x, lambda x: x, A)],
     "dlscan": [call(lambda c, x: (c, x), A, V, length=V.shape[0], reverse=True)],
-    "dlode45": [call(lambda t, y, theta: -theta * y, [0.0, 1.0], V, 2.0, initial_step_size=0.5, max_step_size=0.5)],
-    "dleuler": [call(lambda t, y, theta: -theta * y, [0.0, 1.0], V, 2.0, num_steps=3)],
-    "dlrk4": [call(lambda t, y, theta: -theta * y, [0.0, 1.0], V, 2.0, num_steps=3)],
+    "dlode45": [call(falls, [0.0, 1.0], V, 2.0, initial_step_size=0.5, max_step_size=0.5)],
+    "dleuler": [call(falls, [0.0, 1.0], V, 2.0, num_steps=3)],
+    "dlrk4": [call(falls, [0.0, 1.0], V, 2.0, num_steps=3)],
     "dlwhile": [call(lambda c: False, lambda c: c, A)],
     "dlfeval": [call(lambda x: x, A)],
     "dlgradient": [call(dlarray(2.0), dlarray(V))],

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dlode45, and solvers with steps of a fixed size."""
 
-import math
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from itertools import pairwise
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracejit import tree
-from tracejit.array import dlarray
+from tracejit.array import as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.joining import stack
 from tracejit.functions.loops import dlscan
@@ -19,7 +19,8 @@ from tracejit.ode import steps
 from tracejit.ode.adjoint import AdjointSolution, DirectSolution, OdeSolution, SeminormSolution
 from tracejit.ode.problem import MOST_KEPT, Containers, Problem, problem_of, unlabelled
 from tracejit.ode.steps import State, StepSizes, Tolerances
-from tracejit.util.arguments import callable_, integer, is_option
+from tracejit.record import recorder
+from tracejit.util.arguments import callable_, integer, is_option, real
 from tracejit.util.text import brief
 
 _MODES = {"direct": DirectSolution, "adjoint": AdjointSolution, "adjoint-seminorm": SeminormSolution}
@@ -165,6 +166,7 @@ def dleuler(
     return _fixed("dleuler", fun, tspan, y0, theta, num_steps, data_format, _EULER)
 
 
+_MOST_AXES = 64  # of an ndarray
 _MOST_STEPS = 2**31  # between two times: their numbers are indices of 32 bits
 
 # By stage: the part of the step that has passed, and how the slope before takes part in the state; then the weights.
@@ -234,11 +236,11 @@ def _of_network(t: Any, y: Any, network: Any) -> Any:
 
 
 def _times(what: str, tspan: Any) -> list[float]:
-    try:
-        times = np.asarray(tspan, np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{what}: tspan must be two or more times, not {brief(tspan)}.") from None
-    changes = np.diff(times) if times.ndim == 1 else np.zeros(0)
+    given = as_array(tspan, what, "tspan")
+    times = recorder.need_value(given, f"{what}: tspan")
+    changes = (
+        np.diff(times.astype(np.float64)) if times.ndim == 1 and times.dtype.kind in "iuf" else np.zeros(0)
+    )
     if changes.size == 0 or not np.isfinite(times).all() or not ((changes > 0).all() or (changes < 0).all()):
         raise ArgumentError(
             f"{what}: tspan must be two or more times that increase or decrease, not {brief(tspan)}."
@@ -247,9 +249,10 @@ def _times(what: str, tspan: Any) -> list[float]:
 
 
 def _positive(what: str, argument: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
+    number = real(what, argument, value)
+    if not 0 < number <= sys.float_info.max:
         raise ArgumentError(f"{what}: {argument} must be a positive number, not {brief(value)}.")
-    return float(value)
+    return float(number)
 
 
 def _containers(
@@ -262,6 +265,10 @@ def _containers(
     if len(dtypes) != 1 or next(iter(dtypes)).kind != "f":
         names = ", ".join(sorted(str(dtype) for dtype in dtypes)) or "no array"
         raise DTypeError(f"{what}: y0 must hold arrays of one floating-point dtype, not {names}; use astype.")
+    if max(array.ndim for array in state.arrays) >= _MOST_AXES:
+        raise DimsError(
+            f"{what}: y0 has {_MOST_AXES} axes, and the states at several times have one more; reshape y0."
+        )
     return state, None if theta is None else Containers(what, "theta", theta)
 
 

@@ -27,7 +27,7 @@ class Containers:
     """The containers of a state or of parameters, and the formats of the arrays in them."""
 
     def __init__(self, what: str, argument: str, value: Any) -> None:
-        leaves, self.treedef = tree.flatten(value)
+        leaves, self.treedef = tree.flatten(value, function=what)
         self.arrays = [as_array(leaf, what, argument) for leaf in leaves]
         self.formats = tuple([array.format for array in self.arrays])
 
@@ -63,7 +63,7 @@ class Problem:
         """
         y, t = self.state.filled(state), as_array(t, self.what, "t")
         result = self.fun(t, y) if self.theta is None else self.fun(t, y, self.theta.filled(theta))
-        leaves, treedef = tree.flatten(result)
+        leaves, treedef = tree.flatten(result, function=self.what)
         if treedef != self.state.treedef:
             raise DimsError(
                 f"{self.what}: the right-hand side returned {brief(result)}; return the derivative in the containers "
