@@ -53,6 +53,11 @@ ROWS = [
         "dlode45: y0 is labelled 'CT', and the states at several times need the label T; relabel y0.",
     ),
     (
+        lambda: tj.dlode45(falls, [0, 1], np.ones((1,) * 64)),
+        DimsError,
+        "dlode45: y0 has 64 axes, and the states at several times have one more; reshape y0.",
+    ),
+    (
         lambda: tj.dlode45(lambda t, y: [], [0, 1], np.ones(2)),
         DimsError,
         "dlode45: the right-hand side returned []; return the derivative in the containers of the "
