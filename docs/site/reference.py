@@ -129,7 +129,7 @@ def module_page(name: str, module: ModuleType) -> str:
     # A class is described once: at its name in tracejit itself, if it has one.
     members = [
         member for member in public(module)
-        if not (inspect.isclass(getattr(module, member)) and hasattr(tracejit, member))
+        if not inspect.isclass(value := getattr(module, member)) or is_error(value) or not hasattr(tracejit, member)
     ]  # fmt: skip
     return page(f"tracejit.{name}", members, f"tracejit.{name}", text)
 

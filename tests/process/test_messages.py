@@ -34,6 +34,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "cache.archive.unpack: changed while it was unpacked;": "another process writes: test_archive.py",
     "commands.demo._demo: cannot write to": "the demo trains a network first: tests/process/test_cli.py",
     "commands.output._plain: cannot be part of a result": "a mistake in a command",
+    "compile.device_target.known: compute capability": "no program asks for it yet: tests/compiled/device",
     "compile.symbols._check_cpu: it is for a different kind of CPU": "caught: 'there is no function of that "
     "name in it'",
     "compile.symbols._elf: it is not an ELF file of 64 bits": "as above",
@@ -58,11 +59,19 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "exports.machine.checked_targets: export: object code for": "a machine that is not x86-64: test_export.py",
     "exports.machine.checked_targets: export: the source files of tracejit's k": "no source files are installed: "
     "test_export.py",
+    "exports.values._encode_container: , whose layers are not written; pass its": "tests/compiled/nn",
+    "passes.graph.branches._infer_cond: cond: the bodies do not fit the operands": "a mistake of the recorder",
+    "passes.graph.branches._infer_while: while: the body does not fit the operand": "as above",
+    "passes.graph.branches._vjp_while: dlwhile: a loop whose length a value dec": "tests/support/messages_loops.py",
+    "passes.graph.complex_parts.node: : an op of complex numbers that has no f": "a mistake in the record of an op",
+    "passes.graph.scan._infer: scan: the operands are": "a mistake of the recorder",
+    "passes.loops.bodies.no_bodies: a graph with a loop is selected without": "loops on a device: tests/unit/codegen",
     "passes.loops.select.call: cannot be compiled.": "a mistake in the record of an op",
     "runtime.cpu.__call__: of a program is": "a defect of tracejit",
     "runtime.cpu.__call__: an input that a program writes shares me": "a defect of tracejit",
     "runtime.object_layout.check_layout: the CPU back end cannot run here: this b": "a build of Python that tracejit "
     "does not know: tests/compiled/call",
+    "runtime.object_layout.node_slots: the CPU back end cannot run here: this b": "as above",
     "runtime.object_layout.slots: the CPU back end cannot run here: this b": "as above",
     "runtime.python._at: emitted code accesses element": "a defect of tracejit",
     "runtime.ufunc_loops._parts: there is no routine named": "no program has it: tests/unit/ops/test_special.py",

@@ -300,7 +300,9 @@ DAMAGES: tuple[Damage, ...] = (
     ),
     Damage(
         program("rows", to=3),
-        wrong("CodegenError: a program is not what was written (TypeError: 'int' object is not iterable)"),
+        wrong(
+            "CodegenError: a program is not what was written (TypeError: object of type 'int' has no len())"
+        ),
     ),
     Damage(
         program("guard", to=17),

@@ -143,3 +143,11 @@ def test_a_routine_of_the_cpu_is_refused() -> None:
 
     with pytest.raises(CodegenError, match=r"^gemm: a kernel of the CPU cannot run on a device\.$"):
         emit_kernel(KernelLaunch("gemm", (), (), 0, None, "sgemm"))
+
+
+def test_a_loop_is_refused() -> None:
+    def function(x: Any) -> tuple[Any, ...]:
+        return (tj.dlscan(lambda carry, part: (carry + part, None), x[0], x)[0],)
+
+    with pytest.raises(CodegenError, match="a graph with a loop is selected without"):
+        program_of(function, (5, 3))
