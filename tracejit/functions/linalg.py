@@ -80,12 +80,7 @@ def _factored(function: str, x: dlarray) -> tuple[dlarray, dlarray]:
 def _system(function: str, a: Any, b: Any) -> tuple[dlarray, dlarray, bool]:
     """Return matrices and right sides that agree in dtype, rows and batch axes; and whether b was a vector."""
     x, y = matrices(function, "a", a), movement.relabel(as_array(b, function, "b"), None)
-    is_vector = y.ndim == 1
-    if not y.ndim or y.shape[0 if is_vector else -2] != x.shape[-1]:
-        raise DimsError(
-            f"{function}: b has shape {y.shape} and a {x.shape}, expected b of shape ({x.shape[-1]},) or (..., "
-            f"{x.shape[-1]}, k), with as many rows as a."
-        )
+    is_vector = _is_vector(function, x, y)
     if is_vector:
         y = movement.expand_dims(y, -1)
     dtype = _float(as_array(a), y)
@@ -101,6 +96,21 @@ def _system(function: str, a: Any, b: Any) -> tuple[dlarray, dlarray, bool]:
     return x, y, is_vector
 
 
+def _is_vector(function: str, x: dlarray, y: dlarray) -> bool:
+    """Return whether the right sides of matrices are a vector.
+
+    Raises:
+        DimsError: if they have another number of rows than the matrices.
+    """
+    is_vector = y.ndim == 1
+    if not y.ndim or y.shape[0 if is_vector else -2] != x.shape[-1]:
+        raise DimsError(
+            f"{function}: b has shape {y.shape} and a {x.shape}, expected b of shape ({x.shape[-1]},) or (..., "
+            f"{x.shape[-1]}, k), with as many rows as a."
+        )
+    return is_vector
+
+
 def _is_complex(x: Any) -> bool:
     return getattr(x, "dtype", np.dtype(bool)) in (COMPLEX64, COMPLEX128)
 
@@ -111,7 +121,7 @@ def _solved_by_parts(a: Any, b: Any) -> dlarray:
     dtype = np.result_type(*(x.dtype for x in given), COMPLEX64)
     left, right = (in_dtype(x, dtype) for x in given)
     real, imag = (matrices("solve", "a", apply(part, left)) for part in ("real", "imag"))
-    is_vector = right.ndim == 1
+    is_vector = _is_vector("solve", real, right)
     sides = [
         apply(part, movement.expand_dims(right, -1) if is_vector else right) for part in ("real", "imag")
     ]
