@@ -22,7 +22,7 @@ from tracejit.functions.loop_bodies import (
     watched,
     why_not_kept,
 )
-from tracejit.functions.loop_carry import array_of, next_carry, own, value_of
+from tracejit.functions.loop_carry import apart, array_of, next_carry, own, value_of
 from tracejit.functions.movement import reshaped
 from tracejit.record import recorder as recorders
 from tracejit.record.recorder import Recorder
@@ -93,6 +93,7 @@ class _While:
         while bool(goes_on):
             self.call(own(self.carry))
             goes_on = self.test()
+        self.carry = own(self.carry)
         return self.result
 
     def recorded(self, recorder: Recorder, goes_on: dlarray) -> Any:
@@ -140,7 +141,7 @@ class _While:
                 del recorder.guards[guards[number] + added :]
             count = len(recorder.guards)
             if not decided(recorder, tests[number], step, guards[number] + added):
-                self.carry = carries[number]
+                self.carry = own(carries[number])
                 return self.result
             added += len(recorder.guards) - count
         return self.finish(tests[len(steps)])
@@ -179,7 +180,7 @@ def dlcond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any
     recorder = recorders.recorder()
     functions = (true_fun, false_fun)
     if recorder is None or not recorder.accelerating or not _varies(chosen):
-        return functions[not bool(chosen)](*operands)
+        return apart("dlcond", functions[not bool(chosen)](*operands))
     taken = 0 if chosen._data else 1
     value = value_of(chosen)
     results: list[Any] = [None, None]
@@ -200,7 +201,8 @@ def dlcond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any
                 )
             del recorder.guards[guards:]
         decided(recorder, chosen, steps[taken], before)  # each outcome has its trace
-        return tree.unflatten(*results[taken][::-1])
+        leaves, treedef = results[taken]
+        return tree.unflatten(treedef, own(leaves))
     _check_branches(results)
     leaves, treedef = results[taken]
     formats = [leaf._format for leaf in leaves]

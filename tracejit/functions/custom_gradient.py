@@ -22,6 +22,7 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.functions.loop_carry import apart
 from tracejit.ir import Value
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import Passed
@@ -103,7 +104,9 @@ class CustomGradient:
         args, options = self._bound(args, kwargs)
         outputs, residuals = self._forward(args, options)
         current = recorders.recorder()
-        return outputs if current is None else self._record(current, args, outputs, residuals)
+        if current is None:
+            return apart(self._name, outputs)
+        return self._record(current, args, outputs, residuals)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Return the function, or that bound to an instance."""
@@ -147,7 +150,7 @@ class CustomGradient:
         out_leaves, outputs_tree = tree.flatten(outputs, function=self._name)
         given = [as_array(leaf) for leaf in out_leaves if _is_array(leaf)]
         if not inputs or not given:
-            return outputs
+            return apart(self._name, outputs)
         first = len(inputs)
         kept: list[Any] = []
 
@@ -177,7 +180,7 @@ class CustomGradient:
                 arrays,
                 params,
                 avals[0] if len(avals) == 1 else tuple(avals),
-                [x._data for x in given],
+                [x._data.copy() for x in given],  # the function may return an argument as it is
             )
         )
         return tree.unflatten(

@@ -37,6 +37,12 @@ def own(arrays: Sequence[dlarray]) -> list[dlarray]:
     ]
 
 
+def apart(function: str, result: Any) -> Any:
+    """Return a result whose arrays share no elements with each other or with any other array."""
+    leaves, treedef = tree.flatten(result, function=function)
+    return tree.unflatten(treedef, [own([leaf])[0] if type(leaf) is dlarray else leaf for leaf in leaves])
+
+
 def next_carry(function: str, carry: Any, treedef: tree.TreeDef, before: Sequence[dlarray]) -> list[dlarray]:
     """Return the arrays of a carry that a step gave.
 

@@ -15,7 +15,7 @@ from tracejit.array import dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.joining import stack
 from tracejit.functions.loop_bodies import Step, take_call, take_loop, watched, why_not_kept
-from tracejit.functions.loop_carry import array_of, check_same, next_carry, own, value_of
+from tracejit.functions.loop_carry import apart, array_of, check_same, next_carry, own, value_of
 from tracejit.functions.movement import permuted, relabel, reshaped, sliced
 from tracejit.ir import Value
 from tracejit.record import recorder as recorders
@@ -235,7 +235,7 @@ class _Scan:
             else:
                 whole = stack([relabel(array, None) for array in arrays])
             stacked.append(_along_time(whole, format))
-        carry = tree.unflatten(self.treedef, self.carry)
+        carry = tree.unflatten(self.treedef, own(self.carry))
         return carry, tree.unflatten(self.results_treedef, stacked)
 
 
@@ -262,14 +262,14 @@ class Checkpointed(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         recorder = recorders.recorder()
         if recorder is None or not recorder.accelerating:
-            return self.checkpointed(*args, **kwargs)
+            return apart("dlcheckpoint", self.checkpointed(*args, **kwargs))  # type: ignore[no-any-return]
         with watched(recorder) as (watch, steps):
             result = self.checkpointed(*args, **kwargs)
             leaves, treedef = tree.flatten(result, function="dlcheckpoint")
             numbers = [number for number, leaf in enumerate(leaves) if type(leaf) is dlarray]
             watch.outputs = [recorder.value(leaves[number]) for number in numbers]
         if steps[0].hindrance is not None or not numbers:
-            return result
+            return apart("dlcheckpoint", result)  # type: ignore[no-any-return]
         formats = [leaves[number]._format for number in numbers]
         for number, value, format in zip(
             numbers, take_call(recorder, "dlcheckpoint", steps[0]), formats, strict=True

@@ -15,6 +15,7 @@ from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions import reductions
 from tracejit.functions.axes import normalize_axis
 from tracejit.functions.evaluate import dlfeval
+from tracejit.functions.loop_carry import apart
 from tracejit.functions.variables import is_array, recording, value_of
 from tracejit.ir import Builder, Value
 from tracejit.record import monitor
@@ -68,7 +69,7 @@ def dlmap(fun: Callable[..., Any], over: Any = "B") -> Callable[..., Any]:
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
-        return dlfeval(_mapped, fun, over, _arrays(args, over), kwargs)
+        return apart("dlmap", dlfeval(_mapped, fun, over, _arrays(args, over), kwargs))
 
     return mapped
 
