@@ -39,11 +39,7 @@ def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = 
 
 def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Stages:
     """Return the program of a graph together with what each stage made of it."""
-    simplified = simplify(complex_parts(tidy_loops(graph)))
-    accumulate(simplified)
-    through_slices(simplified)
-    _verify(graph, simplified)
-
+    simplified = _simplified(graph)
     fused = fuse(simplified, _strided(simplified, layouts), _accumulated(simplified, writes))
     regroup(simplified, fused)
     chop(fused)
@@ -58,6 +54,15 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
     return Stages(simplified, fused, plan, origins, program)
+
+
+def _simplified(graph: Graph) -> Graph:
+    """Return the graph that is fused."""
+    simplified = simplify(complex_parts(tidy_loops(graph)))
+    accumulate(simplified)
+    through_slices(simplified)
+    _verify(graph, simplified)
+    return simplified
 
 
 def _build_body(graph: Graph, layouts: Sequence[Layout | None], writes: Writes) -> BuiltBody:
@@ -95,10 +100,7 @@ def build_for_device(
     from tracejit.codegen.device.emit import emit_for_device
     from tracejit.passes.loops.spread import spread_launches
 
-    simplified = simplify(graph)
-    accumulate(simplified)
-    through_slices(simplified)
-    _verify(graph, simplified)
+    simplified = _simplified(graph)
     fused = fuse(simplified, _strided(simplified, layouts))
     regroup(simplified, fused)
     chop(fused)

@@ -36,14 +36,17 @@ def program_of(
 class EmulatedProgram:
     """Runs a program, launch after launch, on memory in which nothing is written but its inputs."""
 
-    def __init__(self, program: Program, capability: Capability = CAPABILITY) -> None:
+    def __init__(
+        self, program: Program, capability: Capability = CAPABILITY, reads_unwritten: bool = False
+    ) -> None:
         self.program = program
+        self.reads_unwritten = reads_unwritten
         self.capability = capability
         self.steps = 0
 
     def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         program = self.program
-        memory = Memory()
+        memory = Memory(self.reads_unwritten)
         outputs = list(program.new_outputs())
         fault = np.zeros((), np.int64)
         places = {}
@@ -60,7 +63,7 @@ class EmulatedProgram:
             places["output", number] = memory.add(array.reshape(-1), is_written=array is fault)
         for number, array in enumerate(program.constants):
             places["constant", number] = memory.add(array.copy())
-        places["arena", 0] = memory.add(np.zeros(program.arena_bytes, np.uint8), is_written=False)
+        places["arena", 0] = memory.add(np.full(program.arena_bytes, 0xFF, np.uint8), is_written=False)
         rows, at = program.rows, len(program.rows) - program.commits
         for row in rows[:at]:
             self.launch(row, memory, places)

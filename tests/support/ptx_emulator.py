@@ -41,9 +41,10 @@ class Instruction(NamedTuple):
 
 
 class Memory:
-    """Arrays at addresses; bytes that nobody wrote are marked."""
+    """Arrays at addresses; bytes that nobody wrote are marked, and may not be read unless `reads_unwritten`."""
 
-    def __init__(self) -> None:
+    def __init__(self, reads_unwritten: bool = False) -> None:
+        self._reads_unwritten = reads_unwritten
         self._end = 4096
         self._starts: list[int] = []
         self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
@@ -80,7 +81,7 @@ class Memory:
             for mask in several.masks():
                 result[mask] = self.load(addresses[mask], dtype)
             return result
-        if not written[at].all():
+        if not self._reads_unwritten and not written[at].all():
             raise PtxError("a load of memory that was never written")
         return np.ascontiguousarray(block[at]).view(dtype)[:, 0]
 

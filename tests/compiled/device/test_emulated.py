@@ -35,7 +35,7 @@ def agree(found: Any, want: Any) -> None:
     for have, expected in zip(found, want, strict=True):
         expected = np.asarray(expected)
         assert have.dtype == expected.dtype and have.shape == expected.shape
-        if have.dtype.kind == "f":
+        if have.dtype.kind in "fc":
             finite = np.where(np.isfinite(expected), expected, 0)
             atol = 2e-5 * max(1.0, float(np.abs(finite).max(initial=0)))  # terms of sums may cancel
             np.testing.assert_allclose(have, expected, rtol=2e-5, atol=atol)
@@ -61,7 +61,9 @@ def test_ops(op: Op, sample: Sample, dtype: str) -> None:
             want = evaluate(graph, arrays)
         except tj.DTypeError:
             pytest.skip("not defined for this dtype")
-    agree(EmulatedProgram(build_for_device(graph))(arrays), want)
+    # Lanes without a line compute with what is left in memory; here that is NaN.
+    lanes = "fft" in op.name
+    agree(EmulatedProgram(build_for_device(graph), reads_unwritten=lanes)(arrays), want)
 
 
 @pytest.mark.parametrize("seed", range(sweep(24, 400, sample=6)))

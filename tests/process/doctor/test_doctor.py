@@ -260,7 +260,7 @@ def test_a_trial_whose_compiler_fails(monkeypatch) -> None:
     def fail(*_):
         raise TypeError("compile_extra() missing 1 argument\nand more lines")
 
-    monkeypatch.setattr(numba_target, "_lowered", fail)
+    monkeypatch.setattr(numba_target, "lower_function", fail)
     monkeypatch.setattr(registry.registry, "_kernels", {})
     assert trial.attempt() == Trial("TypeError: compile_extra() missing 1 argument")
 

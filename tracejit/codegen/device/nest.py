@@ -55,6 +55,8 @@ def _is_wide(spread: Spread, order: LoopOrder) -> bool:
     if spread.form != ELEMENTS or spread.copies or order.depth != 1:
         return False
     accesses = [*nest.reads, *nest.writes]
+    if len({access.dtype for access in accesses}) > 1:
+        return False  # a function of vectors takes vectors of one dtype
     return all(map(lanes.has_vector_form, nest.lines)) and all(
         stride == 0 or (stride == 1 and access.dtype.itemsize >= _LEAST_BYTES and access.offset % WIDE == 0)
         for access, (stride,) in zip(accesses, map(order.strides, accesses), strict=True)
