@@ -24,7 +24,7 @@ class NamespaceInfo:
 
     Examples:
         >>> import tracejit as tj
-        >>> tj.xp.__array_namespace_info__().defaultnamed_dtypes()["real floating"]
+        >>> tj.xp.__array_namespace_info__().default_dtypes()["real floating"]
         dtype('float64')
     """
 
