@@ -51,7 +51,7 @@ class Problem:
         self, what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None
     ) -> None:
         self.what, self.fun = what, fun
-        self.state_treedef, self.state = state.treedef, state
+        self.state = state
         self.theta = theta
         self._functions: dict[Hashable, Any] = {}
 

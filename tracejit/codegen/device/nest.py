@@ -105,6 +105,7 @@ class _DeviceEmitter(NestEmitter):
         self.spread = spread
         self.memory = _DeviceMemory(spread, order)
         self.is_row_level = False
+        self.is_wide = _is_wide(spread, order)
         split, depth = order.row_depth, order.depth
         self.rows, self.inner = range(split), range(split, depth)
         if spread.form == ELEMENTS:
@@ -125,11 +126,7 @@ class _DeviceEmitter(NestEmitter):
 
     def row_loop(self) -> _Loop:
         if self.spread.form == ELEMENTS:
-            first = (
-                f"index(n0 - remainder(n0, {WIDE}) + thread())"
-                if _is_wide(self.spread, self.order)
-                else "thread()"
-            )
+            first = f"index(n0 - remainder(n0, {WIDE}) + thread())" if self.is_wide else "thread()"
             return _Loop(self.rows, "element", first, "threads()")
         return _Loop(self.rows, "row", "group()", "groups()")
 
@@ -141,7 +138,7 @@ class _DeviceEmitter(NestEmitter):
             lines = super().body()
             return [f"{INDENT}if thread() == 0:", *[INDENT + line for line in lines]]
         body = [*self.copies(), *self.row_loop().lines(self.of_one())]
-        if _is_wide(self.spread, self.order):
+        if self.is_wide:
             body = self.wide() + body
         return [INDENT + line for line in body]
 

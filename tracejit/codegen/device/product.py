@@ -5,7 +5,7 @@ from tracejit.codegen.names import NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.products import Product
-from tracejit.passes.loops.spread import BLOCK, MOST_BLOCKS
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 
 _TEXT = f"""def {NAME}(args):
@@ -56,5 +56,4 @@ def emit_product(launch: KernelLaunch) -> tuple[Emitted, Grid]:
         y.access, y.row, y.column, y.batch,
         out.access, out.row, out.batch,
     ]  # fmt: skip
-    blocks = max(1, min(-(-elements // BLOCK), MOST_BLOCKS))
-    return Emitted(named(text, "product"), arguments, {}), Grid(blocks, BLOCK)
+    return Emitted(named(text, "product"), arguments, {}), Grid(blocks_of(elements), BLOCK)

@@ -15,7 +15,7 @@ from tracejit.errors import CodegenError
 from tracejit.ops.op import Cut, RangeCut
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
-from tracejit.passes.loops.spread import BLOCK, MOST_BLOCKS
+from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
 
 ALONE_GRID = Grid(1, 1)
@@ -76,7 +76,7 @@ def _emit_parts(launch: KernelLaunch, parts: _Parts) -> tuple[Emitted, Grid]:
     if not is_alone:
         lines.append(f"{INDENT}part = index(part + threads())")
     text = "\n".join([f"def {NAME}(args):", *[INDENT + line for line in lines]]) + "\n"
-    grid = ALONE_GRID if is_alone else Grid(min(-(-parts.total // BLOCK), MOST_BLOCKS), BLOCK)
+    grid = ALONE_GRID if is_alone else Grid(blocks_of(parts.total), BLOCK)
     return Emitted(named(text, launch.name), arguments, {}), grid
 
 

@@ -137,7 +137,7 @@ def _as_sums(nest: Nest) -> Nest:
 def _spread(nest: Nest, is_scratch: set[Value]) -> list[Spread]:
     sums = {line.write: line for line in nest.lines if isinstance(line, Accumulate)}
     if nest.split is None and not sums:
-        return [Spread(nest, ELEMENTS, _blocks_of(math.prod(nest.extents)))]
+        return [Spread(nest, ELEMENTS, blocks_of(math.prod(nest.extents)))]
     if not all(_can_be_copied(nest, line) for line in sums.values()):
         return [Spread(nest, ALONE)]
     if nest.split is None:
@@ -161,13 +161,14 @@ def _can_be_copied(nest: Nest, line: Accumulate) -> bool:
     return touched == access.root.aval.size
 
 
-def _blocks_of(threads: int) -> int:
+def blocks_of(threads: int) -> int:
+    """Return how many blocks run so many threads, at most MOST_BLOCKS: then threads take several turns."""
     return max(1, min(-(-threads // BLOCK), MOST_BLOCKS))
 
 
 def _elements_with_copies(nest: Nest, sums: Mapping[int, Accumulate]) -> list[Spread]:
     """Return the launches of a nest with few sums, of which each thread has a copy."""
-    blocks = _blocks_of(-(-math.prod(nest.extents) // ELEMENTS_OF_A_COPY))
+    blocks = blocks_of(-(-math.prod(nest.extents) // ELEMENTS_OF_A_COPY))
     return _with_copies(nest, ELEMENTS, blocks, dict.fromkeys(sums, BY_THREAD), sums)
 
 
@@ -212,7 +213,7 @@ def _rows(nest: Nest, sums: Mapping[int, Accumulate], is_scratch: set[Value]) ->
         groups = min(groups, MOST_COPIED // each)
     if groups < 1:
         return [Spread(nest, ALONE)]
-    return _with_copies(nest, ROWS, _blocks_of(groups * GROUP), copies, sums)
+    return _with_copies(nest, ROWS, blocks_of(groups * GROUP), copies, sums)
 
 
 def _with_copies(
@@ -229,7 +230,7 @@ def _with_copies(
         if k in sums:
             start = None if sums[k].start is None else nest.reads[sums[k].start or 0]
             total = combination(sums[k].node, memory, access.root, start)
-            combining.append(Spread(total, ROWS, _blocks_of(access.root.aval.size * GROUP)))
+            combining.append(Spread(total, ROWS, blocks_of(access.root.aval.size * GROUP)))
 
     def without_start(line: Line) -> Line:
         if id(line) in lines and isinstance(line, Accumulate):
