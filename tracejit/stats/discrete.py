@@ -7,6 +7,7 @@ from tracejit.functions import elementwise as e
 from tracejit.functions.elementwise import where
 from tracejit.stats.continuous import s
 from tracejit.stats.distribution import Distribution
+from tracejit.stats.tails import log1mexp
 
 
 def _share(p: Any) -> tuple[Any, ...]:
@@ -53,6 +54,7 @@ geom = Distribution(
     "logpmf": lambda k, p: s.xlog1py(k - 1.0, -p) + e.log(p),
     "cdf": lambda k, p: -e.expm1(k * e.log1p(-p)), "sf": lambda k, p: e.exp(k * e.log1p(-p)),
     "logsf": lambda k, p: k * e.log1p(-p),
+    "logcdf": lambda k, p: log1mexp(-k * e.log1p(-p), e.log(-k * e.log1p(-p))),
 })  # fmt: skip
 betabinom = Distribution(
     name="betabinom", shapes=("n", "a", "b"), low=0.0, high=lambda n, a, b: n, inner=0.0, is_discrete=True,

@@ -17,6 +17,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
+from tracejit.stats.tails import log_of
 
 Formula = Callable[..., Any]
 Bound = float | Callable[..., Any]
@@ -110,7 +111,9 @@ class Distribution:
         found = self.formulas.get(method)
         if found is None and method in ("logcdf", "logsf"):
             plain = self.formulas.get(method[3:])
-            found = None if plain is None else lambda *given: elementwise.log(plain(*given))
+            other = self.formulas.get("sf" if method == "logcdf" else "cdf")
+            if plain is not None and other is not None:
+                found = lambda *given: log_of(plain(*given), other(*given))
         if found is None:
             have = ", ".join(sorted(self.formulas))
             raise ArgumentError(
