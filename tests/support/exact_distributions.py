@@ -93,7 +93,7 @@ EXACT: dict[str, Callable[..., Pair]] = {
     "halfcauchy": lambda z: (mp.atan(z) * 2 / mp.pi, mp.atan2(1, z) * 2 / mp.pi),
     "rayleigh": lambda z: (-mp.expm1(-z * z / 2), mp.exp(-z * z / 2)),
     "gumbel_r": lambda z: _turned(_gumbel(-z)),
-    "gumbel_l": lambda z: _gumbel(z),
+    "gumbel_l": _gumbel,
     "invgauss": _invgauss,
     "loguniform": lambda z, a, b: _both(mp.log(z / a) / mp.log(b / a)),
     "truncnorm": _truncnorm,
@@ -112,15 +112,30 @@ def _logarithm(part: Any, other: Any) -> Any:
     return mp.log1p(-other) if other < 1e-20 else mp.log(part)
 
 
+def _exact(name: str, method: str, x: Any, shapes: Any) -> Any:
+    below, above = EXACT[name](x, *shapes)
+    part, other = (below, above) if method in ("cdf", "logcdf") else (above, below)
+    return _logarithm(part, other) if method.startswith("log") else part
+
+
 def exact(name: str, method: str, x: float, shapes: tuple[float, ...]) -> float:
     """Return cdf, sf, logcdf or logsf of a distribution at a finite place within its support."""
     with mp.workdps(DIGITS):
-        below, above = EXACT[name](mpf(x), *map(mpf, shapes))
-        if method in ("cdf", "logcdf"):
-            part, other = below, above
-        else:
-            part, other = above, below
-        return float(_logarithm(part, other) if method.startswith("log") else part)
+        return float(_exact(name, method, mpf(x), [mpf(s) for s in shapes]))
+
+
+def exact_slope(name: str, method: str, x: float, shapes: tuple[float, ...], wrt: int) -> float:
+    """Return the derivative of `exact` by the variable (wrt = 0) or by a shape, by differences of 120 digits."""
+    with mp.workdps(120):
+        given = [mpf(x), *map(mpf, shapes)]
+        step = abs(given[wrt]) * mpf(10) ** -25 if given[wrt] else mpf(10) ** -40
+        both = (given[wrt] + step, given[wrt] - step)
+        values = [EXACT[name](*given[:wrt], moved, *given[wrt + 1 :]) for moved in both]
+        smaller = int(values[0][0] > values[0][1])
+        slope = (values[0][smaller] - values[1][smaller]) / (2 * step)
+        place = int(method in ("sf", "logsf"))
+        slope = slope if place == smaller else -slope
+        return float(slope / values[0][place] if method.startswith("log") else slope)
 
 
 SIZES = np.array(
@@ -132,7 +147,9 @@ SHARES = np.array([1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-8, 1 
 def places(low: float, high: float, is_discrete: bool) -> np.ndarray:
     """Return places all over a support, and near its ends."""
     if is_discrete:
-        return np.arange(low, min(high, 400.0) + 1)[: 8 if math.isfinite(high) else None :]
+        if math.isfinite(high):
+            return np.arange(low, high + 1)
+        return low + np.array([0.0, 1, 2, 3, 5, 9, 20, 48, 120, 211, 400])
     if math.isfinite(high):
         return low + SHARES * (high - low)
     if math.isfinite(low):

@@ -9,7 +9,15 @@ from tracejit.functions.elementwise import where
 from tracejit.functions.numpy_api.ufuncs import logaddexp
 from tracejit.functions.special_ufuncs import call
 from tracejit.stats.distribution import Distribution, Formula
-from tracejit.stats.tails import log1mexp, log_of
+from tracejit.stats.tails import (
+    is_lost,
+    log1mexp,
+    log_betainc,
+    log_gammainc,
+    log_gammaincc,
+    log_of,
+    log_tiny_betainc,
+)
 
 _LOG_ROOT_2PI = math.log(2 * math.pi) / 2
 _LOG_2 = math.log(2.0)
@@ -40,24 +48,38 @@ norm = Distribution(name="norm", formulas={
     "logcdf": s.log_ndtr, "logsf": lambda z: s.log_ndtr(-z),
     "ppf": s.ndtri, "isf": lambda q: -s.ndtri(q),
 })  # fmt: skip
+
+
+def _t_logcdf(z: Any, n: Any) -> Any:
+    below, above = s.stdtr(n, z), s.stdtr(n, -z)
+    lost = is_lost(below) & (z > -math.inf)
+    logarithm = _log(n) - 2.0 * e.log(where(lost, -z, 1.0))  # of n / (n + z^2), which is tiny
+    tail = log_tiny_betainc(n * 0.5, n * 0.0 + 0.5, logarithm) - _LOG_2
+    return where(lost, tail, log_of(where(lost, 0.25, below), where(lost, 0.75, above)))
+
+
 t = Distribution(name="t", shapes=("df",), formulas={
     "logpdf": lambda z, n: e.log1p(z * z / n) * ((n + 1) * -0.5) - s.betaln(n * 0.5, n * 0.0 + 0.5) - _log(n) * 0.5,
     "cdf": lambda z, n: s.stdtr(n, z), "sf": lambda z, n: s.stdtr(n, -z),
+    "logcdf": _t_logcdf, "logsf": lambda z, n: _t_logcdf(-z, n),
     "ppf": lambda q, n: s.stdtrit(n, q), "isf": lambda q, n: -s.stdtrit(n, q),
 })  # fmt: skip
 gamma = Distribution(name="gamma", shapes=("a",), low=0.0, formulas={
     "logpdf": lambda z, a: s.xlogy(a - 1.0, z) - z - s.gammaln(a),
     "cdf": lambda z, a: s.gammainc(a, z), "sf": lambda z, a: s.gammaincc(a, z),
+    "logcdf": lambda z, a: log_gammainc(a, z), "logsf": lambda z, a: log_gammaincc(a, z),
     "ppf": lambda q, a: s.gammaincinv(a, q), "isf": lambda q, a: s.gammainccinv(a, q),
 })  # fmt: skip
 invgamma = Distribution(name="invgamma", shapes=("a",), low=0.0, is_open=True, formulas={
     "logpdf": lambda z, a: -(a + 1) * e.log(z) - s.gammaln(a) - 1.0 / z,
     "cdf": lambda z, a: s.gammaincc(a, 1.0 / z), "sf": lambda z, a: s.gammainc(a, 1.0 / z),
+    "logcdf": lambda z, a: log_gammaincc(a, 1.0 / z), "logsf": lambda z, a: log_gammainc(a, 1.0 / z),
     "ppf": lambda q, a: 1.0 / s.gammainccinv(a, q), "isf": lambda q, a: 1.0 / s.gammaincinv(a, q),
 })  # fmt: skip
 beta = Distribution(name="beta", shapes=("a", "b"), low=0.0, high=1.0, formulas={
     "logpdf": lambda z, a, b: s.xlog1py(b - 1.0, -z) + s.xlogy(a - 1.0, z) - s.betaln(a, b),
     "cdf": lambda z, a, b: s.betainc(a, b, z), "sf": lambda z, a, b: s.betaincc(a, b, z),
+    "logcdf": lambda z, a, b: log_betainc(a, b, z, 1.0 - z), "logsf": lambda z, a, b: log_betainc(b, a, 1.0 - z, z),
     "ppf": lambda q, a, b: s.betaincinv(a, b, q), "isf": lambda q, a, b: s.betainccinv(a, b, q),
 })  # fmt: skip
 expon = Distribution(name="expon", low=0.0, formulas={
@@ -127,11 +149,14 @@ lognorm = Distribution(name="lognorm", shapes=("s",), low=0.0, is_open=True, for
 chi2 = Distribution(name="chi2", shapes=("df",), low=0.0, formulas={
     "logpdf": lambda z, n: s.xlogy(n * 0.5 - 1.0, z) - z * 0.5 - s.gammaln(n * 0.5) - n * (0.5 * _LOG_2),
     "cdf": lambda z, n: s.chdtr(n, z), "sf": lambda z, n: s.chdtrc(n, z),
+    "logcdf": lambda z, n: log_gammainc(n * 0.5, z * 0.5), "logsf": lambda z, n: log_gammaincc(n * 0.5, z * 0.5),
     "ppf": lambda q, n: 2.0 * s.gammaincinv(n * 0.5, q), "isf": lambda q, n: s.chdtri(n, q),
 })  # fmt: skip
 chi = Distribution(name="chi", shapes=("df",), low=0.0, formulas={
     "logpdf": lambda z, n: s.xlogy(n - 1.0, z) - z * z * 0.5 - s.gammaln(n * 0.5) - (n * 0.5 - 1.0) * _LOG_2,
     "cdf": lambda z, n: s.gammainc(n * 0.5, z * z * 0.5), "sf": lambda z, n: s.gammaincc(n * 0.5, z * z * 0.5),
+    "logcdf": lambda z, n: log_gammainc(n * 0.5, z * z * 0.5, 2.0 * e.log(z) - _LOG_2),
+    "logsf": lambda z, n: log_gammaincc(n * 0.5, z * z * 0.5),
     "ppf": lambda q, n: e.sqrt(2.0 * s.gammaincinv(n * 0.5, q)),
     "isf": lambda q, n: e.sqrt(2.0 * s.gammainccinv(n * 0.5, q)),
 })  # fmt: skip
@@ -142,8 +167,26 @@ def _f_logpdf(z: Any, m: Any, n: Any) -> Any:
     return s.xlogy(m * 0.5 - 1.0, z) - (m + n) * 0.5 * e.log(n + m * z) + sizes - s.betaln(m * 0.5, n * 0.5)
 
 
+def _f_shares(z: Any, m: Any, n: Any) -> tuple[Any, Any]:
+    total = m * z + n
+    is_infinite = e.isinf(total)
+    safe = where(is_infinite, 1.0, total)
+    return where(is_infinite, 1.0, m * where(is_infinite, 1.0, z) / safe), where(is_infinite, 0.0, n / safe)
+
+
+def _f_logcdf(z: Any, m: Any, n: Any) -> Any:
+    part, rest = _f_shares(z, m, n)
+    return log_betainc(m * 0.5, n * 0.5, part, rest)
+
+
+def _f_logsf(z: Any, m: Any, n: Any) -> Any:
+    part, rest = _f_shares(z, m, n)
+    return log_betainc(n * 0.5, m * 0.5, rest, part)
+
+
 f = Distribution(name="f", shapes=("dfn", "dfd"), low=0.0, formulas={
-    "logpdf": _f_logpdf, "cdf": lambda z, m, n: s.fdtr(m, n, z), "sf": lambda z, m, n: s.fdtrc(m, n, z),
+    "logpdf": _f_logpdf, "logcdf": _f_logcdf, "logsf": _f_logsf,
+    "cdf": lambda z, m, n: s.fdtr(m, n, z), "sf": lambda z, m, n: s.fdtrc(m, n, z),
     "ppf": lambda q, m, n: s.fdtri(m, n, q),
     "isf": lambda q, m, n: 1.0 / s.fdtri(n, m, q),
 })  # fmt: skip
@@ -198,11 +241,13 @@ def _gumbel(z: Any) -> Any:
 
 gumbel_r = Distribution(name="gumbel_r", formulas={
     "logpdf": lambda z: _gumbel(-z), "cdf": lambda z: e.exp(-e.exp(-z)), "logcdf": lambda z: -e.exp(-z),
-    "sf": lambda z: -e.expm1(-e.exp(-z)), "logsf": lambda z: log1mexp(e.exp(-z), -z), "ppf": lambda q: -e.log(-e.log(q)), "isf": lambda q: -e.log(-e.log1p(-q)),
+    "sf": lambda z: -e.expm1(-e.exp(-z)), "logsf": lambda z: log1mexp(e.exp(-z), -z),
+    "ppf": lambda q: -e.log(-e.log(q)), "isf": lambda q: -e.log(-e.log1p(-q)),
 })  # fmt: skip
 gumbel_l = Distribution(name="gumbel_l", formulas={
     "logpdf": _gumbel, "cdf": lambda z: -e.expm1(-e.exp(z)), "sf": lambda z: e.exp(-e.exp(z)),
-    "logsf": lambda z: -e.exp(z), "logcdf": lambda z: log1mexp(e.exp(z), z), "ppf": lambda q: e.log(-e.log1p(-q)), "isf": lambda q: e.log(-e.log(q)),
+    "logsf": lambda z: -e.exp(z), "logcdf": lambda z: log1mexp(e.exp(z), z),
+    "ppf": lambda q: e.log(-e.log1p(-q)), "isf": lambda q: e.log(-e.log(q)),
 })  # fmt: skip
 
 
@@ -298,7 +343,7 @@ def _truncated_ppf(q: Any, a: Any, b: Any) -> Any:
     mass, left = _log_mass(a, b), a < 0
     from_left = s.ndtri_exp(logaddexp(s.log_ndtr(a), e.log(q) + mass))
     from_right = -s.ndtri_exp(logaddexp(s.log_ndtr(-b), e.log1p(-q) + mass))
-    return where(left, from_left, from_right)
+    return e.minimum(e.maximum(where(left, from_left, from_right), a), b)
 
 
 def _inner(a: Any, b: Any) -> Any:
