@@ -84,9 +84,9 @@ def test_an_autoencoder_learns(tmp_path):
 
 
 def test_a_differential_equation_is_learned(tmp_path):
-    net, losses = neural_ode.train(30, most=141)
+    net, losses = neural_ode.train(20, most=77)
     assert losses[-1] < 0.5 * losses[0]
-    assert neural_ode.difference(net) < 1e-6
+    assert neural_ode.difference(net, 1e-8) < 1e-6
     assert neural_ode.draw(net, tmp_path / "path.png").shape == (neural_ode.POINTS - 1, 2)
     assert (tmp_path / "path.png").stat().st_size > 1000
 
@@ -100,9 +100,9 @@ def test_a_solution_of_burgers_equation_is_drawn(tmp_path):
 def test_a_generator_learns(tmp_path, monkeypatch):
     # The step has 54 kernels, which take 10 s to compile: emitted source computes a few small mini-batches.
     monkeypatch.setattr(config.settings, "backend", "python")
-    monkeypatch.setattr(digits, "BATCH", 3)
+    monkeypatch.setattr(digits, "BATCH", 2)
     digits_gan.step.clear_cache()
-    nets, losses = digits_gan.train(3, most=7)
+    nets, losses = digits_gan.train(3, most=5)
     assert digits_gan.step.stats.hits > 3
     assert np.isfinite(losses).all() and losses[-1][1] < losses[0][1]
     images = digits_gan.draw(nets["generator"], tmp_path / "digits.png")
@@ -110,7 +110,7 @@ def test_a_generator_learns(tmp_path, monkeypatch):
     assert np.ptp(images, axis=0).max() > 0
     assert digits_gan.step.occupancy == 4
     recorded = recordings(digits_gan.step)
-    digits_gan.train(1, most=7)
+    digits_gan.train(1, most=5)
     assert recordings(digits_gan.step) == recorded
 
 
@@ -128,7 +128,7 @@ def run_convolutions(epochs: int) -> None:
     images, _, labels, _ = digits.load(0)
     state = digits_convolution.init(np.random.default_rng(0))
     for _ in range(epochs):
-        for rows, targets in digits.batches(images[:77], labels[:77], np.random.default_rng(0)):
+        for rows, targets in digits.batches(images[:37], labels[:37], np.random.default_rng(0)):
             x = digits_convolution.as_images(rows)
             _, state = digits_convolution.train_step(state, x, targets, 100)
 
