@@ -10,7 +10,7 @@ the body.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.array import dlarray
 from tracejit.errors import TraceError, TraceJitError
@@ -19,6 +19,7 @@ from tracejit.functions.loop_carry import own, value_of
 from tracejit.ir import Builder, Value
 from tracejit.passes.graph.bodies import Body
 from tracejit.record.recorder import Recorder
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
 _MOST_NESTED = 3

@@ -14,7 +14,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from tracejit.ops.op import Passed
 from tracejit.record import host, monitor
 from tracejit.record import recorder as recorders
 from tracejit.util.arguments import callable_
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, name_of
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The linear algebra extension of the standard, without eigenvalues of general matrices."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.functions import linear
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.xp.arrays import array, operand
 from tracejit.xp.functions import matmul, matrix_transpose, tensordot, vecdot
 
