@@ -87,11 +87,14 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> dlarray:  # noqa: N803 (NumPy's name)
 
 
 def _scaled(x: dlarray) -> tuple[dlarray, dlarray]:
-    """Return matrices over scales, and the scales: 1 but where squares of elements would overflow or vanish."""
+    """Return matrices over scales, and the scales: 1, or the largest element where products would leave the range.
+
+    The rotations multiply squares of lengths of columns: fourth powers, whose last digits count as well.
+    """
     largest = reductions.max(elementwise.abs(apply("stop_gradient", x)), (-2, -1), keepdims=True)
     limits = np.finfo(x.dtype)
-    high = float(limits.max / max(x.shape[-2:])) ** 0.5 / x.shape[-2]
-    low = float(limits.tiny) ** 0.5 / float(limits.eps)
+    high = float(limits.max) ** 0.25 / x.shape[-2]
+    low = float(limits.tiny) ** 0.25 / float(limits.eps)
     usual = ((largest >= low) & (largest <= high)) | (largest == 0) | ~elementwise.isfinite(largest)
     scale = elementwise.where(usual, x.dtype.type(1), largest)
     return x / scale, scale
@@ -107,7 +110,7 @@ def _svd(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
 
 
 def _svd_of_usual(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
-    """Return U, S and V of matrices whose elements have squares that are neither 0 nor infinite."""
+    """Return U, S and V of matrices whose elements have fourth powers within the range."""
     columns, squares, turns = apply("svd_columns", x)
     require(elementwise.isfinite(squares), function, _NO_VALUES)
     u, s, v = apply("svd", x, columns, elementwise.sqrt(squares), turns)
