@@ -141,12 +141,7 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
             continue
         extent = shape[axis]
         if kind == _SLICE:
-            try:
-                start, stop, step = bounds(entry, extent)
-            except Exception as error:
-                raise ArgumentError(
-                    f"{function}: {brief(entry)} is not an index of an axis: {error}."
-                ) from None
+            start, stop, step = _bounds(function, entry, extent)
             result.append(len(range(start, stop, step)))
             labels.append(format[axis] if format else "U")
             kept.append(axis)
@@ -181,6 +176,13 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
     parsed.result, parsed.selects_element = tuple(result), not result and _is_integers(key)
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed
+
+
+def _bounds(function: str, entry: slice, extent: int) -> tuple[int, int, int]:
+    try:
+        return bounds(entry, extent)
+    except Exception as error:
+        raise ArgumentError(f"{function}: {brief(entry)} is not an index of an axis: {error}.") from None
 
 
 def _is_integers(key: Any) -> bool:
