@@ -169,10 +169,7 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
         at = 0 if apart else group
         result[at:at] = index_shape
         of = kept[places[0][0]] if len(places) == 1 and len(index_shape) == 1 else None
-        if format and of is not None:
-            labels[at:at] = format[of]
-        else:
-            labels[at:at] = "U" * len(index_shape)
+        labels[at:at] = "U" * len(index_shape) if not format or of is None else format[of]
     parsed.result, parsed.selects_element = tuple(result), not result and _is_integers(key)
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed

@@ -12,7 +12,7 @@ ONE = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_invert", "ceil", "conj", "cos", "cosh", "exp",
     "floor", "imag", "isfinite", "isinf", "isnan", "log", "log1p", "log2", "log10", "logical_not",
     "negative", "positive", "real", "reciprocal", "round", "sign", "signbit", "sin", "sinh", "square", "sqrt", "tan",
-    "tanh", "trunc",
+    "trunc",
 )  # fmt: skip
 TWO = (
     "add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -42,6 +42,17 @@ def expm1(x: Any, /) -> Any:
     real = np.where(is_wild & (a == -np.inf), -one, np.where(is_wild & (a == np.inf), a, real))
     imag = np.where(is_wild & (a == -np.inf), zero, imag)
     return apply("complex_of", array(real), array(imag))  # a product with 1j would mix infinite parts
+
+
+def tanh(x: Any, /) -> Any:
+    """Return hyperbolic tangents; beside an infinite real part 0 has the sign of the imaginary one, as in the standard."""
+    x = operand(x)
+    found = array(np.tanh(x))
+    if found.dtype.kind != "c":
+        return found
+    a, b = np.real(x), np.imag(x)
+    imag = np.where(np.isinf(a) & np.isfinite(b), np.copysign(a.dtype.type(0), b), np.imag(found))
+    return apply("complex_of", array(np.real(found)), array(imag))
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Any:

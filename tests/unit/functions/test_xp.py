@@ -146,6 +146,8 @@ SPECIAL: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
      complex_numbers((0.0, 0.0), (0.0, 0.0), (INF, 0.0), (NAN, 0.0))),
     ("expm1", (complex_numbers((-INF, INF), (-INF, NAN), (INF, INF), (INF, NAN), (-INF, 1.0), (2.0, INF)),),
      complex_numbers((-1.0, 0.0), (-1.0, 0.0), (INF, NAN), (INF, NAN), (-1.0, 0.0), (NAN, NAN))),
+    ("tanh", (complex_numbers((INF, 2.0), (INF, -2.0), (-INF, 1.0), (-INF, 2.0)),),
+     complex_numbers((1.0, 0.0), (1.0, -0.0), (-1.0, 0.0), (-1.0, 0.0))),
     ("tanh", (complex_numbers((-1e9, INF), (1e9, NAN), (2.0, INF), (INF, INF), (-INF, NAN), (0.0, INF)),),
      complex_numbers((NAN, NAN), (NAN, NAN), (NAN, NAN), (1.0, 0.0), (-1.0, 0.0), (0.0, NAN))),
 )  # fmt: skip
