@@ -45,7 +45,7 @@ def expm1(x: Any, /) -> Any:
 
 
 def tanh(x: Any, /) -> Any:
-    """Return hyperbolic tangents; beside an infinite real part 0 has the sign of the imaginary one, as in the standard."""
+    """Return hyperbolic tangents; beside an infinite real part 0 has the sign of the imaginary part."""
     x = operand(x)
     found = array(np.tanh(x))
     if found.dtype.kind != "c":

@@ -121,7 +121,8 @@ def _tanh(b: Any, z: Parts) -> Parts:
     # tan is infinite nowhere, but beta may overflow
     decay = b.exp(b.mul(b.abs(z.re), -2.0))
     flat = b.mul(b.mul(4.0, b.mul(b.sin(z.im), b.cos(z.im))), decay)
-    unknown = b.sub(z.im, z.im)  # NaN of an angle that is not finite, which an infinite z.re makes irrelevant
+    # The angle is irrelevant beside an infinite z.re; otherwise one that is not finite gives NaN.
+    unknown = b.sub(z.im, z.im)
     wild = b.where(b.isfinite(z.re), unknown, b.copysign(number(b, 0.0, z.re), z.im))
     flat = b.where(b.isfinite(z.im), flat, wild)
     one = b.copysign(number(b, 1.0, z.re), z.re)
