@@ -14,7 +14,7 @@ from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.branches import COND, WHILE
 from tracejit.passes.graph.scan import SCAN
 from tracejit.passes.loops.bodies import no_bodies
-from tracejit.passes.loops.inputs import NO_WRITES
+from tracejit.program import NO_WRITES
 
 FLOAT = Aval((), None, np.dtype(np.float64))
 X = np.ones((3, 2))

@@ -28,9 +28,12 @@ class Frozen:
     size: int = dataclasses.field(init=False, default=0)
 
 
-KEYS = st.one_of(st.text(max_size=2), st.integers(0, 3))
+TEXTS = st.text(
+    "aB0_\"'\\\n\0\u00e9\u20ac\U0001f600", max_size=2
+)  # all of Unicode is a table that takes seconds to make
+KEYS = st.one_of(TEXTS, st.integers(0, 3))
 TREES = st.recursive(
-    st.one_of(st.integers(), st.none(), st.text(max_size=2)),
+    st.one_of(st.integers(), st.none(), TEXTS),
     lambda children: st.one_of(
         st.lists(children, max_size=3),
         st.lists(children, max_size=3).map(tuple),

@@ -14,7 +14,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tracejit.ops.op import Passed
 from tracejit.record import host, monitor
 from tracejit.record import recorder as recorders
 from tracejit.util.arguments import callable_
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, name_of
 
 

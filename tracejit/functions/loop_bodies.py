@@ -16,7 +16,7 @@ each step moves on.
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from tracejit.record.memory import Private
 from tracejit.record.recorder import Recorder, user_location
 from tracejit.record.views import LateValue
 from tracejit.util.memory import collector_paused
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Step(NamedTuple):

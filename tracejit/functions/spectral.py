@@ -6,7 +6,7 @@ largest is positive, uncompiled and in replays.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of the standard that make arrays, and those about dtypes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import wanted_dtype
 from tracejit.record import recorder
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.xp.arrays import array, check_device, operand
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The linear algebra extension of the standard."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.errors import ArgumentError
 from tracejit.functions import linear
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.xp.arrays import array, operand
 from tracejit.xp.functions import matmul, matrix_transpose, tensordot, vecdot
 

@@ -7,12 +7,13 @@ the weights: that is moved in front of the loop, unless it takes more memory tha
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.simplify import live_nodes
+from tracejit.util.named_tuples import NamedTuple
 
 
 def tidy_loops(graph: Graph) -> Graph:
