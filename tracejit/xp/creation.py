@@ -21,8 +21,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
                 raise ValueError(
                     "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out."
                 )
-            return obj.astype(dtype)
-        return obj.copy() if copy else obj
+            return array(obj.astype(dtype))
+        return array(obj.copy()) if copy else obj
     if isinstance(obj, (list, tuple)):
         obj = _plain(obj)
     made = np.asarray(obj, dtype=dtype, copy=copy)
@@ -116,8 +116,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
-    """Return grids of coordinates from vectors."""
-    return [array(grid) for grid in np.meshgrid(*map(operand, arrays), indexing=indexing)]  # type: ignore[call-overload]
+    """Return grids of coordinates from vectors, in a tuple."""
+    grids: Any = np.meshgrid(*map(operand, arrays), indexing=indexing)  # type: ignore[call-overload]
+    return tuple([array(grid) for grid in grids])
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:
