@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit import tree
 from tracejit.accelerate.function import AcceleratedFunction
@@ -17,6 +17,7 @@ from tracejit.nn.layer import is_acceleratable, is_formattable
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, PlacedLayer
 from tracejit.nn.structure import NetworkStructure
 from tracejit.record import recorder as recorders
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count
 
 _ORDER = "SCBTU"  # of the axes of arrays that layers get without labels

@@ -3,12 +3,13 @@
 
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit import tree
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError
 from tracejit.util import html
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, count, table
 
 _MOST_SHOWN = 60  # rows
