@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands for the derivative of a special function by an operand: a formula, ZERO, or UNKNOWN."""
+"""Rules, one for each operand of a special function: the formula of a derivative, ZERO, or UNKNOWN."""
 
 from collections.abc import Callable
 from typing import Any
