@@ -47,11 +47,15 @@ def page(path: Path, run: bool) -> str:
 
 
 def printed(path: Path, arguments: list[str]) -> str:
-    """Return what an example prints."""
-    with tempfile.TemporaryDirectory() as cache:
+    """Return what an example prints; the pictures that it draws are left out."""
+    with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [sys.executable, str(path), *arguments],
-            env={**os.environ, "PYTHONPATH": str(path.parents[1]), "TRACEJIT_CACHE_DIR": cache},
-            capture_output=True, text=True, check=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(path.parents[1]),
+                "TRACEJIT_CACHE_DIR": os.path.join(folder, "cache"),
+            },
+            cwd=folder, capture_output=True, text=True, check=True,
         )  # fmt: skip
     return done.stdout
