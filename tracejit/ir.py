@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ops import OPS, Kind, Op
 from tracejit.util import html
+from tracejit.util.devices import OnDevice, computed, registered
 
 Where = tuple[str, int] | None  # the user's file and line
 _SHOWN = 60  # nodes of a graph in a notebook
@@ -163,7 +164,10 @@ class Builder:
             dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
             if dtypes is not None:
                 values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
-        result = op.numpy(*[v.data for v in values], **params) if self.compute else None
+        result = None
+        if self.compute:
+            data = [v.data for v in values]
+            result = computed(op, data, params) if registered.in_use else op.numpy(*data, **params)
         return self.node(op, tuple(values), params, avals, result)
 
     def node(
@@ -183,7 +187,7 @@ class Builder:
     def _output(self, aval: Aval, node: Node, data: Any) -> Value:
         if aval.format is not None:
             aval = aval._replace(format=None)
-        if data is not None and type(data) is not np.ndarray:
+        if data is not None and type(data) is not np.ndarray and not isinstance(data, OnDevice):
             data = asarray(data)  # a ufunc gives a scalar for 0-d operands
         return Value(aval, self.owner, node, data)
 

@@ -28,6 +28,7 @@ from tracejit.record.mapping import Mapping, check_same
 from tracejit.record.memory import Change, Memories, is_ndarray, is_private
 from tracejit.record.places import Refusal, at_location, describe_location, user_location
 from tracejit.record.state import NOTHING, State
+from tracejit.util.devices import OnDevice, computed, on_host, registered
 
 __all__ = ["Refusal", "at_location", "check_open", "describe_location", "is_open", "user_location"]
 
@@ -266,7 +267,7 @@ def need_value(array: Any, what: str, decides: Decides = Decides.VALUE) -> np.nd
         array._value.owner.guard(array._value, decides, what)
     elif array._value is None and thread.recorder is not None and not is_private(array):
         thread.recorder.state.taken(array._data)
-    data: np.ndarray = array._data
+    data: np.ndarray = on_host(array._data) if registered.in_use else array._data
     return data
 
 
@@ -340,13 +341,14 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
                     "what a thread computes is not recorded; compute it in the thread of the function",
                 )
         with np.errstate(all="ignore"):
-            result = op.numpy(*[a._data for a in arrays], **params)
+            data = [a._data for a in arrays]
+            result = computed(op, data, params) if registered.in_use else op.numpy(*data, **params)
         if type(avals) is Aval:
-            if type(result) is not np.ndarray:
+            if type(result) is not np.ndarray and not isinstance(result, OnDevice):
                 result = asarray(result)
             return _array_class._wrap(result, avals.format, None)
         return tuple(
-            _array_class._wrap(asarray(part), aval.format, None)
+            _array_class._wrap(part if isinstance(part, OnDevice) else asarray(part), aval.format, None)
             for part, aval in zip(result, avals, strict=True)
         )
     if current.memories.has_private and _are_private(arrays):
@@ -381,6 +383,8 @@ _RESHAPE = OPS["reshape"]  # for some of which NumPy copies
 def _is_view(result: np.ndarray, x: np.ndarray) -> bool:
     """Return whether what a reshape of an array gave shows its elements; most have the array, or its owner, as base."""
     base = result.base
+    if isinstance(result, OnDevice):  # what is computed there has memory of its own
+        return False
     return base is x or (base is not None and base is x.base) or bool(np.may_share_memory(result, x))
 
 
