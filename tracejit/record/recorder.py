@@ -96,6 +96,9 @@ class Recorder(RecordingBlock):
         )  # ids of the elements of captured arrays that were changed outside the trace
         self.around: Any = None  # a weak reference to the recorder whose tape this recording is appended to
         self.maps: list[Mapping] = []  # the functions that dlmap is recording, the innermost last
+        self.backwards = (
+            0  # backward functions that are recorded inside one another (functions/backward_bodies.py)
+        )
         self.keeps_graph = True  # False: it is of no use when the recording has ended
 
     def close(self) -> None:
@@ -320,6 +323,17 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         raise impossible(op.title, op.infer(*avals, **params), error) from error
 
 
+def refuse_other_thread(op: Op, arrays: Sequence[Any]) -> None:
+    """Refuse the recordings in other threads whose arrays an op uses here, where nothing is recorded."""
+    for array in arrays:
+        if array._value is not None and is_open(array):
+            array._value.owner.refuse(
+                f"{op.name} uses an array of the trace in another thread",
+                user_location(),
+                "what a thread computes is not recorded; compute it in the thread of the function",
+            )
+
+
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = thread.recorder
@@ -333,13 +347,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         **params,
     )
     if current is None:
-        for array in arrays:
-            if array._value is not None and is_open(array):
-                array._value.owner.refuse(
-                    f"{op.name} uses an array of the trace in another thread",
-                    user_location(),
-                    "what a thread computes is not recorded; compute it in the thread of the function",
-                )
+        refuse_other_thread(op, arrays)
         with np.errstate(all="ignore"):
             data = [a._data for a in arrays]
             result = computed(op, data, params) if registered.in_use else op.numpy(*data, **params)
