@@ -24,7 +24,6 @@ from tracejit.compile.llvm import LlvmFunction
 from tracejit.kernels.device import libm
 from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
-from tracejit.util.named_tuples import NamedTuple
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 _ADDRESS = re.compile(r'^(\s*)(%"?[\w.$-]+"?) = inttoptr i64 (\S+) to (?:ptr|[\w.<> ]+\*)$', re.MULTILINE)

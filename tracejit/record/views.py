@@ -12,7 +12,7 @@ from tracejit.ops import OPS, Op
 from tracejit.record import derived, recorder
 from tracejit.record.ended import Ended, check_open, is_open
 from tracejit.record.memory import Change, is_ndarray, is_private, is_same_memory, root_of
-from tracejit.util.devices import OnDevice
+from tracejit.util.devices import OnDevice, may_share_memory
 
 
 def link(array: Any, source: Any, part: Any = None) -> None:
@@ -101,9 +101,7 @@ def apart(result: Any, operand: Any, order: Literal["C", "K"] = "K") -> Any:
 
     Where such a function has nothing to do, as np.roll(x, 0), its result may be the operand or a view of it.
     """
-    if isinstance(result._data, OnDevice):
-        return copy(result, order) if result._data is operand._data else result
-    return copy(result, order) if np.may_share_memory(result._data, operand._data) else result
+    return copy(result, order) if may_share_memory(result._data, operand._data) else result
 
 
 def assign(array: Any, result: Any, what: str) -> Any:

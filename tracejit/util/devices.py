@@ -54,6 +54,18 @@ def computed(op: Any, data: Sequence[Any], params: dict[str, Any]) -> Any:
     return op.numpy(*data, **params)
 
 
+def as_data(result: Any) -> Any:
+    """Return what an op gave as the data of an array."""
+    return result if isinstance(result, OnDevice) else np.asarray(result)
+
+
+def may_share_memory(x: Any, y: Any) -> bool:
+    """Return whether the elements of two arrays may lie in the same memory."""
+    if isinstance(x, OnDevice) or isinstance(y, OnDevice):
+        return x is y  # what an op gives on a device has memory of its own
+    return bool(np.may_share_memory(x, y))
+
+
 def on_host(data: Any) -> Any:
     """Return data in the memory of the host: themselves, or a copy."""
     return data.host() if isinstance(data, OnDevice) else data
