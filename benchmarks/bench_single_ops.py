@@ -80,7 +80,7 @@ def least(calls: Sequence[Call], seconds: float) -> list[float]:
             return found
 
 
-def measure_ours(row: Row, seconds: float) -> dict[str, float]:
+def measure_ours(row: Row, seconds: float) -> dict[str, Any]:
     """Return times of ours, of the same uncompiled, and of NumPy; and the number that JAX's result is compared with."""
     import tracejit as tj
     from tracejit.array import apply
@@ -110,17 +110,14 @@ def measure_ours(row: Row, seconds: float) -> dict[str, float]:
 
 
 def measure_jax(row: Row, seconds: float) -> dict[str, float]:
-    """Return the time of JAX, nothing where it lacks the function."""
+    """Return the time of JAX."""
     import jax  # type: ignore[import-not-found, unused-ignore]
     import jax.numpy as jnp  # type: ignore[import-not-found, unused-ignore]
 
     jax.config.update("jax_enable_x64", True)
     given = [jnp.asarray(array) for array in operands(row)]
-    try:
-        ready = jax.jit(function(row.jax or row.text, row, {"np": jnp, "jax": jax}))
-        result = jax.block_until_ready(ready(*given))
-    except Exception:
-        return {}  # whatever it is that JAX does not take, the row has no ratio
+    ready = jax.jit(function(row.jax or row.text, row, {"np": jnp, "jax": jax}))
+    result = jax.block_until_ready(ready(*given))
     (us,) = least([lambda: jax.block_until_ready(ready(*given))], seconds)
     return {"jax": us, "digest": digest(result)}
 
@@ -129,7 +126,11 @@ def worker(library: str, seconds: float) -> None:
     """Measure the rows that come as lines of JSON, and answer each with a line."""
     measure = measure_jax if library == "jax" else measure_ours
     for line in sys.stdin:
-        print(json.dumps(measure(Row.read(line), seconds)), flush=True)
+        try:
+            answer = measure(Row.read(line), seconds)
+        except Exception as error:  # such as a function that JAX lacks: then the row has no ratio
+            answer = {} if library == "jax" else {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
 
 
 def ask(library: str, python: str, some: Sequence[Row], seconds: float) -> list[dict[str, Any]]:
@@ -161,7 +162,9 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
 def table(some: Sequence[Row], found: Sequence[dict[str, Any]], behind: bool) -> str:
     """Return the text of the table, of the rows behind only if `behind`, the worst first; and the geometric means."""
     lines = [f"{'call':44} {'layout':11} {'size':>8} {'ours, us':>10} {'NumPy':>7} {'JAX':>7} {'uncompiled':>10}"]
-    pairs = list(zip(some, found, strict=True))
+    lines += [f"{row.name}, {row.layout}: {t['error']}" for row, t in zip(some, found, strict=True) if "error" in t]
+    pairs = [(row, times) for row, times in zip(some, found, strict=True) if "ours" in times]
+    timed = pairs
     if behind:
         pairs = sorted([p for p in pairs if min(ratios(p[1]).values()) < 1],
                        key=lambda p: min(ratios(p[1]).values()))  # fmt: skip
@@ -172,8 +175,7 @@ def table(some: Sequence[Row], found: Sequence[dict[str, Any]], behind: bool) ->
                      f"{cells[2]:>10}{'' if times['same'] else '  THE RESULTS DIFFER'}")  # fmt: skip
     for size in dict.fromkeys(row.size for row in some):
         for name in ("numpy", "jax", "uncompiled"):
-            logs = [math.log(ratios(t)[name]) for row, t in zip(some, found, strict=True)
-                    if row.size == size and name in t]  # fmt: skip
+            logs = [math.log(ratios(t)[name]) for row, t in timed if row.size == size and name in t]
             if logs:
                 late = sum(each < 0 for each in logs)
                 lines.append(f"{size} elements, {name}: geometric mean {math.exp(math.fsum(logs) / len(logs)):.2f}, "

@@ -14,7 +14,20 @@ def take(outer: int, n: int, inner: int, m: int, lowest: int, x: Any, index: Any
     """y (outer, m, inner) = x at index (m)."""
     missing = math.nan if lowest == 1 else float(lowest)
     at = 0
-    for o in range(outer):
+    if inner == 1:
+        # Without branches, so that elements are gathered in vectors.
+        for o in range(outer):
+            wrong = 0
+            for j in range(m if n > 0 else 0):
+                k = index[j]
+                k = k + n if k < 0 else k
+                inside = 0 <= k < n
+                wrong += 0 if inside else 1
+                element = x[o * n + (k if inside else 0)]
+                y[o * m + j] = element if inside else missing
+            if wrong > 0:
+                fault[0] = 1
+    for o in range(outer if inner != 1 or n == 0 else 0):
         for j in range(m):
             k = index[j]
             if k < 0:
@@ -36,8 +49,17 @@ def scatter_add(
     """y = x, to which each v (outer, m, inner) is added at index (m)."""
     for i in range(outer * n * inner):
         y[i] = x[i]
+    if inner == 1:
+        for o in range(outer):
+            for j in range(m):
+                k = index[j]
+                k = k + n if k < 0 else k
+                if 0 <= k < n:
+                    y[o * n + k] = y[o * n + k] + v[o * m + j]
+                else:
+                    fault[0] = 1
     at = 0
-    for o in range(outer):
+    for o in range(outer if inner != 1 else 0):
         for j in range(m):
             k = index[j]
             if k < 0:

@@ -204,6 +204,13 @@ class _Simplifier:
         chosen = inputs[1] if condition.data else inputs[2]
         return chosen if chosen.aval == aval else self.apply("broadcast_to", chosen, shape=aval.shape)
 
+    def search(self, extremum: str, x: Value, params: Params) -> Value | None:
+        """Return the place of an extremum, found where it is equal: an extremum alone is computed in vectors."""
+        if self.keep_stops or x.dtype.kind == "c":
+            return None
+        best = self.apply(extremum, x, axes=(params["axis"],), keepdims=params["keepdims"])
+        return self.apply("first_place", x, best, **params)
+
     def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         x = inputs[0]
         if any(x.shape[axis] != 1 for axis in params["axes"]):
@@ -214,6 +221,8 @@ class _Simplifier:
 
 # Rewrites by the name of an op. Other ops with axes are reductions.
 _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] = {
+    "argmax": lambda some, inputs, params, _: some.search("max", inputs[0], params),
+    "argmin": lambda some, inputs, params, _: some.search("min", inputs[0], params),
     "broadcast_to": _Simplifier.unchanged,
     "cast": _Simplifier.unchanged,
     "div": _Simplifier.div,
