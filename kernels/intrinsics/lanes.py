@@ -14,6 +14,10 @@ by the number of lanes:
     total_sum(v, count)                      the sum of the first `count` lanes; total_max, total_min
     fold_sum_f32(a, v)                       a + v, freely reassociated; fold_max_f32, fold_min_f32; also of numbers
     where(condition, v, w)                   v or w; also of numbers
+    inside_x16(count)                        a condition: whether a lane is below count
+    count_x16(condition)                     the lanes in which a condition holds
+    packed_x16(v, condition)                 the lanes in which a condition holds, one beside the other; the rest is undefined
+    in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
 """
 
 import operator
@@ -36,6 +40,7 @@ from .vectors import (
     load_function,
     load_masked,
     mask,
+    shuffle_mask,
     splat,
     store_function,
     store_masked,
@@ -263,12 +268,76 @@ def _scratch_alignment(vector: Vector) -> int:
 
 
 def _memory(lanes: int) -> dict[str, Any]:
-    """Return the functions that access memory, for a number of lanes."""
+    """Return the functions that access memory, or move numbers between lanes, for a number of lanes."""
     return {
         "gather": _gather(lanes), "scatter": _scatter(lanes),
         "load_first": load_first_function(lanes), "store_first": _store_first(lanes),
         "load": load_function(lanes, _scratch_alignment), "store": store_function(lanes, _scratch_alignment),
+        "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
     }  # fmt: skip
+
+
+def _inside(lanes: int) -> Any:
+    @intrinsic
+    def inside(typing_context: Any, count: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return mask(builder, lanes, args[0])
+
+        return signature(Vector(types.boolean, lanes), types.intp), codegen
+
+    return inside
+
+
+def _count(lanes: int) -> Any:
+    @intrinsic
+    def count(typing_context: Any, condition: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            bits = builder.zext(builder.bitcast(args[0], ir.IntType(lanes)), ir.IntType(64))
+            return call(builder, "llvm.ctpop.i64", bits.type, [bits])
+
+        return signature(types.intp, condition), codegen
+
+    return count
+
+
+def _packed(lanes: int) -> Any:
+    @intrinsic
+    def packed(typing_context: Any, value: Any, condition: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            operands = [*args, ir.Constant(args[0].type, ir.Undefined)]
+            return call(builder, f"llvm.experimental.vector.compress.{value.mangled}", args[0].type, operands)
+
+        return signature(value, value, condition), codegen
+
+    return packed
+
+
+def _in_order(lanes: int) -> Any:
+    @intrinsic
+    def in_order(typing_context: Any, value: Any) -> Any:
+        # A network of K. E. Batcher (Sorting networks and their applications, 1968): lanes are exchanged with those
+        # whose numbers differ in one bit. Both lanes of a pair compare the same way, so that equal numbers are kept.
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            (vector,) = args
+            less, greater = _comparison("<"), _comparison(">")
+            run = 2
+            while run <= lanes:
+                apart = run // 2
+                while apart:
+                    places = [lane ^ apart for lane in range(lanes)]
+                    other = builder.shuffle_vector(vector, vector, shuffle_mask(tuple(places)))
+                    smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
+                    larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
+                    first = [(lane & apart == 0) == (lane & run == 0) for lane in range(lanes)]
+                    keeps = ir.Constant(ir.VectorType(ir.IntType(1), lanes), first)
+                    vector = builder.select(keeps, smaller, larger)
+                    apart //= 2
+                run *= 2
+            return vector
+
+        return signature(value, value), codegen
+
+    return in_order
 
 
 def _folded(dtype: Any, accumulator: Any) -> Any:

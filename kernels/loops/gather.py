@@ -99,19 +99,24 @@ def take_along_axis(
 ) -> None:
     """y (outer, m, inner) = x at index (outer, m, inner)."""
     missing = math.nan if lowest == 1 else float(lowest)
-    at = 0
+    # The inner loop, whichever is longer, has no branches, so that elements are gathered in vectors.
+    rows, columns = (1, m) if inner == 1 else (m, inner)
+    wrong = 0
     for o in range(outer):
-        for _ in range(m):
-            for i in range(inner):
-                k = index[at]
-                if k < 0:
-                    k += n
-                if 0 <= k < n:
-                    y[at] = x[(o * n + k) * inner + i]
+        for j in range(rows):
+            at = (o * rows + j) * columns
+            for i in range(columns):
+                k = index[at + i]
+                k = k + n if k < 0 else k
+                inside = 0 <= k < n
+                wrong += 0 if inside else 1
+                if n > 0:
+                    element = x[(o * n + (k if inside else 0)) * inner + (i if inner > 1 else 0)]
+                    y[at + i] = element if inside else missing
                 else:
-                    fault[0] = 1
-                    y[at] = missing
-                at += 1
+                    y[at + i] = missing
+    if wrong > 0:
+        fault[0] = 1
 
 
 def add_along_axis(

@@ -280,6 +280,10 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "store_first": lambda out, at, value, count: scatter(out, at, 1, value, count),
         "load": lambda x, at: x.span(at, lanes).copy(),
         "store": store,
+        "inside": lambda count: np.arange(lanes) < count,
+        "count": lambda condition: int(np.count_nonzero(condition)),
+        "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[:lanes],
+        "in_order": np.sort,
     }
 
 

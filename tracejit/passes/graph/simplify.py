@@ -7,6 +7,7 @@ signed zeros: x + 0 stays, because it turns -0.0 into 0.0; x * 1 becomes x. Ther
 number is that number, also where NumPy's sum of -0.0 is 0.0.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -211,6 +212,15 @@ class _Simplifier:
         best = self.apply(extremum, x, axes=(params["axis"],), keepdims=params["keepdims"])
         return self.apply("first_place", x, best, **params)
 
+    def ordering(self, name: str, x: Value, params: Params, aval: Aval) -> Value | None:
+        """Return what is sorted along the last axis, whose elements lie side by side; the pair of results comes first."""
+        axis, last = params["axis"], x.ndim - 1
+        if self.keep_stops or math.prod(x.shape[axis + 1 :]) == 1 or x.dtype.kind == "c":
+            return None
+        axes = (*[i for i in range(x.ndim) if i != axis], axis)
+        found = self.apply(name, self.apply("transpose", x, axes=axes), axis=last)
+        return self.apply("transpose", found, axes=(0, *[1 + axes.index(i) for i in range(x.ndim)]))
+
     def reduction(self, inputs: Values, params: Params, aval: Aval) -> Value | None:
         x = inputs[0]
         if any(x.shape[axis] != 1 for axis in params["axes"]):
@@ -228,9 +238,11 @@ _RULES: dict[str, Callable[[_Simplifier, Values, Params, Aval], Value | None]] =
     "div": _Simplifier.div,
     "mul": _Simplifier.mul,
     "neg": _Simplifier.neg,
+    "order": lambda some, inputs, params, aval: some.ordering("order", inputs[0], params, aval),
     "pow": _Simplifier.power,
     "reshape": _Simplifier.reshape,
     "slice": _Simplifier.slice,
+    "sort": lambda some, inputs, params, aval: some.ordering("sort", inputs[0], params, aval),
     "stop_gradient": _Simplifier.stop_gradient,
     "sub": _Simplifier.sub,
     "transpose": _Simplifier.transpose,
