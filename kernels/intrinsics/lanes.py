@@ -48,6 +48,7 @@ from .vectors import (
 )
 
 LANES = (4, 8, 16)
+SEVERAL = (32, 64)  # lanes of several vectors, which are sorted together
 _SUFFIXES = {dtype: suffix for suffix, dtype in DTYPES.items()}
 _WORD = ir.IntType(32)
 _ALIGNMENT = 64  # of scratch memory, in bytes
@@ -268,12 +269,11 @@ def _scratch_alignment(vector: Vector) -> int:
 
 
 def _memory(lanes: int) -> dict[str, Any]:
-    """Return the functions that access memory, or move numbers between lanes, for a number of lanes."""
+    """Return the functions that access memory, for a number of lanes."""
     return {
         "gather": _gather(lanes), "scatter": _scatter(lanes),
         "load_first": load_first_function(lanes), "store_first": _store_first(lanes),
         "load": load_function(lanes, _scratch_alignment), "store": store_function(lanes, _scratch_alignment),
-        "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
     }  # fmt: skip
 
 
@@ -340,6 +340,13 @@ def _in_order(lanes: int) -> Any:
     return in_order
 
 
+def _sorting(lanes: int) -> dict[str, Any]:
+    """Return the functions that move numbers between lanes."""
+    return {
+        "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
+    }  # fmt: skip
+
+
 def _folded(dtype: Any, accumulator: Any) -> Any:
     """Return the type of a fold of numbers, or of vectors lane by lane."""
     kind = accumulator if isinstance(accumulator, Vector) else dtype
@@ -404,7 +411,11 @@ for _suffix in ("f32", "f64"):
     FUNCTIONS[f"fold_sum_{_suffix}"] = _sum(DTYPES[_suffix])
     FUNCTIONS[f"fold_max_{_suffix}"] = _extremum(DTYPES[_suffix], "maximum")
     FUNCTIONS[f"fold_min_{_suffix}"] = _extremum(DTYPES[_suffix], "minimum")
+for _lanes in SEVERAL:
+    FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
+    FUNCTIONS.update({f"load_first_x{_lanes}": load_first_function(_lanes), f"store_first_x{_lanes}": _store_first(_lanes)})
 for _lanes in LANES:
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _memory(_lanes).items()})
+    FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
     for _suffix, _dtype in DTYPES.items():
         FUNCTIONS[f"{_suffix}x{_lanes}"] = _conversion(_dtype, _lanes)

@@ -4,15 +4,15 @@
 Note [sorting in vectors]
 Quicksort (C. A. R. Hoare, 1962) whose partitions have no branches: of each vector, the lanes below the pivot are packed
 and stored in front, where everything has been read already, the others in scratch memory, which is copied behind them
-(as in M. Blacher, J. Giesen and L. Kuehne, Fast and robust vectorized in-place sorting of primitive types, 2021). Up
-to 16 elements are sorted in a vector. The pivot is the median of 16 elements at equal distances, the first of which
+(as in M. Blacher, J. Giesen and L. Kuehne, Fast and robust vectorized in-place sorting of primitive types, 2021). Few
+elements are sorted in registers. The pivot is the median of 16 elements at equal distances, the first of which
 changes from one partition to the next. Where nothing is below the pivot, what equals it is in its place already.
 
 The second half of the result, where the elements go in the opposite order in the end, is the scratch memory.
 """
 
 from tracejit.codegen.target import vector_bytes
-from tracejit.codegen.templates.tile_text import written
+from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
 
@@ -26,6 +26,7 @@ to_of = scratch_i64(STACK)
 sample = scratch_T(16)
 turn = 0
 half = outer * n
+end = 2 * half
 for row in range(outer):
     base = row * n
     last = base + n
@@ -38,39 +39,31 @@ for row in range(outer):
         waiting -= 1
         low = from_of[waiting]
         high = to_of[waiting]
-        while high - low > 16:
-            apart = (high - low) // 16
+        while high - low > SEVERAL:
             turn = (turn + 7919) % 65536
-            store_x16(sample, 0, in_order_x16(gather_x16(out, low + turn % apart, apart, 16)))
-            pivot = sample[8]
-            middle = low
-            right = beside
-            for at in range(low, high, LANES):
-                count = min(LANES, high - at)
-                v = load_first_X(out, at, count)
-                inside = inside_X(count)
-                below = (v < pivot) & inside
-                less = count_X(below)
-                store_first_X(out, middle, packed_X(v, below), less)
-                store_first_X(out, right, packed_X(v, (v >= pivot) & inside), count - less)
-                middle += less
-                right += count - less
+            if high - low > 1024:
+                apart = (high - low) // 16
+                store_x16(sample, 0, in_order_x16(gather_x16(out, low + turn % apart, apart, 16)))
+                pivot = sample[8]
+            else:
+                apart = (high - low) // 8
+                store_x8(sample, 0, in_order_x8(gather_x8(out, low + turn % apart, apart, 8)))
+                pivot = sample[4]
+            first = low
+            stop = high
+            BELOW
             if middle == low:
-                right = beside
-                for at in range(low, high, LANES):
-                    count = min(LANES, high - at)
-                    v = load_first_X(out, at, count)
-                    inside = inside_X(count)
-                    equal = (v <= pivot) & inside
-                    same = count_X(equal)
-                    store_first_X(out, middle, packed_X(v, equal), same)
-                    store_first_X(out, right, packed_X(v, (v > pivot) & inside), count - same)
-                    middle += same
-                    right += count - same
+                # All are in scratch memory, and less in their places: so this partition reads them there.
+                first = beside
+                stop = right
+                UP_TO
                 low = middle
-            for at in range(beside, right, LANES):
-                count = min(LANES, right - at)
-                store_first_X(out, middle + at - beside, load_first_X(out, at, count), count)
+            at = beside
+            while at + LANES <= right:
+                store_first_X(out, middle + at - beside, load_first_X(out, at, LANES), LANES)
+                at += LANES
+            rest = right - at
+            store_first_X(out, middle + at - beside, load_first_X(out, at, rest), rest)
             if low < middle:
                 if middle - low < high - middle:
                     from_of[waiting] = middle
@@ -82,10 +75,42 @@ for row in range(outer):
                     low = middle
                 waiting += 1
         count = high - low
-        v = where(inside_x16(count), load_first_x16(out, low, count), T(HIGHEST))
-        store_first_x16(out, low, in_order_x16(v), count)
+        if count > LANES:
+            w = where(inside_xSEVERAL(count), load_first_xSEVERAL(out, low, count), T(HIGHEST))
+            store_first_xSEVERAL(out, low, in_order_xSEVERAL(w), count)
+        else:
+            v = where(inside_X(count), load_first_X(out, low, count), T(HIGHEST))
+            store_first_X(out, low, in_order_X(v), count)
     for i in range(n):
         out[beside + i] = out[last - 1 - i]
+"""
+
+# Whole vectors are stored first: what they overwrite in front has been read, and what they overwrite in scratch memory
+# is not in use, as long as they do not leave it.
+_PARTITION = """
+middle = low
+right = beside
+at = first
+while at + LANES <= stop and right + LANES <= end:
+    v = load_first_X(out, at, LANES)
+    below = v FRONT pivot
+    less = count_X(below)
+    store_first_X(out, middle, packed_X(v, below), LANES)
+    store_first_X(out, right, packed_X(v, v BACK pivot), LANES)
+    middle += less
+    right += LANES - less
+    at += LANES
+while at < stop:
+    count = min(LANES, stop - at)
+    v = load_first_X(out, at, count)
+    inside = inside_X(count)
+    below = (v FRONT pivot) & inside
+    less = count_X(below)
+    store_first_X(out, middle, packed_X(v, below), less)
+    store_first_X(out, right, packed_X(v, (v BACK pivot) & inside), count - less)
+    middle += less
+    right += count - less
+    at += count
 """
 
 # NaN compares with nothing, and comes last.
@@ -118,8 +143,12 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
     if vector_bytes() < 64 or dtype.kind not in "fi" or dtype.itemsize < 4 or inner != 1:
         return None
     is_float = dtype.kind == "f"
+    several = str(4 * lanes_of(dtype))
     highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
+    text = _TEXT.replace("HIGHEST", highest).replace("SEVERAL", several)
     return written(
-        "sort", _TEXT.replace("HIGHEST", highest), dtype, NUMBERS, "x", "out", {"STACK": _STACK},
-        {"NUMBERS_FIRST": _NUMBERS_FIRST if is_float else _COPY},
+        "sort", text, dtype, NUMBERS, "x", "out", {"STACK": _STACK},
+        {"NUMBERS_FIRST": _NUMBERS_FIRST if is_float else _COPY,
+         "BELOW": _PARTITION.replace("FRONT", "<").replace("BACK", ">="),
+         "UP_TO": _PARTITION.replace("FRONT", "<=").replace("BACK", ">")},
     )  # fmt: skip
