@@ -41,14 +41,9 @@ for row in range(outer):
         high = to_of[waiting]
         while high - low > SEVERAL:
             turn = (turn + 7919) % 65536
-            if high - low > 1024:
-                apart = (high - low) // 16
-                store_x16(sample, 0, in_order_x16(gather_x16(out, low + turn % apart, apart, 16)))
-                pivot = sample[8]
-            else:
-                apart = (high - low) // 8
-                store_x8(sample, 0, in_order_x8(gather_x8(out, low + turn % apart, apart, 8)))
-                pivot = sample[4]
+            apart = (high - low) // LANES
+            store_X(sample, 0, in_order_X(gather_X(out, low + turn % apart, apart, LANES)))
+            pivot = sample[LANES // 2]
             first = low
             stop = high
             BELOW
@@ -143,7 +138,7 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
     if vector_bytes() < 64 or dtype.kind not in "fi" or dtype.itemsize < 4 or inner != 1:
         return None
     is_float = dtype.kind == "f"
-    several = str(4 * lanes_of(dtype))
+    several = "64"
     highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
     text = _TEXT.replace("HIGHEST", highest).replace("SEVERAL", several)
     return written(
