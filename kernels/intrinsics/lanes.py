@@ -18,10 +18,12 @@ by the number of lanes:
     count_x16(condition)                     the lanes in which a condition holds
     packed_x16(v, condition)                 the lanes in which a condition holds, one beside the other; the rest is undefined
     in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
+    taken_x16(x, at, places)                 x[at + place] for each place
+    places_in_order_x16(v, places)           places in the order of the numbers v beside them, then in their own
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir
@@ -312,27 +314,40 @@ def _packed(lanes: int) -> Any:
     return packed
 
 
+def _network(lanes: int) -> Iterator[tuple[int, int]]:
+    """Give the steps of a network that sorts: how long the runs become, and how far apart lanes are compared.
+
+    It is K. E. Batcher's (Sorting networks and their applications, 1968): each lane is compared with the one whose number
+    differs in one bit.
+    """
+    run = 2
+    while run <= lanes:
+        apart = run // 2
+        while apart:
+            yield run, apart
+            apart //= 2
+        run *= 2
+
+
+def _first_of_pairs(lanes: int, run: int, apart: int) -> Any:
+    """Return the mask of the lanes that get the smaller number of a pair."""
+    first = [(lane & apart == 0) == (lane & run == 0) for lane in range(lanes)]
+    return ir.Constant(ir.VectorType(ir.IntType(1), lanes), first)
+
+
 def _in_order(lanes: int) -> Any:
     @intrinsic
     def in_order(typing_context: Any, value: Any) -> Any:
-        # A network of K. E. Batcher (Sorting networks and their applications, 1968): lanes are exchanged with those
-        # whose numbers differ in one bit. Both lanes of a pair compare the same way, so that equal numbers are kept.
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            (vector,) = args
             less, greater = _comparison("<"), _comparison(">")
-            run = 2
-            while run <= lanes:
-                apart = run // 2
-                while apart:
-                    places = [lane ^ apart for lane in range(lanes)]
-                    other = builder.shuffle_vector(vector, vector, shuffle_mask(tuple(places)))
-                    smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
-                    larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
-                    first = [(lane & apart == 0) == (lane & run == 0) for lane in range(lanes)]
-                    keeps = ir.Constant(ir.VectorType(ir.IntType(1), lanes), first)
-                    vector = builder.select(keeps, smaller, larger)
-                    apart //= 2
-                run *= 2
+            (vector,) = args
+            for run, apart in _network(lanes):
+                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
+                other = builder.shuffle_vector(vector, vector, partners)
+                # Of equal numbers, such as -0.0 and 0.0, each lane gets that of the other, so that none is lost.
+                smaller = builder.select(less(builder, value.dtype, vector, other), vector, other)
+                larger = builder.select(greater(builder, value.dtype, vector, other), vector, other)
+                vector = builder.select(_first_of_pairs(lanes, run, apart), smaller, larger)
             return vector
 
         return signature(value, value), codegen
@@ -340,10 +355,51 @@ def _in_order(lanes: int) -> Any:
     return in_order
 
 
+def _taken(lanes: int) -> Any:
+    @intrinsic
+    def taken(typing_context: Any, pointer: Any, at: Any, places: Any) -> Any:
+        vector = Vector(pointer.dtype, lanes)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            start, everywhere = builder.gep(args[0], [args[1]]), ir.IntType(1)(1)
+            found = builder.gep(start, [args[2]], source_etype=start.type.pointee)
+            found.type = ir.VectorType(start.type, lanes)
+            return load_masked(builder, vector, found, splat(builder, everywhere, lanes), pointer.scope)
+
+        return signature(vector, pointer, types.intp, places), codegen
+
+    return taken
+
+
+def _places_in_order(lanes: int) -> Any:
+    @intrinsic
+    def places_in_order(typing_context: Any, value: Any, places: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            less, equal = _comparison("<"), _comparison("==")
+            vector, own = args
+            for run, apart in _network(lanes):
+                partners = shuffle_mask(tuple([lane ^ apart for lane in range(lanes)]))
+                other = builder.shuffle_vector(vector, vector, partners)
+                beside = builder.shuffle_vector(own, own, partners)
+                before = builder.and_(
+                    equal(builder, value.dtype, vector, other), builder.icmp_signed("<", own, beside)
+                )
+                before = builder.or_(less(builder, value.dtype, vector, other), before)
+                stays = builder.xor(before, builder.not_(_first_of_pairs(lanes, run, apart)))
+                vector = builder.select(stays, vector, other)
+                own = builder.select(stays, own, beside)
+            return own
+
+        return signature(places, value, places), codegen
+
+    return places_in_order
+
+
 def _sorting(lanes: int) -> dict[str, Any]:
     """Return the functions that move numbers between lanes."""
     return {
         "inside": _inside(lanes), "count": _count(lanes), "packed": _packed(lanes), "in_order": _in_order(lanes),
+        "taken": _taken(lanes), "places_in_order": _places_in_order(lanes),
     }  # fmt: skip
 
 

@@ -284,6 +284,8 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "count": lambda condition: int(np.count_nonzero(condition)),
         "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[:lanes],
         "in_order": np.sort,
+        "taken": lambda x, at, places: np.array([x[at + place] for place in places]),
+        "places_in_order": lambda value, places: places[np.lexsort((places, value))],
     }
 
 

@@ -25,6 +25,7 @@ TEXTS = {
     "ctc_forward": "ctc",
     "ctc_backward": "ctc",
     "fft_lines": "fourier",
+    "order": "sorting",
     "sort": "sorting",
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
