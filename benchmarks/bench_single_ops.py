@@ -102,9 +102,7 @@ def measure_ours(row: Row, seconds: float) -> dict[str, Any]:
             np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True)
             for a, b in zip(leaves(result), expected, strict=True)
         )
-        times = least(
-            [lambda: ready(*given), lambda: plain(*given), lambda: reference(*arrays)], seconds
-        )
+        times = least([lambda: ready(*given), lambda: plain(*given), lambda: reference(*arrays)], seconds)
     return {**dict(zip(("ours", "uncompiled", "numpy"), times, strict=True)),
             "kernels": ready.stats.kernels, "same": same, "digest": digest(expected)}  # fmt: skip
 
@@ -161,8 +159,12 @@ def ratios(found: dict[str, Any]) -> dict[str, float]:
 
 def table(some: Sequence[Row], found: Sequence[dict[str, Any]], behind: bool) -> str:
     """Return the text of the table, of the rows behind only if `behind`, the worst first; and the geometric means."""
-    lines = [f"{'call':44} {'layout':11} {'size':>8} {'ours, us':>10} {'NumPy':>7} {'JAX':>7} {'uncompiled':>10}"]
-    lines += [f"{row.name}, {row.layout}: {t['error']}" for row, t in zip(some, found, strict=True) if "error" in t]
+    lines = [
+        f"{'call':44} {'layout':11} {'size':>8} {'ours, us':>10} {'NumPy':>7} {'JAX':>7} {'uncompiled':>10}"
+    ]
+    lines += [
+        f"{row.name}, {row.layout}: {t['error']}" for row, t in zip(some, found, strict=True) if "error" in t
+    ]
     pairs = [(row, times) for row, times in zip(some, found, strict=True) if "ours" in times]
     timed = pairs
     if behind:
@@ -188,13 +190,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.bench_single_ops", description=__doc__.partition(".")[0]
     )
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="calls with these words or patterns in them")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="calls with these words or patterns in them"
+    )
     parser.add_argument("--quick", action="store_true", help="10^4 elements, contiguous")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument("--seconds", type=float, default=0.03, help="for each row and round")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--behind", action="store_true", help="only rows where ours is behind, the worst first")
+    parser.add_argument(
+        "--behind", action="store_true", help="only rows where ours is behind, the worst first"
+    )
     parser.add_argument("--jax-python", help="a Python with JAX")
     parser.add_argument("--json", help="a file for all that was measured")
     parser.add_argument("--library", choices=("ours", "jax"), help=argparse.SUPPRESS)
@@ -215,7 +221,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 found = [merged(old, new) for old, new in zip(found, answers, strict=True)]
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([{**row._asdict(), **times} for row, times in zip(some, found, strict=True)], file, indent=1)
+            json.dump(
+                [{**row._asdict(), **times} for row, times in zip(some, found, strict=True)], file, indent=1
+            )
     print(table(some, found, options.behind))
 
 

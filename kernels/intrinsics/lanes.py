@@ -16,9 +16,9 @@ by the number of lanes:
     where(condition, v, w)                   v or w; also of numbers
     inside_x16(count)                        a condition: whether a lane is below count
     count_x16(condition)                     the lanes in which a condition holds
-    packed_x16(v, condition)                 the lanes in which a condition holds, one beside the other; the rest is undefined
+    packed_x16(v, condition)                 the lanes in which a condition holds, side by side; the rest is undefined
     in_order_x16(v)                          the lanes in ascending order, of numbers that are not NaN
-    taken_x16(x, at, places)                 x[at + place] for each place
+    taken_x16(x, at, places, condition)      x[at + place] for each place where a condition holds, else 0
     places_in_order_x16(v, places)           places in the order of the numbers v beside them, then in their own
 """
 
@@ -317,8 +317,8 @@ def _packed(lanes: int) -> Any:
 def _network(lanes: int) -> Iterator[tuple[int, int]]:
     """Give the steps of a network that sorts: how long the runs become, and how far apart lanes are compared.
 
-    It is K. E. Batcher's (Sorting networks and their applications, 1968): each lane is compared with the one whose number
-    differs in one bit.
+    It is K. E. Batcher's (Sorting networks and their applications, 1968): each lane is compared with the one
+    whose number differs in one bit.
     """
     run = 2
     while run <= lanes:
@@ -357,16 +357,16 @@ def _in_order(lanes: int) -> Any:
 
 def _taken(lanes: int) -> Any:
     @intrinsic
-    def taken(typing_context: Any, pointer: Any, at: Any, places: Any) -> Any:
+    def taken(typing_context: Any, pointer: Any, at: Any, places: Any, condition: Any) -> Any:
         vector = Vector(pointer.dtype, lanes)
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            start, everywhere = builder.gep(args[0], [args[1]]), ir.IntType(1)(1)
+            start = builder.gep(args[0], [args[1]])
             found = builder.gep(start, [args[2]], source_etype=start.type.pointee)
             found.type = ir.VectorType(start.type, lanes)
-            return load_masked(builder, vector, found, splat(builder, everywhere, lanes), pointer.scope)
+            return load_masked(builder, vector, found, args[3], pointer.scope)
 
-        return signature(vector, pointer, types.intp, places), codegen
+        return signature(vector, pointer, types.intp, places, condition), codegen
 
     return taken
 
@@ -469,7 +469,9 @@ for _suffix in ("f32", "f64"):
     FUNCTIONS[f"fold_min_{_suffix}"] = _extremum(DTYPES[_suffix], "minimum")
 for _lanes in SEVERAL:
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})
-    FUNCTIONS.update({f"load_first_x{_lanes}": load_first_function(_lanes), f"store_first_x{_lanes}": _store_first(_lanes)})
+    FUNCTIONS.update(
+        {f"load_first_x{_lanes}": load_first_function(_lanes), f"store_first_x{_lanes}": _store_first(_lanes)}
+    )
 for _lanes in LANES:
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _memory(_lanes).items()})
     FUNCTIONS.update({f"{name}_x{_lanes}": function for name, function in _sorting(_lanes).items()})

@@ -27,8 +27,8 @@ _Emitter = Callable[[ir.IRBuilder, list[ir.Value], bool], ir.Value]
 
 
 # Note [integers divided as floats]
-# A CPU divides integers one by one, in 10 to 20 cycles each, but floats in vectors, and where a loop divides by the same
-# number its reciprocal r is computed once. The product x r, rounded to an integer q, is so near to the quotient of
+# A CPU divides integers one by one, in 10 to 20 cycles each, but floats in vectors, and where a loop divides by the
+# same number its reciprocal r is computed once. The product x r, rounded to an integer q, is so near to the quotient of
 # integers of up to 32 bits that the remainder x - q y lies between -y and y; if its sign is not that of y, the quotient
 # rounded down is one less. A quotient of 64 bits differs from x r by up to 2**11, so the remainder is divided likewise,
 # and the quotients are added.

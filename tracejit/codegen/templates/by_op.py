@@ -30,6 +30,9 @@ TEXTS = {
 }
 """The module of this folder that writes a kernel, by the name of the launch; imported when it is needed."""
 
+BESIDE_LOOPS = ("order", "sort")
+"""Those that have a function in kernels/loops/ too, for other CPUs and devices."""
+
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
     """Return the kernel of a launch, None if it is not written as text, or not for this dtype and CPU."""

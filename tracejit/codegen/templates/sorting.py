@@ -44,6 +44,7 @@ for row in range(outer):
             turn = (turn + 7919) % 65536
             apart = (high - low) // LANES
             v = gather_X(out, low + turn % apart, apart, LANES)
+            inside = inside_X(LANES)
             store_X(sample, 0, in_order_X(KEYS))
             pivot = sample[LANES // 2]
             first = low
@@ -73,7 +74,7 @@ for row in range(outer):
                 waiting += 1
         count = high - low
         if count > LANES:
-            v = load_first_xSEVERAL(out, low, count)
+            v = load_first_Y(out, low, count)
             LEAF_OF_SEVERAL
         else:
             v = load_first_X(out, low, count)
@@ -89,6 +90,7 @@ right = beside
 at = first
 while at + LANES <= stop and right + LANES <= end:
     v = load_first_X(out, at, LANES)
+    inside = inside_X(LANES)
     keys = KEYS
     below = keys FRONT pivot
     less = count_X(below)
@@ -165,12 +167,11 @@ for i in range(n):
 
 def _leaf(name: str, shape: str, keys: str, highest: str) -> str:
     """Return the lines that sort what is in one vector, of some lanes; the lanes beyond the last come last."""
-    inside = f"inside_{shape}(count)"
-    ordered = f"in_order_{shape}(where({inside}, v, T({highest})))"
+    ordered = f"in_order_{shape}(where(inside, v, T({highest})))"
     if name == "order":
-        padded = f"where({inside}, {keys}, K({highest})), where({inside}, v, T({2**62}))"
+        padded = f"where(inside, {keys}, K({highest})), where(inside, v, T({2**62}))"
         ordered = f"places_in_order_{shape}({padded})"
-    return f"store_first_{shape}(out, low, {ordered}, count)"
+    return f"inside = inside_{shape}(count)\nstore_first_{shape}(out, low, {ordered}, count)"
 
 
 def kernel(launch: KernelLaunch) -> Kernel | None:
@@ -180,9 +181,9 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         return None
     is_float, is_order = dtype.kind == "f", name == "order"
     lanes = lanes_of(launch.pointers[-1].dtype)
-    several = {4: 64, 8: 64}[dtype.itemsize] if not is_order else 32
+    several = 32 if is_order else 64  # which fit the registers, with the places beside them
     highest = "1e999" if is_float else str(2 ** (8 * dtype.itemsize - 1) - 1)
-    keys = "taken_{}(x, base, v)" if is_order else "v"
+    keys = "taken_{0}(x, base, v, inside)" if is_order else "v"
     begin = {(True, False): _NUMBERS_FIRST, (False, False): _COPY, (True, True): _PLACES_OF_NUMBERS,
              (False, True): _PLACES}[is_float, is_order]  # fmt: skip
     of_several = f"x{several}"
@@ -195,7 +196,8 @@ def kernel(launch: KernelLaunch) -> Kernel | None:
         "LEAF": _leaf(name, f"x{lanes}", keys.format(f"x{lanes}"), highest),
     }
     snippets = {key: lines.replace("KEYS", keys.format("X")) for key, lines in snippets.items()}
-    text = _TEXT.replace("KEYS", keys.format("X")).replace("SEVERAL(", f"{several}(").replace("> SEVERAL:", f"> {several}:")
-    suffix = SUFFIXES[dtype]
-    return written(name, text, launch.pointers[-1].dtype, NUMBERS, f"x:{suffix}", "out", {"STACK": _STACK, "K": suffix},
-                   snippets)  # fmt: skip
+    sizes: dict[str, int | str] = {"STACK": _STACK, "SEVERAL": several, "Y": of_several, "K": SUFFIXES[dtype]}
+    text = _TEXT.replace("KEYS", keys.format("X"))
+    return written(
+        name, text, launch.pointers[-1].dtype, NUMBERS, f"x:{SUFFIXES[dtype]}", "out", sizes, snippets
+    )

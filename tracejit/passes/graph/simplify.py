@@ -23,7 +23,7 @@ Params = dict[str, Any]
 
 _FOLD_LIMIT = 64  # elements; larger constants would cost memory to save a cheap broadcast
 _BROADCAST = OPS["broadcast_to"]
-_POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal"}
+_POWERS = {1.0: "itself", 2.0: "square", 3.0: "cube", -1.0: "reciprocal", 0.5: "sqrt"}
 
 
 def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
@@ -190,7 +190,7 @@ class _Simplifier:
         if exponent.dtype.kind == "c":
             return None
         how = _POWERS.get(float(exponent.data))
-        if how is None or (how == "reciprocal" and aval.dtype.kind != "f"):
+        if how is None or (how in ("reciprocal", "sqrt") and aval.dtype.kind != "f"):
             return None
         if how == "itself":
             return x
@@ -213,7 +213,7 @@ class _Simplifier:
         return self.apply("first_place", x, best, **params)
 
     def ordering(self, name: str, x: Value, params: Params, aval: Aval) -> Value | None:
-        """Return what is sorted along the last axis, whose elements lie side by side; the pair of results comes first."""
+        """Return a pair of results that are sorted along the last axis, whose elements lie side by side."""
         axis, last = params["axis"], x.ndim - 1
         if self.keep_stops or math.prod(x.shape[axis + 1 :]) == 1 or x.dtype.kind == "c":
             return None
