@@ -329,7 +329,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: X.__array_namespace__(api_version="1999"),
         ArgumentError,
-        "__array_namespace__: api_version is '1999', expected '2024.12' or an earlier one.",
+        "__array_namespace__: api_version is '1999', expected '2025.12' or an earlier one.",
     ),
     (
         lambda: X.to_device("gpu"),

@@ -373,6 +373,7 @@ UNLIKE_NUMPY = {
     "np.nanpercentile(Z, [10, 90], axis=1)": "NumPy's result for an empty array lacks the axis of the quantiles",
     "np.nanquantile(Z, [0.2, 0.7], axis=0)": "as above",
     "np.cov(A, rowvar=False, bias=True)": "before 2.2 NumPy takes a matrix of one row for a vector",
+    "np.corrcoef(A, rowvar=False)": "as above",
     "np.argsort(A, axis=None)": "equal elements keep their order here",
     **{f"np.{name}(np.tanh(x))": "float16 ends in infinity" for name in ("arctanh", "atanh")},
 }

@@ -20,13 +20,26 @@ WRITERS = (".at(", "out=", "np.copyto", "np.fill_diagonal", "np.log", "np.nan_to
 CALLS = 3
 
 
+def _fix_reads_what_it_wrote() -> bool:
+    """Return whether NumPy's np.fix(x, out=x) is wrong, as before 2.4."""
+    x = np.array([0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return bool(np.fix(x, out=x)[0] != 0)
+
+
+WRONG_IN_NUMPY = {"np.fix(x, out=x)"} if _fix_reads_what_it_wrote() else set()
+"""Code whose result in NumPy is none to compare with."""
+
+
 def rows() -> Iterator[tuple[str, str]]:
     """Yield each piece of code in the tables of the page, with what the page says of it."""
     for line in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("|") and len(cells) == 3 and cells[1].startswith("`"):
             for code in cells[1].strip("`").split("`, `"):
-                yield code, cells[2].replace("`", "")
+                if code not in WRONG_IN_NUMPY:
+                    yield code, cells[2].replace("`", "")
 
 
 def arguments(call: int) -> list[np.ndarray]:

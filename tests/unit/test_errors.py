@@ -136,6 +136,9 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "util.locks.check_compiler: nothing can be compiled or loaded in thi": "forks: tests/process/util/test_locks.py",
     "util.uninterrupted.result: a signal handler forked this process whi": "as above",
+    "util.named_tuples._make: arguments, got": "as typing says it: tests/unit/util/test_named_tuples.py",
+    "util.named_tuples._replace: Got unexpected field names:": "as typing says it",
+    "util.named_tuples.__new__: : a field without a default follows one": "a mistake of ours, found at import",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
 IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")

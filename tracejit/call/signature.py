@@ -13,7 +13,7 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tracejit.functions.rng import Generator
 from tracejit.ops import Layout
 from tracejit.record.memory import is_same_memory
 from tracejit.util.distinct import Detail
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _CONTIGUOUS_AND_ALIGNED = 0x101  # flags of an ndarray

@@ -13,7 +13,7 @@ of 64-bit words that is passed by value: they are in the GPU's constant memory w
 
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import types
@@ -24,6 +24,7 @@ from tracejit.errors import CodegenError
 from tracejit.kernels.device import libm
 from tracejit.kernels.intrinsics import device
 from tracejit.program import Kernel
+from tracejit.util.named_tuples import NamedTuple
 
 # The oldest versions of PTX that know a capability: older drivers read them. 7.8 is that of CUDA 11.8.
 _PTX_VERSIONS = {(7, 5): 78, (8, 0): 78, (8, 6): 78, (8, 9): 78, (9, 0): 78, (10, 0): 86, (12, 0): 87}

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.errors import DTypeError, GradientError
+from tracejit.util.named_tuples import NamedTuple
 
 TITLES = {
     "div": "divide",

@@ -15,7 +15,7 @@ from tracejit.call.signature import Call, Key, layouts
 from tracejit.call.tables import Tables, pattern, recipe
 from tracejit.ir import Graph
 from tracejit.ops import Op
-from tracejit.passes.loops.inputs import NO_WRITES, Writes
+from tracejit.program import NO_WRITES, Writes
 from tracejit.record import recorder, views
 from tracejit.record.guards import GuardFailed, ValueGuard
 from tracejit.record.side_effects import SideEffect

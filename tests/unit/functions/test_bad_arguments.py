@@ -112,13 +112,13 @@ def limits() -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
-    handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    handler = signal.signal(signal.SIGPROF, stop)  # of its time on the CPU: the machine may be busy
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
     resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, before)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, handler)
 
 
 def sweep(name: str, function: Callable[..., Any], calls: list[Call], first: int = 0) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 import scipy.stats
 from accelerated import dlaccelerate
 
@@ -22,7 +23,9 @@ SHAPES: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 ALL = [found for name in tj.stats.__all__ if isinstance(found := getattr(tj.stats, name), Distribution)]
 X = np.array([-8.0, -1.3, -0.2, 0.0, 0.3, 0.7, 1.0, 1.9, 3.0, 4.0, 9.0, np.nan])
-Q = np.array([-0.1, 0.0, 1e-9, 0.2, 0.5, 0.8, 1.0, 1.2, np.nan])
+# Before 1.15 SciPy finds quantiles of very small probabilities, Cauchy's and F's, to 8 digits.
+SMALL = 1e-9 if np.lib.NumpyVersion(scipy.__version__) >= "1.15.0" else 1e-3
+Q = np.array([-0.1, 0.0, SMALL, 0.2, 0.5, 0.8, 1.0, 1.2, np.nan])
 METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
 
 

@@ -154,7 +154,7 @@ def test_every_rule_is_of_a_record_and_every_ufunc_has_one() -> None:
 class TestLoops:
     def test_dtypes_are_those_of_scipy(self) -> None:
         cases: list[tuple[str, tuple[Any, ...], str]] = [
-            ("gammaln", ("int8",), "d->d"),
+            ("gammaln", ("int8",), PUBLIC["gammaln"].types[0]),  # SciPy changed their order
             ("entr", ("int8",), "f->f"),
             ("gammaln", ("int64",), "d->d"),
             ("jv", (int, "float32"), "ff->f"),

@@ -6,8 +6,6 @@ grow by the same steps from part to part, a thread computes those of its own par
 one thread.
 """
 
-from typing import NamedTuple
-
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.codegen.templates import by_op
@@ -17,6 +15,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
+from tracejit.util.named_tuples import NamedTuple
 
 ALONE_GRID = Grid(1, 1)
 

@@ -354,9 +354,9 @@ class Absent:
 
 def array_namespace(self: dlarray, *, api_version: str | None = None) -> Any:
     """Return the functions of the Python array API standard, ``tj.xp``."""
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ArgumentError(
-            f"__array_namespace__: api_version is {brief(api_version)}, expected '2024.12' or an earlier one."
+            f"__array_namespace__: api_version is {brief(api_version)}, expected '2025.12' or an earlier one."
         )
     return importlib.import_module("tracejit.xp")  # which stands above, as the package does
 
