@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import Aval
-from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import OPS, Kind, Op
 from tracejit.ops.op import Passed
 
@@ -36,14 +36,7 @@ def simplify(graph: Graph, keep_stops: bool = False) -> Graph:
 
 def live_nodes(graph: Graph) -> list[Node]:
     """Return the nodes that some output depends on, in order."""
-    needed: set[Value] = set(graph.outputs)
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if not needed.isdisjoint(node.outputs):
-            kept.append(node)
-            needed.update(node.inputs)
-    kept.reverse()
-    return kept
+    return live(graph.nodes, graph.outputs)
 
 
 class _Simplifier:
