@@ -9,7 +9,7 @@ Microseconds for a call, medians. The two take turns, round by round, because th
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -83,10 +83,12 @@ def median_us(step: Callable[[], None], seconds: float) -> float:
     return statistics.median(times) / 1e3
 
 
-def rows(rounds: int, seconds: float = CALL_S) -> list[tuple[str, float, float]]:
+def rows(
+    rounds: int, seconds: float = CALL_S, cases: Mapping[str, Shapes] = CASES
+) -> list[tuple[str, float, float]]:
     """Return what a call costs that returns new arrays, and one that writes, for each case."""
     found = []
-    for name, shapes in CASES.items():
+    for name, shapes in cases.items():
         both = steps(shapes)
         times = [[median_us(step, seconds) for step in both] for _ in range(rounds)]
         new, written = (statistics.median(part) for part in zip(*times, strict=True))

@@ -3,7 +3,9 @@
 
 import gc
 import math
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import effort
 import numpy as np
@@ -18,6 +20,33 @@ from tracejit.record.recorder import Recorder
 from tracejit.traces import replay
 
 collect_ignore = ["support"]
+FOLDERS = {Path(__file__).parent / name for name in ("unit", "compiled", "process")}
+CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+MOST_WORKERS = 4  # each imports and collects for three seconds
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Share the tests of whole folders among processes, if pytest-xdist is there and nothing speaks against it."""
+    if is_to_be_shared(config):
+        config.option.numprocesses = min(MOST_WORKERS, CPUS)
+        config.option.dist = "worksteal"
+
+
+def is_to_be_shared(config: pytest.Config) -> bool:
+    """Return whether a large folder is run, as a whole, and not by a debugger, a worker or a number of them."""
+    option = config.option
+    paths = {Path(config.invocation_params.dir, argument).resolve() for argument in config.args}
+    return (
+        config.pluginmanager.hasplugin("xdist")
+        and not hasattr(config, "workerinput")
+        and not FOLDERS.isdisjoint(paths)
+        and option.numprocesses is None
+        and option.dist == "no"
+        and not (option.keyword or option.markexpr or option.collectonly or option.usepdb or option.trace)
+        and option.capture != "no"
+        and CPUS > 1
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,11 +8,11 @@ C, B and T occur at most once. The order is the user's; nothing is permuted into
 import math
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from tracejit.errors import ArgumentError, DimsError, DTypeError
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 LABELS = "SCBTU"

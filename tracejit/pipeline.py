@@ -18,12 +18,11 @@ from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
 from tracejit.passes.graph.tidy_loops import tidy_loops
 from tracejit.passes.loops.bodies import BuiltBody
-from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.passes.loops.select import select
 from tracejit.passes.schedule.epilogues import join_epilogues
 from tracejit.passes.schedule.memory import place, place_roots
 from tracejit.passes.schedule.sections import schedule
-from tracejit.program import Program
+from tracejit.program import NO_WRITES, Program, Writes
 
 
 def build(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes = NO_WRITES) -> Program:

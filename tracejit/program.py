@@ -4,8 +4,9 @@
 A program is data: rows of a kernel and its arguments. Twenty equal layers are twenty rows that share kernels.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tracejit.aval import Aval
 from tracejit.errors import BoundsError
 from tracejit.ir import Where
 from tracejit.record.guards import GuardFailed
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -24,6 +26,20 @@ class Place(NamedTuple):
     kind: str  # "input", "output", "constant" or "arena"
     number: int
     offset: int
+
+
+class Writes(NamedTuple):
+    """The outputs of a graph that are new contents of inputs.
+
+    targets     the number of the input, by the number of the output
+    guarded     whether the last output says whether the others count
+    """
+
+    targets: Mapping[int, int] = MappingProxyType({})
+    guarded: bool = False
+
+
+NO_WRITES = Writes()
 
 
 class HostCall(NamedTuple):

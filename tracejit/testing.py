@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tracejit.functions.evaluate import dlfeval, dlgradient
 from tracejit.ir import Graph, Node, Value
 from tracejit.record import recorder as recorders
 from tracejit.util.arguments import callable_, integer, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, name_of
 
 _MOST_ORDER = 20

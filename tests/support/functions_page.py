@@ -147,7 +147,7 @@ Methods of ufuncs (`reduce`, `accumulate`, `outer`, `reduceat`, `at`) and the ar
 the other in `reduce` and `accumulate`, which records as many operations as the axis has elements.
 
 Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
-`diagonal`, `eigh`, `eigvalsh`, `svd` (with `full_matrices=False` where a matrix is not square), `svdvals`, `pinv`,
+`diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
 `lstsq`, `matrix_rank` and `cond` work as well, for stacks of matrices too, with derivatives of any order. `tj.solve`,
 `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which
 `scipy.linalg` has names too, but no way to answer for them. The derivatives of `cholesky`, `eigh` and `eigvalsh` are

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, DimsError
+from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
 
@@ -75,14 +75,20 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "svd: hermitian=True is not supported; use np.linalg.eigh.",
     ),
     (
-        lambda: np.linalg.svd(tj.dlarray(np.ones((2, 3)))),
-        ArgumentError,
-        "svd: full_matrices=True of 2x3 matrices is not supported; pass full_matrices=False.",
+        lambda: np.vecdot(ONE, np.ones((2, 1))),
+        DimsError,
+        "np.vecdot: x1 (2x2) and x2 (2x1) need vectors of one length along axis, which are not broadcast; cut them, or "
+        "use np.sum(x1 * x2, axis).",
     ),
     (
-        lambda: np.linalg.pinv(ONE, rcond=np.ones(2)),
+        lambda: tj.xp.linalg.qr(ONE, mode="r"),
         ArgumentError,
-        "pinv: a tolerance that is an array is not supported; pass a number.",
+        "xp.linalg.qr: mode is 'r', expected 'reduced' or 'complete'.",
+    ),
+    (
+        lambda: tj.xp.fft.fftfreq(4, dtype=np.int32),
+        DTypeError,
+        "xp.fft.fftfreq: dtype is int32, expected one of real floating-point numbers.",
     ),
     (
         lambda: np.linalg.cond(tj.dlarray(np.zeros((0, 0)))),

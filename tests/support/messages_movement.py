@@ -54,11 +54,6 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "assigned; aligned from the last axis, each size must be 1 or equal.",
     ),
     (
-        lambda: X[True],
-        ArgumentError,
-        "getitem: a single boolean is not an index; use where(condition, a, b), or a mask of the size of x.",
-    ),
-    (
         lambda: X[[0, 1], [0, 1, 2]],
         DimsError,
         "getitem: index arrays of sizes 2 and 3 do not broadcast together; their sizes, aligned from the "
@@ -207,7 +202,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     ),
     (
         lambda: tj.expand_dims(M, (0, 0)),
-        DimsError,
+        BoundsError,
         "expand_dims: axis=(0, 0) must name places of the result from -4 to 3, each once.",
     ),
     (

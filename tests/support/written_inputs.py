@@ -13,8 +13,7 @@ from races import check_races
 from tracejit import pipeline
 from tracejit.describe.program import describe
 from tracejit.ir import Value, evaluate
-from tracejit.passes.loops.inputs import Writes
-from tracejit.program import Program
+from tracejit.program import Program, Writes
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime.python import PythonExecutable
 

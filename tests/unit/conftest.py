@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import numpy.testing  # older releases start a process when it is imported  # noqa: F401
 import pytest
@@ -21,33 +20,7 @@ HEAVY = (
     "llvmlite",
 )  # imported by compiled programs; newer releases of scipy.special import BLAS too
 IMPORTED_BEFORE = pytest.StashKey[set[str]]()
-CPUS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-MOST_WORKERS = 4  # each imports and collects for three seconds
 ENTRIES = {"tracejit.compile.registry": "KernelRegistry.prepare", "tracejit.compile.ahead": "object_code"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Share the tests of the whole folder among processes, if pytest-xdist is there and nothing speaks against it."""
-    if is_to_be_shared(config):
-        config.option.numprocesses = min(MOST_WORKERS, CPUS)
-        config.option.dist = "worksteal"
-
-
-def is_to_be_shared(config: pytest.Config) -> bool:
-    """Return whether exactly this folder is run, as a whole, and not by a debugger, a worker or a number of them."""
-    option = config.option
-    paths = [Path(config.invocation_params.dir, argument).resolve() for argument in config.args]
-    return (
-        config.pluginmanager.hasplugin("xdist")
-        and not hasattr(config, "workerinput")
-        and paths == [Path(__file__).parent]
-        and option.numprocesses is None
-        and option.dist == "no"
-        and not (option.keyword or option.markexpr or option.collectonly or option.usepdb or option.trace)
-        and option.capture != "no"
-        and CPUS > 1
-    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,6 +25,8 @@ TREE = {
     "GradientError": ("TraceJitError", "RuntimeError"),
     "RetraceError": ("TraceJitError", "RuntimeError"),
     "CodegenError": ("TraceJitError", "RuntimeError"),
+    "DeviceError": ("TraceJitError", "RuntimeError"),
+    "DeviceMemoryError": ("DeviceError", "MemoryError"),
     "CacheError": ("TraceJitError", "RuntimeError"),
     "ExportError": ("TraceJitError", "RuntimeError"),
     "TraceJitWarning": ("UserWarning",),
@@ -120,6 +122,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",
     "ops.fourier.numbers: is made of fft_lines: passes/graph/compl": "a pass replaces these ops before",
+    "ops.reduce._found_with_extremum: the extremum is computed, and then found": "a pass replaces these ops before",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",
     "ir.verify: assigns a value twice": "as above",
@@ -136,6 +139,9 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "record.number.dtype: ' object has no attribute 'dtype'": "Python's own text",
     "util.locks.check_compiler: nothing can be compiled or loaded in thi": "forks: tests/process/util/test_locks.py",
     "util.uninterrupted.result: a signal handler forked this process whi": "as above",
+    "util.named_tuples._make: arguments, got": "as typing says it: tests/unit/util/test_named_tuples.py",
+    "util.named_tuples._replace: Got unexpected field names:": "as typing says it",
+    "util.named_tuples.__new__: : a field without a default follows one": "a mistake of ours, found at import",
     "testing._check: check_gradients: the derivative of": "an op with a wrong adjoint: tests/unit/test_testing.py",
 }
 IN_FILES = ("cache", "commands", "compile", "describe", "exports", "passes", "runtime", "store", "view")

@@ -2,6 +2,8 @@
 """Containers flattened and unflattened."""
 
 import dataclasses
+import gc
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
@@ -28,9 +30,12 @@ class Frozen:
     size: int = dataclasses.field(init=False, default=0)
 
 
-KEYS = st.one_of(st.text(max_size=2), st.integers(0, 3))
+TEXTS = st.text(
+    "aB0_\"'\\\n\0\u00e9\u20ac\U0001f600", max_size=2
+)  # all of Unicode is a table that takes seconds to make
+KEYS = st.one_of(TEXTS, st.integers(0, 3))
 TREES = st.recursive(
-    st.one_of(st.integers(), st.none(), st.text(max_size=2)),
+    st.one_of(st.integers(), st.none(), TEXTS),
     lambda children: st.one_of(
         st.lists(children, max_size=3),
         st.lists(children, max_size=3).map(tuple),
@@ -190,3 +195,24 @@ def test_without_orders_keys_are_sorted():
     _, treedef = tree.flatten({"b": 1, "a": 2})
     names = tree.fold(treedef.structure, None, lambda: (), lambda kind, names, children: names)
     assert names == ("a", "b") and treedef.orders == [("b", "a")]
+
+
+def test_nothing_is_kept_when_a_call_has_ended():
+    """The arrays of a recording are released at once: what somebody holds is no constant of a trace."""
+
+    class Leaf:
+        pass
+
+    leaf = Leaf()
+    leaves, treedef = tree.flatten({"a": [leaf], "b": None})
+    gc.disable()
+    try:
+        tree.unflatten(treedef, leaves)
+        tree.paths(treedef, "x")
+        tree.walk(treedef.structure, None, leaf, lambda place: None, lambda *given: [given[0]] * given[3])
+        reference = weakref.ref(leaf)
+        leaves.clear()
+        del leaf
+        assert reference() is None
+    finally:
+        gc.enable()

@@ -3,7 +3,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tracejit.record import recorder
 from tracejit.traces.compare import difference_of_leaves, first_difference
 from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import name_of
 
 

@@ -2,7 +2,7 @@
 """The texts of the warnings and errors of accelerated functions."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.call.dynamic import Needed
 from tracejit.call.explain import who_needs
@@ -17,6 +17,7 @@ from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location, user_location
 from tracejit.record.side_effects import SideEffect
 from tracejit.traces.confirm import Difference
+from tracejit.util.named_tuples import NamedTuple
 
 POLICY = 'set_policy("default") allows recordings.'
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedRandom
-from typing import IO, NamedTuple
+from typing import IO
 
 from tracejit import config
 from tracejit.cache.contents import reading, reason_of, store
@@ -37,6 +37,7 @@ from tracejit.store.folder import LARGEST, Folder, RefusedError
 from tracejit.store.kernels import SUFFIX, root
 from tracejit.store.programs import PROGRAM, check
 from tracejit.util.files import READ, rename
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size
 
 FORMAT = 1

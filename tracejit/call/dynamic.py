@@ -8,7 +8,7 @@ value as a Python number (an index, math.sqrt), it selects a trace by its value 
 """
 
 from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tracejit.array import dlarray
 from tracejit.aval import NUMBERS
 from tracejit.call.signature import Call, Key, NumberPart, ValuePart, is_int64
 from tracejit.ir import Where
+from tracejit.util.named_tuples import NamedTuple
 
 _VALUES = 3  # that make a number vary
 _MOST_FAMILIES = 1000

@@ -67,7 +67,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Container, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -82,6 +82,7 @@ from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.util import generated
 from tracejit.util.distinct import Detail, keys_of
+from tracejit.util.named_tuples import NamedTuple
 
 MISS = object()
 

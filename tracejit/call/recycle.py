@@ -11,12 +11,13 @@ if its shape, dtype, labels or write flag were changed. Results of more than MOS
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import Aval
+from tracejit.util.named_tuples import NamedTuple
 
 MOST_BYTES = 1 << 26
 _SETS = 2  # what a step takes are the results of the one before; it fills those of the step before that

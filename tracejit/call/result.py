@@ -2,13 +2,14 @@
 """The structure of a result: its containers, its constants, and the outputs of the program among its leaves."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit import tree
 from tracejit.array import dlarray
 from tracejit.aval import Aval
+from tracejit.util.named_tuples import NamedTuple
 
 
 class ArrayLeaf(NamedTuple):

@@ -4,7 +4,7 @@
 import functools
 import struct
 from collections.abc import Container, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from tracejit.kernels.executor.state import (
     PUT_WORDS,
 )
 from tracejit.util.distinct import Detail
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Pattern(NamedTuple):

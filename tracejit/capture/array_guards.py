@@ -2,7 +2,7 @@
 """The guards of arrays: types, layouts, and contents where something else than the trace reads them."""
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import data_of
 from tracejit.ir import Where
 from tracejit.record import recorder
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import is_of_handler
 
 CONTENTS_OF = "what is in "

@@ -13,7 +13,7 @@ import collections
 import types
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.capture.callables import ObservedFunction
 from tracejit.capture.named import ObservedClass, ObservedInstance, ObservedMember, ObservedModule
@@ -21,6 +21,7 @@ from tracejit.capture.observed import Observed, Slot
 from tracejit.capture.slots import AttributeSlot, ClosureSlot, GlobalSlot, ItemSlot
 from tracejit.capture.snapshot import Snapshot
 from tracejit.capture.values import MAPPINGS, MISSING, UNKNOWN, static
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 
 _WITH_ATTRIBUTES = (ObservedClass, ObservedModule, ObservedMember, ObservedFunction)

@@ -26,9 +26,9 @@ this function differ in how they test dlarrays and contents that may no longer m
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from tracejit.capture.guards import GuardTest
+from tracejit.util.named_tuples import NamedTuple
 
 _ERRORS = "(AttributeError, LookupError, TypeError, ValueError, NameError)"
 

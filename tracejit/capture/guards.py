@@ -14,11 +14,12 @@ took 37 ms for such an array in each recording, and missed what is computed in a
 """
 
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.ir import Where
+from tracejit.util.named_tuples import NamedTuple
 
 UNNAMED = "that no name leads to"
 _SMALL_BYTES = 1 << 12  # of an array whose bytes are compared without a call

@@ -8,7 +8,9 @@ passed on, iterated over or computed with is read as a whole. Of a value that is
 to, only the path to it is read. In doubt a path counts as read: a needless path costs one comparison in a replay.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from tracejit.util.named_tuples import NamedTuple
 
 READ, TOUCH, WRITE, PROBE = "read", "touch", "write", "probe"
 

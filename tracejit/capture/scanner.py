@@ -14,7 +14,7 @@ import dis
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.capture.reads import (
     PROBE,
@@ -27,6 +27,7 @@ from tracejit.capture.reads import (
     SuperAttribute,
     Use,
 )
+from tracejit.util.named_tuples import NamedTuple
 
 
 class _Constant(NamedTuple):

@@ -2,10 +2,10 @@
 """LoopOrder: the loops that a nest is emitted as: neighbouring axes joined, the best axis innermost, rows in lanes."""
 
 import math
-from typing import NamedTuple
 
 from tracejit.codegen import lanes
 from tracejit.passes.loops.nest import Access, Nest
+from tracejit.util.named_tuples import NamedTuple
 
 SHORT = 8  # elements of an innermost loop whose extent is in the text
 

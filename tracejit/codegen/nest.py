@@ -14,7 +14,7 @@ rows, with their elements in the right places. A kernel over (1250, 16, 4) that 
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from tracejit.passes.loops.nest import (
     Store,
 )
 from tracejit.program import Kernel, ScalarArgument
+from tracejit.util.named_tuples import NamedTuple
 
 _DIVIDED = ("f32", "f64")
 _FUSED_BYTES = 32  # CPUs with vectors of at least this size have fused multiply-adds

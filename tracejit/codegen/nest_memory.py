@@ -2,13 +2,13 @@
 """NestMemory: the pointers of a kernel, and the expressions that load and store through them."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from tracejit.codegen import lanes
 from tracejit.codegen.loop_order import LoopOrder
 from tracejit.codegen.names import INDENT, SUFFIXES
 from tracejit.ir import Value
 from tracejit.passes.loops.nest import Access, Nest, is_of_part, read_in_place
+from tracejit.util.named_tuples import NamedTuple
 
 
 class PointerArgument(NamedTuple):

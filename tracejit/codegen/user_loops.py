@@ -14,13 +14,14 @@ import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES
 from tracejit.errors import ArgumentError
+from tracejit.util.named_tuples import NamedTuple
 
 FUNCTIONS = {
     name: name.replace("fabs", "abs")

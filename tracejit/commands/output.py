@@ -16,10 +16,11 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from tracejit.errors import TraceJitError, TraceJitWarning
 from tracejit.util.files import IS_WINDOWS
+from tracejit.util.named_tuples import NamedTuple
 
 SCHEMA = 1
 DONE, FAILED, USAGE = 0, 1, 2

@@ -2,7 +2,6 @@
 """Object code ahead of time: for this machine, or for all CPUs of a level."""
 
 import time
-from typing import NamedTuple
 
 from tracejit.compile.key import key_of
 from tracejit.compile.lower import lower
@@ -10,6 +9,7 @@ from tracejit.compile.objects import Cpu, host
 from tracejit.program import Kernel
 from tracejit.store.entry import KernelKey, StoredKernel
 from tracejit.store.kernels import store
+from tracejit.util.named_tuples import NamedTuple
 
 FUNCTIONS = ("run", "enter", "loop", "run_parts", "work")
 """The executor, its entry for Python, the loops in programs, and the functions of its threads."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """LLVM IR to object code, for kernels and int64 functions alike."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite.binding.ffi import ObjectRef
@@ -9,6 +9,7 @@ from llvmlite.binding.newpassmanagers import NewPassManager
 
 from tracejit.compile import objects
 from tracejit.compile.objects import Cpu
+from tracejit.util.named_tuples import NamedTuple
 
 
 class LlvmFunction(NamedTuple):

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite.binding as llvm
 
 from tracejit.compile.symbols import symbols
 from tracejit.errors import CodegenError
 from tracejit.util.locks import check_compiler, compiling, forks_wait_for
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room
 
 forks_wait_for("numba.core.compiler_lock", "global_compiler_lock", "_lock")

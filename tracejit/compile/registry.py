@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from tracejit.compile.key import key_of
 from tracejit.compile.llvm import LlvmFunction
@@ -27,6 +27,7 @@ from tracejit.store.kernels import store
 from tracejit.util import frames, logs
 from tracejit.util.locks import check_compiler, compiling, new_lock
 from tracejit.util.memory import collector_paused
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room
 from tracejit.util.uninterrupted import Stopping, uninterrupted, warn_of_threads
 

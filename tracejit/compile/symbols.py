@@ -9,9 +9,9 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from tracejit.errors import CodegenError
+from tracejit.util.named_tuples import NamedTuple
 
 
 class SymbolTable(NamedTuple):

@@ -13,7 +13,7 @@ in a loop are measured in its first step, and take that time in each.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ops import Layout
 from tracejit.program import Program
+from tracejit.util.named_tuples import NamedTuple
 
 _LEAST, _MOST = 3, 200  # replays
 _EMPTY = 10  # calls without a launch in each replay

@@ -10,7 +10,6 @@ simplified away has no row and no number.
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from tracejit.passes.loops.launches import Launch, Section, Single, row_count
 from tracejit.passes.schedule.memory import Plan
 from tracejit.program import Place, Program
 from tracejit.util.annotate import comment, short_names
+from tracejit.util.named_tuples import NamedTuple
 
 _ASSIGNED = re.compile(r"\s+(v\d+) = ")
 _NAMES = re.compile(r"\b[vo]\d+\b")

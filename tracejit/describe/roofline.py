@@ -5,12 +5,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from tracejit.describe.program import Description, Operation
 from tracejit.ops import OPS, Kind
+from tracejit.util.named_tuples import NamedTuple
 
 PRODUCT = 1536  # rows and columns of a product that is large
 COPY_BYTES = 1 << 28  # moved by a copy that fits no cache

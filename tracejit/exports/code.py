@@ -3,12 +3,13 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.compile import objects
 from tracejit.errors import CodegenError, ExportError
 from tracejit.program import Kernel, Prepared
 from tracejit.util.locks import check_compiler, new_lock
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.uninterrupted import uninterrupted
 
 _AGAIN = "Export the function on the machine that is to run it."

@@ -26,7 +26,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from tracejit.aval import SUPPORTED_DTYPES
 from tracejit.errors import CacheError, ExportError
 from tracejit.store.folder import Folder, RefusedError
 from tracejit.util.files import WRITE_NEW, rename
+from tracejit.util.named_tuples import NamedTuple
 
 FORMAT = 1
 MANIFEST, HASH = "manifest.json", "manifest.sha256"

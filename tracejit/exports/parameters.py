@@ -9,13 +9,13 @@ that runs the loop of a ufunc takes the loop, for elements of the dtypes of its 
 
 import re
 from collections.abc import Container, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.program import Argument, Kernel, Pointer, ScalarArgument, Symbol
+from tracejit.util.named_tuples import NamedTuple
 
 _ROUTINES = {"gemm_f32": "sgemm", "gemm_f64": "dgemm"}  # by the function that calls it
 _MATRICES = 3  # addresses that the routine takes: two factors and the product

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tracejit.record.guards import GuardFailed
 from tracejit.record.state import NOTHING, State
 from tracejit.traces.effects import Effects
 from tracejit.traces.trace import Replayable
+from tracejit.util.named_tuples import NamedTuple
 
 ClassOf = Callable[[str, tuple[str, ...]], type]
 """Gives the class of a name and its fields."""

@@ -16,7 +16,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
 from tracejit.util.arguments import flag, is_option, listed, named
 from tracejit.util.arguments import path as checked_path
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, name_of
 
 CAPTURED = ("refuse", "constants")

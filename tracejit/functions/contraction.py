@@ -4,7 +4,7 @@
 import math
 import string
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tracejit.functions.formats import describe_sizes, in_dtype
 from tracejit.functions.movement import diagonal_view, permuted, relabel, reshaped
 from tracejit.ops.linear import check_unique, join_labels
 from tracejit.util.arguments import is_option
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

@@ -23,7 +23,7 @@ from tracejit.record.conversion import ndarray_of
 from tracejit.util.arguments import as_index
 from tracejit.util.text import brief
 
-_SLICE, _INT, _NEW, _PLACES, _MASK, _GAP = range(6)  # the kinds of entries of a key
+_SLICE, _INT, _NEW, _PLACES, _MASK, _GAP, _FLAG = range(7)  # the kinds of entries of a key
 
 
 class ParsedKey:
@@ -66,6 +66,7 @@ class ParsedKey:
 #   reshape    (3, 56)        the indexed axes merged into one
 #   take       (3, 2, 2)      at i * 8 + j, the indices broadcast together
 #   reshape                   new axes
+# A single boolean is an index array, of one place or none, of an axis of size 1 that the first reshape adds.
 # NumPy puts the axes of index arrays (integers count as such beside arrays) where they were if they are next
 # to each other in the key, else first; slices, None and ... between them separate them. setitem does the same
 # steps on the way in and their inverses on the way out, with put for take and setslice for slice.
@@ -117,13 +118,13 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
     entries = _entries(function, shape, format, key)
     parsed = ParsedKey()
     starts, stops, steps = [], [], []
-    kept: list[int] = []  # axes of x that the slice keeps
+    kept: list[int | None] = []  # axes of x that the slice keeps, None for one that a single boolean adds
     places: list[tuple[int, Any]] = []  # (position in kept, index array)
     result: list[int] = []  # sizes, first without those of the axes of index arrays
     labels: list[str] = []
     group: int | None = None  # the place in `result` of the axes of index arrays
     apart = closed = False
-    any_places = any(kind == _PLACES for kind, _ in entries)
+    any_places = any(kind in (_PLACES, _FLAG) for kind, _ in entries)
     axis = 0
     for kind, entry in entries:
         if kind in (_NEW, _GAP):
@@ -132,14 +133,15 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
                 labels.append("U")
             closed = group is not None
             continue
+        if kind == _FLAG:
+            apart = apart or closed
+            group = len(result) if group is None else group
+            places.append((len(kept), entry))
+            kept.append(None)
+            continue
         extent = shape[axis]
         if kind == _SLICE:
-            try:
-                start, stop, step = bounds(entry, extent)
-            except Exception as error:
-                raise ArgumentError(
-                    f"{function}: {brief(entry)} is not an index of an axis: {error}."
-                ) from None
+            start, stop, step = _bounds(function, entry, extent)
             result.append(len(range(start, stop, step)))
             labels.append(format[axis] if format else "U")
             kept.append(axis)
@@ -159,20 +161,25 @@ def parse_key(function: str, shape: tuple[int, ...], format: str | None, key: An
         steps.append(step)
         axis += 1
     parsed.starts, parsed.stops, parsed.steps = tuple(starts), tuple(stops), tuple(steps)
-    parsed.sliced_shape = tuple(len(range(starts[i], stops[i], steps[i])) for i in kept)
+    parsed.sliced_shape = tuple([1 if i is None else len(range(starts[i], stops[i], steps[i])) for i in kept])
     parsed.order = None
     if any_places:
         _plan_take(function, parsed, places, apart)
         index_shape = parsed.index._data.shape
         at = 0 if apart else group
         result[at:at] = index_shape
-        if format and len(places) == 1 and len(index_shape) == 1:
-            labels[at:at] = format[kept[places[0][0]]]
-        else:
-            labels[at:at] = "U" * len(index_shape)
+        of = kept[places[0][0]] if len(places) == 1 and len(index_shape) == 1 else None
+        labels[at:at] = "U" * len(index_shape) if not format or of is None else format[of]
     parsed.result, parsed.selects_element = tuple(result), not result and _is_integers(key)
     parsed.result_format = "".join(labels) if format and labels else None
     return parsed
+
+
+def _bounds(function: str, entry: slice, extent: int) -> tuple[int, int, int]:
+    try:
+        return bounds(entry, extent)
+    except Exception as error:
+        raise ArgumentError(f"{function}: {brief(entry)} is not an index of an axis: {error}.") from None
 
 
 def _is_integers(key: Any) -> bool:
@@ -264,11 +271,6 @@ def _array_entry(function: str, entry: Any) -> tuple[int, Any]:
     if kind in "iu":
         return (_PLACES, relabel(entry, None))
     if kind == "b":
-        if entry._data.ndim == 0:
-            raise ArgumentError(
-                f"{function}: a single boolean is not an index; use where(condition, a, b), or a mask "
-                "of the size of x."
-            )
         return (_MASK, entry)
     raise DTypeError(
         f"{function}: an index array has dtype {entry._data.dtype}, expected integers or booleans. "
@@ -292,6 +294,10 @@ def _checked_entries(
         if kind in (_NEW, _GAP):
             checked.append((kind, entry))
             continue
+        if kind == _MASK and not entry._data.ndim:
+            count = int(recorder.need_value(entry, "the size of a selection by a boolean"))
+            checked.append((_FLAG, as_array(np.zeros(count, INT64))))
+            continue
         if kind == _MASK:
             check_mask(function, shape, format, entry, axis)
             places = true_places(entry, "the size of a selection by a mask")
@@ -314,8 +320,16 @@ def _checked_entries(
 
 
 def check_mask(function: str, shape: tuple[int, ...], format: str | None, mask: Any, axis: int) -> None:
+    """Check that a mask has the sizes of the axes from `axis` on; a size may also be 0, as NumPy has it.
+
+    Raises:
+        BoundsError: if it has others.
+    """
     have, ndim = mask._data.shape, mask._data.ndim
-    if shape[axis : axis + ndim] != have:
+    extents = shape[axis : axis + ndim]
+    if len(extents) != ndim or any(
+        size not in (0, extent) for size, extent in zip(have, extents, strict=True)
+    ):
         raise BoundsError(
             f"{function}: a mask of {describe_shape(have, mask._format)} does not fit x "
             f"({describe_shape(shape, format)}) from axis {axis} on; it must have the "

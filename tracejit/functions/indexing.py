@@ -14,7 +14,6 @@ from tracejit.errors import ArgumentError, DimsError, TraceJitError
 from tracejit.functions import windows
 from tracejit.functions.index_keys import (
     ParsedKey,
-    check_mask,
     only_mask,
     parse_key,
     parsed_basic_key,
@@ -125,8 +124,7 @@ def setitem(x: Any, key: Any, value: Any, *, add: bool = False) -> dlarray:
         rest = array._data.shape[mask._data.ndim :]
         if given._data.size == 1 and given._data.ndim > len(rest):
             given = reshaped(given, (), None)
-        if given._data.ndim <= len(rest):
-            check_mask("setitem", array._data.shape, array._format, mask, 0)
+        if given._data.ndim <= len(rest) and array._data.shape[: mask._data.ndim] == mask._data.shape:
             mask = reshaped(mask, (*mask._data.shape, *(1,) * len(rest)), None)
             given = _fitted(array, given, rest, None)
             if add:

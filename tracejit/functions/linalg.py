@@ -5,7 +5,7 @@ Labels: results have none.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tracejit.functions.formats import in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record.demands import demand
 from tracejit.util.arguments import flag, integer, is_option
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

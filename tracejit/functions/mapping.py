@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tracejit.record import recorder as recorders
 from tracejit.record.demands import demand
 from tracejit.record.mapping import Mapping
 from tracejit.util.arguments import callable_, is_real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, name_of
 
 

@@ -5,7 +5,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracejit.record import recorder as recorders
 from tracejit.record.state import State
 from tracejit.util.arguments import is_real
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _LONG = 0xFFFFFFFFFFFFFFFF

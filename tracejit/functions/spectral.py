@@ -6,20 +6,21 @@ largest is positive, uncompiled and in replays.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
-from tracejit.functions import elementwise, linear, movement, norms, reductions
+from tracejit.functions import elementwise, joining, linear, movement, norms, reductions
 from tracejit.functions.axes import normalize_axes
 from tracejit.functions.formats import in_dtype
-from tracejit.functions.linalg import inv, matrices, require, transposed
+from tracejit.functions.linalg import cholesky, inv, matrices, require, solve_triangular, transposed
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import flag, is_option, is_real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _NO_VALUES = "the matrix, or one of the matrices, has an element that is not finite"
@@ -86,8 +87,31 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> dlarray:  # noqa: N803 (NumPy's name)
     return _eigh("eigvalsh", a, UPLO)[0]
 
 
+def _scaled(x: dlarray) -> tuple[dlarray, dlarray]:
+    """Return matrices over scales, and the scales: 1, or the largest element where products would leave the range.
+
+    The rotations multiply squares of lengths of columns: fourth powers, whose last digits count as well.
+    """
+    largest = reductions.max(elementwise.abs(apply("stop_gradient", x)), (-2, -1), keepdims=True)
+    limits = np.finfo(x.dtype)
+    high = float(limits.max) ** 0.25 / x.shape[-2]
+    low = float(limits.tiny) ** 0.25 / float(limits.eps)
+    usual = ((largest >= low) & (largest <= high)) | (largest == 0) | ~elementwise.isfinite(largest)
+    scale = elementwise.where(usual, x.dtype.type(1), largest)
+    return x / scale, scale
+
+
 def _svd(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
     """Return U, S and V of matrices with no more columns than rows, the largest value first."""
+    if not x.size:
+        return _svd_of_usual(function, x)
+    scaled, scale = _scaled(x)
+    u, s, v = _svd_of_usual(function, scaled)
+    return u, s * movement.squeeze(scale, -1), v
+
+
+def _svd_of_usual(function: str, x: dlarray) -> tuple[dlarray, dlarray, dlarray]:
+    """Return U, S and V of matrices whose elements have fourth powers within the range."""
     columns, squares, turns = apply("svd_columns", x)
     require(elementwise.isfinite(squares), function, _NO_VALUES)
     u, s, v = apply("svd", x, columns, elementwise.sqrt(squares), turns)
@@ -114,15 +138,32 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
     u, s, v = _factors("svd", a)
     if not flag("svd", "compute_uv", compute_uv):
         return s
-    if flag("svd", "full_matrices", full_matrices) and u.shape[-2] != v.shape[-2]:
-        refuse(
-            "svd",
-            f"full_matrices=True of {u.shape[-2]}x{v.shape[-2]} matrices is not supported; pass full_matrices=False",
-        )
+    full = flag("svd", "full_matrices", full_matrices)
     signs = _signs(v) if v.size and u.size else None
     if signs is not None:
         u, v = u * signs, v * signs
-    return SVDResult(u, s, transposed(v))
+    return SVDResult(_completed(u), s, transposed(_completed(v))) if full else SVDResult(u, s, transposed(v))
+
+
+def _completed(u: dlarray) -> dlarray:
+    """Return orthonormal columns, followed by others that make a basis of them.
+
+    The others span the null space of U', so that they are eigenvectors of 1 - U U', of the eigenvalue 1. As this value
+    occurs several times, the derivative is that of W (W' W)^(-1/2) by a Cholesky factor, W = (1 - U U') C with the
+    vectors C found as constants. They are turned within their space by nothing, which a loss that depends on the
+    space alone does not see.
+    """
+    m, n = u.shape[-2:]
+    if m == n:
+        return u
+    if not n:
+        return as_array(np.broadcast_to(np.eye(m, dtype=u.dtype), (*u.shape[:-2], m, m)).copy())
+    known = apply("stop_gradient", u)
+    found = eigh(as_array(np.eye(m, dtype=u.dtype)) - linear.matmul(known, transposed(known))).eigenvectors
+    found = apply("stop_gradient", found[..., :, n:])
+    beside = found - linear.matmul(u, linear.matmul(transposed(u), found))
+    factor = cholesky(linear.matmul(transposed(beside), beside))
+    return joining.concatenate([u, transposed(solve_triangular(factor, transposed(beside), lower=True))], -1)
 
 
 def svdvals(x: Any) -> dlarray:
@@ -131,11 +172,13 @@ def svdvals(x: Any) -> dlarray:
 
 
 def _cut(function: str, s: dlarray, given: Any, share: float) -> dlarray:
-    """Return which singular values are not 0 up to rounding: a share of the largest."""
+    """Return which singular values are not 0 up to rounding: a share of the largest, or one for each matrix."""
     part = share if given is None else given
     if recorder.is_array(part) or np.ndim(part):
-        refuse(function, "a tolerance that is an array is not supported; pass a number")
-    return s > float(part) * reductions.max(s, axis=-1, keepdims=True)
+        part = movement.expand_dims(as_array(part, function, "rtol"), -1)
+    else:
+        part = float(part)
+    return s > part * reductions.max(s, axis=-1, keepdims=True)
 
 
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> dlarray:
@@ -202,8 +245,10 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[dlarray, dlarray, int, dla
 def norm(x: Any, ord: Any, axis: Any = None, keepdims: Any = False) -> dlarray:
     """Return norms of the orders that the toolbox' own function does not have, as ``numpy.linalg.norm``."""
     array = movement.relabel(as_array(x, "norm"), None)
-    array = array if array.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
     axes = normalize_axes("norm", array, axis)
+    if array.dtype.kind == "c" and (len(axes) == 1 or (is_real(ord) and ord in (-1, -np.inf))):
+        array = elementwise.abs(array)  # these norms are of the magnitudes
+    array = array if array.dtype.kind == "f" else in_dtype(array, np.dtype(np.float64))
     if len(axes) == 1 and is_real(ord):
         return _of_vectors(array, ord, axes[0], flag("norm", "keepdims", keepdims))
     if len(axes) != 2 or not (is_option(ord, ("nuc",)) or (is_real(ord) and ord in (2, -1, -2, -np.inf))):

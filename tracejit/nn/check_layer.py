@@ -3,7 +3,7 @@
 
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tracejit.nn.layout import DataLayout, layout_of
 from tracejit.nn.placed import LEARNABLE, STATE, Collected
 from tracejit.nn.running import call
 from tracejit.testing import check_gradients
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief, table
 
 _OBSERVATIONS = 3

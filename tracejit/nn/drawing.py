@@ -4,7 +4,9 @@
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from tracejit.util.named_tuples import NamedTuple
 
 _WIDTH, _HEIGHT, _GAP, _MARGIN = 190, 40, 26, 12
 _LETTER = 6.2  # width of a letter, in the units of the drawing

@@ -5,7 +5,7 @@ import copy
 import enum
 import types
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracejit.errors import ArgumentError
 from tracejit.nn.fields import LearnableField, StateField, field_names, field_of
 from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout
+from tracejit.util.named_tuples import NamedTuple
 
 LEARNABLE, STATE, CONSTANT = "learnable", "state", "constant"
 

@@ -4,7 +4,7 @@
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit import tree
 from tracejit.nn.graph import Connection, Port, ordered, text_of
@@ -12,6 +12,7 @@ from tracejit.nn.layer import Layer
 from tracejit.nn.layout import DataLayout
 from tracejit.nn.placed import CONSTANT, LEARNABLE, STATE, Collected, PlacedLayer, is_known_by_value
 from tracejit.nn.tables import RowNames
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count
 
 Ties = tuple[tuple[tuple[str, str], tuple[str, str]], ...]

@@ -2,11 +2,12 @@
 """Summaries of networks: layers, sizes of their outputs, numbers of learnables, memory."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.errors import ArgumentError
 from tracejit.nn.placed import LEARNABLE, STATE
 from tracejit.util import html
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size, table
 
 _HEADER = ("name", "type", "output", "learnables", "state")

@@ -2,12 +2,13 @@
 """The loop of a solver whose steps have the size that keeps their error within tolerances."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.ode import steps
 from tracejit.ode.steps import StepSizes, Tolerances
+from tracejit.util.named_tuples import NamedTuple
 
 Arrays = tuple[np.ndarray, ...]
 SlopeOf = Callable[[np.ndarray, Arrays], Arrays]

@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions.elementwise import maximum
 from tracejit.functions.labels import stripdims
 from tracejit.ode.tableau import BETWEEN, ERROR, NODES, STAGES
+from tracejit.util.named_tuples import NamedTuple
 
 State = tuple[Any, ...]
 Slope = Callable[[Any, State], State]

@@ -8,9 +8,10 @@ the near caches.
 
 from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
+
+from tracejit.util.named_tuples import NamedTuple
 
 Sizes = tuple[int, ...]
 

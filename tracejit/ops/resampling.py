@@ -6,7 +6,7 @@ The op takes the tables of its adjoint too, which is the same op with the tables
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracejit.errors import DimsError
 from tracejit.ops import batch
 from tracejit.ops.floats import as_float, float_of
 from tracejit.ops.op import KernelCall, Kind, Op, RangeCut, Sample
+from tracejit.util.named_tuples import NamedTuple
 
 _NS_PER_TAP = 0.25  # an element times a weight, roughly: it only decides into how many parts a launch is cut
 

@@ -8,11 +8,12 @@ with the results, and checked before anything becomes visible.
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.ir import Builder, Value, Where
+from tracejit.util.named_tuples import NamedTuple
 
 MOST_VALUES = 256  # the most that a guard compares; an array of more whose values are needed is refused
 

@@ -8,13 +8,14 @@ needs a value raises an error, and an array that is kept belongs to a recording 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.errors import TraceError, WriteError
 from tracejit.ir import Node, Value
 from tracejit.ops.batch import drawn
 from tracejit.record.memory import root_of
 from tracejit.record.places import at_location, user_location
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Demand(NamedTuple):

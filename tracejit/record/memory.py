@@ -15,11 +15,12 @@ written into it, it is NumPy's own memory, written in place, whose views are Num
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.errors import WriteError
+from tracejit.util.named_tuples import NamedTuple
 
 
 def _references() -> int:

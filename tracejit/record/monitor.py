@@ -12,7 +12,6 @@ After the first import, the frames around each function that starts are searched
 import importlib
 import os
 import sys
-import sysconfig
 import threading
 import types
 from collections.abc import Callable, Iterator
@@ -36,13 +35,15 @@ _LIBRARIES = (
     PACKAGE, "<frozen", "<tracejit", "<__array_function__",
     *[f"{_SITE}{name}{os.sep}" for name in ("numpy", "scipy", "numba", "llvmlite")],
 )  # fmt: skip
+_VERSIONED = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 _STANDARD = tuple(
     os.path.abspath(folder) + os.sep
-    # The last one is where modules are found, which some installations of macOS reach by another path.
+    # Where modules are found, which some installations of macOS reach by another path, and where sysconfig, which
+    # takes long to import, says that they are.
     for folder in (
-        sysconfig.get_path("stdlib"),
-        sysconfig.get_path("platstdlib"),
         os.path.dirname(os.__file__),
+        os.path.join(sys.base_prefix, "lib", _VERSIONED),
+        os.path.join(sys.base_exec_prefix, sys.platlibdir, _VERSIONED),
     )
 )
 _IMPORTS = frozenset({"<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>"})

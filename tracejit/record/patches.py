@@ -19,13 +19,14 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.record import monitor
 from tracejit.record.current import thread
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Patched:

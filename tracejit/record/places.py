@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Places in the user's code, in words, and the refusals that name them."""
 
-from typing import NamedTuple
-
 from tracejit.ir import Where
 from tracejit.util.frames import user_frame
+from tracejit.util.named_tuples import NamedTuple
 
 
 def user_location() -> Where:

@@ -4,10 +4,11 @@
 import logging
 import types
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit import tree
 from tracejit.ir import Where
+from tracejit.util.named_tuples import NamedTuple
 
 _PRINT = print
 LOG = logging.Logger._log.__code__

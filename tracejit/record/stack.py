@@ -16,9 +16,10 @@ import dis
 import functools
 import sys
 import types
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.record.become import is_possible
+from tracejit.util.named_tuples import NamedTuple
 
 CALLS = {dis.opmap[name]: name for name in ("CALL", "CALL_FUNCTION_EX", "CALL_KW") if name in dis.opmap}
 _STAR = dis.opmap["CALL_FUNCTION_EX"]

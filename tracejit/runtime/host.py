@@ -11,12 +11,13 @@ import ctypes
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.aval import Aval
 from tracejit.program import HostCall
+from tracejit.util.named_tuples import NamedTuple
 
 _MOST_STATES = 16  # whose memory a row remembers
 _MOST_FREE = 4  # sets of arrays that a row keeps: one for each thread that is in the function

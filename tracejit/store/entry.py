@@ -10,9 +10,9 @@ the name of another one is refused.
 
 import hashlib
 import json
-from typing import NamedTuple
 
 from tracejit.errors import CacheError
+from tracejit.util.named_tuples import NamedTuple
 
 FORMAT = 1
 _MAGIC = b"tracejit entry %d " % FORMAT

@@ -13,11 +13,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import accumulate
-from typing import NamedTuple
 
 from tracejit.errors import CacheError
 from tracejit.store.opened import ByDescriptor, ByPath, Opened, is_in_profile, is_link
 from tracejit.util.files import APPEND, IS_WINDOWS, NO_LINK, READ, WRITE_NEW
+from tracejit.util.named_tuples import NamedTuple
 
 LARGEST = 1 << 26  # bytes of a file that is read; kernels have some thousands
 _LINE = 1 << 12  # bytes read at once in search of the first line

@@ -13,10 +13,11 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.errors import CacheError
 from tracejit.store.folder import CacheFile, Folder, RefusedError
+from tracejit.util.named_tuples import NamedTuple
 
 SCHEMA = 4
 PROGRAM, USES = ".program", ".uses"

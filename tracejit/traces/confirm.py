@@ -6,7 +6,7 @@ reason: they are variants of each other. Where anything else differs, the functi
 sees: random numbers, the time, a counter, a file.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tracejit.ir import Node, Value, Where
 from tracejit.record.guards import ValueGuard, same
 from tracejit.traces.stores import NO_STORES
 from tracejit.traces.trace import Trace
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import shown
 from tracejit.util.uninterrupted import is_of_handler
 

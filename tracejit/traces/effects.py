@@ -2,12 +2,12 @@
 """The effects of a trace: what a replay writes into the memory of its arguments and of captured arrays."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from tracejit.ops import Layout
 from tracejit.record.memory import is_same_memory
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Effects(NamedTuple):

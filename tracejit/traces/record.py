@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from tracejit.traces.effects import NO_EFFECTS, Effects, aliases_of
 from tracejit.traces.stores import Collector, Stores
 from tracejit.traces.trace import Trace
 from tracejit.util.frames import global_names
+from tracejit.util.named_tuples import NamedTuple
 
 loops.install()
 

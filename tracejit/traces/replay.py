@@ -3,32 +3,30 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tracejit import config, pipeline
+from tracejit import config
 from tracejit.aval import Aval
 from tracejit.call.recycle import EntryPoint
 from tracejit.call.tables import Pattern, Recipe
-from tracejit.codegen.emit import module_source
-from tracejit.codegen.target import written_for
-from tracejit.describe.program import Description, Stages, describe
 from tracejit.ir import Graph, Where
 from tracejit.ops import Kind, Layout, Op
 from tracejit.passes.graph.split import split
-from tracejit.passes.loops.inputs import NO_WRITES, Writes
-from tracejit.program import Prepared, Program
+from tracejit.program import NO_WRITES, Prepared, Program, Writes
 from tracejit.record.guards import GuardFailed
 from tracejit.util import logs
 from tracejit.util.annotate import annotated
 from tracejit.util.locks import compiling, new_lock
 from tracejit.util.memory import collector_paused, give_back
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.room import check_room
 from tracejit.util.uninterrupted import Stopping, is_of_handler, uninterrupted
 
-if TYPE_CHECKING:  # nobody measures while a function is only run
+if TYPE_CHECKING:  # the compiler is imported by the first build, which a loaded program does without
     from tracejit.describe.profile import Profile
+    from tracejit.describe.program import Description, Stages
 
 
 class Listener(Protocol):
@@ -100,11 +98,16 @@ class Replay:
 
     def program_for(self, vector_bytes: int) -> Program:
         """Return the program with kernels that are written for vectors of another size."""
+        from tracejit.codegen.target import written_for
+
         with collector_paused(), written_for(vector_bytes):
             return self._built().program._replace(guard=self.guard)
 
-    def _built(self) -> Stages:
-        return pipeline.stages(self.graph, self._layouts, self.writes)
+    def _built(self) -> "Stages":
+        if not _pipelines:
+            uninterrupted(_import_pipeline)
+        stages: Stages = _pipelines[0].stages(self.graph, self._layouts, self.writes)
+        return stages
 
     @property
     def is_built(self) -> bool:
@@ -117,15 +120,19 @@ class Replay:
         Raises:
             GuardFailed: if the guard says that they do not count.
         """
+        outputs: list[np.ndarray] = self.executable()(arrays)
+        if self.guard is not None and not outputs[self.guard]:
+            raise GuardFailed
+        return outputs
+
+    def executable(self) -> Any:
+        """Return the compiled program, compiled on first use."""
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
                     with collector_paused():
                         self._executable = self._compile()
-        outputs: list[np.ndarray] = self._executable(arrays)
-        if self.guard is not None and not outputs[self.guard]:
-            raise GuardFailed
-        return outputs
+        return self._executable
 
     def _compile(self) -> Any:
         """Return the program's executable, and write the program's inventory to the cache on disk."""
@@ -175,8 +182,10 @@ class Replay:
         entry = getattr(self._executable, "entry", None)
         return None if entry is None else entry(formats, guarded, pattern, recipe)
 
-    def describe(self) -> Description:
+    def describe(self) -> "Description":
         """Return the description of the program, which builds it once more (Note [descriptions])."""
+        from tracejit.describe.program import describe
+
         with collector_paused():
             return describe(self._built())
 
@@ -189,6 +198,8 @@ class Replay:
 
     def source(self) -> str:
         """Return the emitted module, with the user's lines beside those of its kernels."""
+        from tracejit.codegen.emit import module_source
+
         comments = self.describe().comments()
         texts = {
             kernel.name: annotated(kernel.text, comments.get(kernel.name, {})) + "\n"
@@ -229,6 +240,16 @@ def _import_compiler(stopping: Stopping) -> None:
         from tracejit.runtime import cpu
 
         _compilers.append(_Compiler(cpu, inventory))
+
+
+_pipelines: list[Any] = []
+
+
+def _import_pipeline(stopping: Stopping) -> None:
+    with compiling:
+        from tracejit import pipeline
+
+        _pipelines.append(pipeline)
 
 
 def call_op(

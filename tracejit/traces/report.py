@@ -3,13 +3,14 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.call.explain import describe, who_needs_what_varies, why_missed
 from tracejit.call.signature import Key
 from tracejit.ir import Where
 from tracejit.record.recorder import Refusal, at_location
 from tracejit.traces.variants import Variants
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count
 
 _MOST_GUARDS = 8  # of a trace that are told in words

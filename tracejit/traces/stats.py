@@ -6,7 +6,7 @@ import inspect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.call.explain import describe, leaf_names
 from tracejit.call.signature import Key
@@ -14,6 +14,7 @@ from tracejit.ir import Where
 from tracejit.program import Prepared, Program
 from tracejit.util import logs
 from tracejit.util.locks import new_lock
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import count, size
 
 REASONS = ("signature", "evicted", "guard", "unconfirmed", "audit", "refused")

@@ -4,7 +4,7 @@
 import types
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tracejit.record import recorder as recorders
 from tracejit.record import views
 from tracejit.record.memory import root_of
 from tracejit.record.number import Number
+from tracejit.util.named_tuples import NamedTuple
 
 # What the leaf of a stored value is: an output of the program, an argument, an object that the state locates, an array
 # around an ndarray that it locates, an array that the function makes without the trace, or any other constant.

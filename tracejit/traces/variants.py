@@ -7,7 +7,7 @@ with it as are asked for. Later still, audits record again and compare.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.call.signature import Key
 from tracejit.ir import Where
@@ -15,6 +15,7 @@ from tracejit.record.recorder import Refusal, at_location
 from tracejit.traces import refusals
 from tracejit.traces.confirm import Difference, Divergence, compare
 from tracejit.traces.trace import Trace
+from tracejit.util.named_tuples import NamedTuple
 
 # Recordings of a function that changes what it reads: the first may only have set something up.
 _MOST_OWN_CHANGES = 2

@@ -2,7 +2,7 @@
 """The page of a function that runs in this process: its traces and their programs, with measured times."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tracejit.traces.replay import Replay
 from tracejit.traces.report import Explanation, KeyReport
 from tracejit.traces.trace import Trace
 from tracejit.traces.variants import Variants
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import size
 from tracejit.view import data
 from tracejit.view.about import about

@@ -3,12 +3,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 from tracejit.aval import describe_shape
 from tracejit.describe.program import Description, Operation
 from tracejit.describe.roofline import Rates, costs
 from tracejit.ir import Where
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.view import data
 from tracejit.view.repeats import repeats
 

@@ -18,10 +18,10 @@ import math
 
 import numpy as np
 
-from tracejit.xp import creation, elementwise, functions, linalg  # noqa: F401
+from tracejit.xp import creation, elementwise, fft, functions, linalg  # noqa: F401
 from tracejit.xp.info import __array_namespace_info__, named_dtypes  # noqa: F401
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
 

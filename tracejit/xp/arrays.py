@@ -8,7 +8,7 @@ import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.errors import ArgumentError
-from tracejit.record import recorder
+from tracejit.record import recorder, views
 
 ARRAYS = (dlarray, np.ndarray, np.generic)
 
@@ -19,9 +19,9 @@ def operand(x: Any) -> Any:
 
 
 def array(result: Any) -> Any:
-    """Return a result as a dlarray; parts of tuples and lists are dlarrays."""
+    """Return a result as a dlarray, which can be written also without axes; parts of tuples and lists likewise."""
     if recorder.is_array(result):
-        return result
+        return views.without_axes(result) if views.is_scalar(result) else result
     if isinstance(result, tuple):
         parts = [array(part) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)

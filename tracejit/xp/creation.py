@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of the standard that make arrays, and those about dtypes."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.array import dlarray
 from tracejit.aval import wanted_dtype
 from tracejit.record import recorder
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.xp.arrays import array, check_device, operand
 
 
@@ -20,8 +21,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
                 raise ValueError(
                     "xp.asarray: copy=False cannot be met, as another dtype is asked for; leave copy out."
                 )
-            return obj.astype(dtype)
-        return obj.copy() if copy else obj
+            return array(obj.astype(dtype))
+        return array(obj.copy()) if copy else obj
     if isinstance(obj, (list, tuple)):
         obj = _plain(obj)
     made = np.asarray(obj, dtype=dtype, copy=copy)
@@ -115,8 +116,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> Any:
-    """Return grids of coordinates from vectors."""
-    return [array(grid) for grid in np.meshgrid(*map(operand, arrays), indexing=indexing)]  # type: ignore[call-overload]
+    """Return grids of coordinates from vectors, in a tuple."""
+    grids: Any = np.meshgrid(*map(operand, arrays), indexing=indexing)  # type: ignore[call-overload]
+    return tuple([array(grid) for grid in grids])
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:

@@ -10,8 +10,8 @@ from tracejit.xp.arrays import ARRAYS, array, operand
 
 
 def broadcast_arrays(*arrays: Any) -> Any:
-    """Return arrays broadcast to one size."""
-    return [array(part) for part in np.broadcast_arrays(*map(operand, arrays))]
+    """Return arrays broadcast to one size, in a tuple."""
+    return tuple([array(part) for part in np.broadcast_arrays(*map(operand, arrays))])
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
@@ -60,7 +60,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """Return the elements in another size; a view where that is possible, unless `copy`."""
     found = array(np.reshape(operand(x), shape))
-    return found.copy() if copy else found
+    return array(found.copy()) if copy else found
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:

@@ -36,9 +36,9 @@ class NamespaceInfo:
         """Return the device of new arrays."""
         return "cpu"
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Return all devices."""
-        return ["cpu"]
+        return ("cpu",)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """Return the dtypes of Python's numbers."""

@@ -1,24 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The linear algebra extension of the standard, without eigenvalues of general matrices."""
+"""The linear algebra extension of the standard."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from tracejit.errors import ArgumentError
 from tracejit.functions import linear
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.xp.arrays import array, operand
 from tracejit.xp.functions import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
-    "vecdot", "vector_norm",
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+
+class Eig(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
 
 
 class Eigh(NamedTuple):
     eigenvalues: Any
     eigenvectors: Any
+
+
+class Qr(NamedTuple):
+    Q: Any
+    R: Any
 
 
 class Slogdet(NamedTuple):
@@ -50,6 +62,22 @@ def det(x: Any, /) -> Any:
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """Return diagonals of matrices."""
     return array(np.diagonal(operand(x), offset, -2, -1))
+
+
+def eig(x: Any, /) -> Any:
+    """Return eigenvalues and eigenvectors of matrices, which are complex; without a gradient."""
+    return Eig(*map(_complex, np.linalg.eig(operand(x))))
+
+
+def eigvals(x: Any, /) -> Any:
+    """Return eigenvalues of matrices, which are complex; without a gradient."""
+    return _complex(np.linalg.eigvals(operand(x)))
+
+
+def _complex(result: Any) -> Any:
+    """Return a result as complex numbers: NumPy gives real ones where all imaginary parts are 0."""
+    found = array(result)
+    return found if found.dtype.kind == "c" else found.astype(np.result_type(found.dtype, np.complex64))
 
 
 def eigh(x: Any, /) -> Any:
@@ -90,6 +118,14 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     """Return pseudo-inverses of matrices."""
     return array(np.linalg.pinv(operand(x), rtol=rtol))
+
+
+def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+    """Return factors with orthonormal columns and upper triangles; `mode` is "reduced" or "complete"."""
+    if mode not in ("reduced", "complete"):
+        raise ArgumentError(f"xp.linalg.qr: mode is {mode!r}, expected 'reduced' or 'complete'.")
+    factors: Any = np.linalg.qr  # whose types want the mode by name
+    return Qr(*map(array, factors(operand(x), mode)))
 
 
 def slogdet(x: Any, /) -> Any:

@@ -13,8 +13,7 @@ from tracejit import pipeline
 from tracejit.aval import Aval
 from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Value, evaluate
-from tracejit.passes.loops.inputs import Writes
-from tracejit.program import Program
+from tracejit.program import Program, Writes
 from tracejit.runtime.cpu import CpuExecutable
 
 F32 = np.dtype(np.float32)

@@ -19,9 +19,8 @@ from tracejit.ir import Builder, Graph, Value
 from tracejit.ops import OPS, Op
 from tracejit.ops.op import KernelCall
 from tracejit.passes.loops import multiplier
-from tracejit.passes.loops.inputs import NO_WRITES, Writes
 from tracejit.pipeline import build
-from tracejit.program import Kernel, Pointer, Program
+from tracejit.program import NO_WRITES, Kernel, Pointer, Program, Writes
 
 Make = Callable[..., list[Value]]
 

@@ -19,6 +19,7 @@ def test_branches() -> None:
     check_branches()
 
 
+@pytest.mark.slow
 def test_a_loop_of_many_steps() -> None:
     agree(
         lambda x: tj.dlwhile(lambda c: c[1] < 700, lambda c: (tj.sin(c[0]) + 0.1, c[1] + 1), (x, 0)), array(3)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Indexing and assignment against NumPy over many keys; the op records, their kernels, adjoints, messages."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
+from accelerated import dlaccelerate
 from effort import sweep
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -320,6 +324,57 @@ def test_nonzero():
         assert places._data.tolist() == expected.tolist()
 
 
+ENTRIES = [True, np.False_, np.array(True), 0, slice(None), None, ..., np.array([0, 1]), slice(1, 2)]
+KEYS_WITH_BOOLEANS = [
+    key
+    for length in (1, 2, 3)
+    for key in itertools.product(ENTRIES, repeat=length)
+    if any(np.asarray(entry).dtype == bool for entry in key) and sum(entry is ... for entry in key) < 2
+]
+
+
+def _outcome(call: Any) -> Any:
+    try:
+        return call()
+    except (IndexError, DimsError):
+        return IndexError
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 2)])
+def test_single_booleans_are_masks_without_axes(shape: tuple[int, ...]) -> None:
+    x = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    for key in KEYS_WITH_BOOLEANS:
+        want = _outcome(lambda key=key: x[key])
+        have = _outcome(lambda key=key: tj.dlarray(x)[key])
+        if want is IndexError:
+            assert have is IndexError, key
+            continue
+        np.testing.assert_array_equal(tj.extractdata(have), want, strict=True, err_msg=str(key))
+        for value in (7.0, np.arange(want.size).reshape(want.shape)):
+            changed, expected = tj.dlarray(x.copy()), x.copy()
+            changed[key] = value
+            expected[key] = value
+            np.testing.assert_array_equal(tj.extractdata(changed), expected, err_msg=str(key))
+
+
+def test_a_boolean_that_varies_is_guarded() -> None:
+    step = dlaccelerate(lambda x, flag: x[flag, 1:])
+    x = np.arange(3.0)
+    for flag in (True, False, True, True):
+        found = step(tj.dlarray(x), tj.dlarray(np.array(flag)))
+        np.testing.assert_array_equal(tj.extractdata(found), x[flag, 1:], strict=True)
+    assert step.hit_rate == 50
+
+
+def test_masks_with_sizes_of_zero_select_nothing() -> None:
+    for shape, size in (((0, 1), (0, 0)), ((2, 1), (0,)), ((2, 3), (2, 0)), ((2, 3), (0, 3))):
+        x, mask = np.ones(shape), np.zeros(size, bool)
+        np.testing.assert_array_equal(tj.extractdata(tj.dlarray(x)[mask]), x[mask], strict=True)
+        changed = tj.dlarray(x.copy())
+        changed[mask] = 5.0
+        np.testing.assert_array_equal(tj.extractdata(changed), x)
+
+
 X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
 
 
@@ -334,7 +389,6 @@ X = tj.dlarray(np.arange(6.0).reshape(2, 3), "CB")
         (lambda: getitem(X, "C"), ArgumentError, "'C' is not an index"),
         (lambda: getitem(X, 1.5), ArgumentError, "1.5 is not an index"),
         (lambda: getitem(X, [0.5]), DTypeError, "an index array has dtype float64"),
-        (lambda: getitem(X, True), ArgumentError, "a single boolean is not an index"),
         (lambda: getitem(X, slice(0.5)), ArgumentError, r"getitem: slice\(None, 0.5, None\) is not an index"),
         (lambda: getitem(X, slice(None, None, 0)), ArgumentError, "cannot be zero"),
         (lambda: getitem(X, np.ones(3, bool)), BoundsError, "a mask of 3 does not fit x .* from axis 0 on"),

@@ -22,7 +22,7 @@ def decay(state: Any, x: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", range(120))
-@pytest.mark.sampled
+@pytest.mark.sampled(share=60)
 def test_random_loops(case: int) -> None:
     """Gradients of first order, and of second order in every other case."""
     accelerated = check(case // 2, twice=case % 2 == 1)
@@ -317,6 +317,7 @@ def test_inside_an_evaluation() -> None:
         assert np.allclose(found, tj.dlfeval(lambda w, xs: outer(plain, w, xs), w, xs), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_saves_the_carry_only() -> None:
     """A loop with a checkpoint takes the memory of one carry for each step."""
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from accelerated import dlaccelerate
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tracejit as tj
 from tracejit import ArgumentError, DimsError, dlarray
@@ -48,7 +50,12 @@ meshgrid(y, u) | broadcast_arrays(x, y) | linalg.cholesky(M) | linalg.cholesky(M
 linalg.det(M) | linalg.diagonal(M, offset=1) | linalg.eigvalsh(M) | linalg.eigh(M) | linalg.inv(M)
 linalg.matrix_norm(M) | linalg.matrix_power(M, 3) | linalg.matrix_rank(M) | linalg.outer(y, u) | linalg.pinv(M)
 linalg.slogdet(M) | linalg.solve(M, y) | linalg.svd(M) | linalg.svdvals(M) | linalg.trace(M) | linalg.vector_norm(x)
-linalg.vector_norm(x, axis=1, ord=1) | linalg.vector_norm(x, axis=(0, 1), keepdims=True)
+linalg.vector_norm(x, axis=1, ord=1) | linalg.qr(M) | linalg.qr(x, mode="complete")
+fft.fft(x) | fft.ifft(x, n=4, axis=0) | fft.fftn(x) | fft.ifftn(x, s=(2, 2), axes=(0, 1)) | fft.rfft(x, norm="ortho")
+fft.irfft(fft.rfft(y), n=3) | fft.rfftn(x) | fft.irfftn(fft.rfftn(M), s=(3, 3), axes=(0, 1))
+fft.hfft(y) | fft.ihfft(y)
+fft.fftfreq(5, d=0.5) | fft.rfftfreq(5) | fft.fftshift(x, axes=1) | fft.ifftshift(x)
+linalg.vector_norm(x, axis=(0, 1), keepdims=True)
 """
 ROWS = [
     *(f"{name}(x)" for name in ONE.split()), *(f"{name}(u)" for name in OF_UNIT.split()),
@@ -57,6 +64,7 @@ ROWS = [
 ]  # fmt: skip
 BY_NUMPY = {  # what NumPy spells in another way
     "argsort(x, descending=True)": "argsort(-x, stable=True)", "sort(x, descending=True)": "flip(sort(x), -1)",
+    "fft.ifftn(x, s=(2, 2), axes=(0, 1))": "fft.ifftn(x, (2, 2), (0, 1))",
     "linalg.eigh(M)": "linalg.eigvalsh(M)", "linalg.svd(M)": "linalg.svdvals(M)", "unique_values(n)": "unique(n)",
 }  # fmt: skip
 
@@ -103,7 +111,7 @@ def test_replays() -> None:
 def test_the_namespace_of_an_array() -> None:
     x = dlarray([1.0, 2.0])
     assert x.__array_namespace__() is tj.xp
-    assert x.__array_namespace__(api_version="2024.12").__array_api_version__ == "2024.12"
+    assert x.__array_namespace__(api_version="2024.12").__array_api_version__ == "2025.12"
     assert x.device == "cpu" and x.to_device("cpu") is x
     np.testing.assert_array_equal(tj.extractdata(dlarray(ARRAYS["x"]).mT), ARRAYS["x"].T)
     for call, error, text in (
@@ -124,9 +132,95 @@ def test_the_namespace_of_an_array() -> None:
             call()  # type: ignore[no-untyped-call]
 
 
+def complex_numbers(*parts: tuple[float, float]) -> np.ndarray:
+    return np.array([complex(*part) for part in parts])
+
+
+NAN, INF = np.nan, np.inf
+SPECIAL: tuple[tuple[str, tuple[Any, ...], Any], ...] = (
+    # a function, its arguments, and its values as the text of the standard has them
+    ("floor_divide", ([INF, INF, -INF, -INF], [2.0, -2.0, 2.0, -2.0]), [INF, -INF, -INF, INF]),
+    ("floor_divide", ([1.0, -1.0, 1.0, -1.0], [-INF, INF, INF, -INF]), [-0.0, -0.0, 0.0, 0.0]),
+    ("floor_divide", ([INF, -INF, INF, NAN, 7.0, -7.0], [INF, INF, NAN, 1.0, 2.0, 2.0]), [NAN] * 4 + [3.0, -4.0]),
+    ("expm1", (complex_numbers((-0.0, 0.0), (0.0, 0.0), (INF, 0.0), (NAN, 0.0)),),
+     complex_numbers((0.0, 0.0), (0.0, 0.0), (INF, 0.0), (NAN, 0.0))),
+    ("expm1", (complex_numbers((-INF, INF), (-INF, NAN), (INF, INF), (INF, NAN), (-INF, 1.0), (2.0, INF)),),
+     complex_numbers((-1.0, 0.0), (-1.0, 0.0), (INF, NAN), (INF, NAN), (-1.0, 0.0), (NAN, NAN))),
+    ("tanh", (complex_numbers((INF, 2.0), (INF, -2.0), (-INF, 1.0), (-INF, 2.0)),),
+     complex_numbers((1.0, 0.0), (1.0, -0.0), (-1.0, 0.0), (-1.0, 0.0))),
+    ("tanh", (complex_numbers((-1e9, INF), (1e9, NAN), (2.0, INF), (INF, INF), (-INF, NAN), (0.0, INF)),),
+     complex_numbers((NAN, NAN), (NAN, NAN), (NAN, NAN), (1.0, 0.0), (-1.0, 0.0), (0.0, NAN))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SPECIAL, ids=lambda case: case[0])
+def test_special_cases_of_the_standard(case: tuple[str, tuple[Any, ...], Any]) -> None:
+    name, operands, want = case
+    expected = np.asarray(want)
+    step = dlaccelerate(lambda arrays: getattr(tj.xp, name)(*arrays))
+    with np.errstate(all="ignore"):
+        for call in (lambda arrays: getattr(tj.xp, name)(*arrays), step, step):
+            found = tj.extractdata(call([dlarray(np.asarray(x)) for x in operands]))
+            for part, wanted in ((found.real, expected.real), (found.imag, expected.imag)):
+                np.testing.assert_array_equal(part, wanted)
+                numbers = ~np.isnan(wanted)
+                assert np.array_equal(np.signbit(part)[numbers], np.signbit(wanted)[numbers]), (
+                    found,
+                    expected,
+                )
+
+
+@given(st.complex_numbers(max_magnitude=50.0))
+def test_expm1_of_finite_complex_numbers_is_that_of_numpy(z: complex) -> None:
+    found = tj.extractdata(tj.xp.expm1(dlarray(np.array(z))))
+    np.testing.assert_allclose(found, np.expm1(z), rtol=1e-13)
+
+
+@given(st.floats(allow_nan=False, width=32), st.floats(allow_nan=False, allow_infinity=False, width=32))
+def test_floor_divide_by_finite_numbers_is_that_of_numpy_or_infinite(x: float, y: float) -> None:
+    with np.errstate(all="ignore"):
+        found = tj.xp.floor_divide(dlarray(np.array([x])), dlarray(np.array([y])))
+        want = np.floor_divide([x], [y]) if np.isfinite(x) else np.divide([x], [y])
+    np.testing.assert_array_equal(tj.extractdata(found), want)
+
+
+def test_every_result_without_axes_can_be_written() -> None:
+    x = dlarray([3.0, 4.0])
+
+    def written(x: Any) -> Any:
+        total = tj.xp.sum(x)
+        total[...] = 2 * total
+        copied = tj.xp.asarray(total, copy=True)
+        copied[()] = 1.0
+        return total, copied
+
+    step = dlaccelerate(written)
+    for call in (written, step, step):
+        assert [part.item() for part in call(x)] == [14.0, 1.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+def test_general_matrices_have_complex_eigenvalues(shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(1).normal(size=shape)
+    symmetric = a + np.swapaxes(a, -1, -2)
+    for matrix in (a, symmetric, a.astype(np.float32)):
+        values, vectors = tj.xp.linalg.eig(dlarray(matrix))
+        assert (
+            values.dtype.kind == vectors.dtype.kind == tj.xp.linalg.eigvals(dlarray(matrix)).dtype.kind == "c"
+        )
+        w, v = tj.extractdata(values), tj.extractdata(vectors)
+        tolerance = 1e-4 if matrix.dtype == np.float32 else 1e-10
+        np.testing.assert_allclose(matrix @ v, v * w[..., None, :], atol=tolerance)
+
+
+def test_places_of_new_axes_are_checked_as_indices_are() -> None:
+    with pytest.raises(IndexError):
+        tj.xp.expand_dims(dlarray([1.0]), axis=3)
+
+
 def test_information() -> None:
     info = tj.xp.__array_namespace_info__()
-    assert info.default_device() == "cpu" and info.devices() == ["cpu"]
+    assert info.default_device() == "cpu" and info.devices() == ("cpu",)
     assert info.capabilities()["boolean indexing"]
     assert info.default_dtypes()["integral"] == np.int64
     assert set(info.dtypes(kind="real floating")) == {"float32", "float64"}

@@ -39,6 +39,7 @@ def test_it_is_the_solution_of_the_network(mode: str) -> None:
     np.testing.assert_allclose(np.transpose(np.asarray(found), order), want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["direct", "adjoint"])
 def test_it_is_trained_in_an_accelerated_step(mode: str) -> None:
     net, accelerated = network(mode), tj.dlaccelerate(step)
@@ -51,6 +52,7 @@ def test_it_is_trained_in_an_accelerated_step(mode: str) -> None:
     assert accelerated.stats.hits == 1
 
 
+@pytest.mark.slow
 def test_modes_agree() -> None:
     direct, adjoint = (tj.dlfeval(step, network(mode), X)[1] for mode in ("direct", "adjoint"))
     for one, two in zip(tj.tree.flatten(direct)[0], tj.tree.flatten(adjoint)[0], strict=True):

@@ -206,12 +206,14 @@ class TestGradients:
                 (loss(Y0, A + both) - loss(Y0, A - both)) / 2e-5, rel=1e-6
             )
 
+    @pytest.mark.slow
     def test_modes_agree(self) -> None:
         direct, *others = [self.gradients(mode) for mode in MODES]
         for other in others:
             for one, two in zip(direct, other, strict=True):
                 np.testing.assert_allclose(two, one, rtol=1e-6)
 
+    @pytest.mark.slow
     def test_parameters_that_are_used_in_every_stage(self) -> None:
         """The state of a stage depends on the parameters; its slope is differentiated by the parameters alone."""
 

@@ -6,8 +6,6 @@ grow by the same steps from part to part, a thread computes those of its own par
 one thread.
 """
 
-from typing import NamedTuple
-
 from tracejit.codegen.names import INDENT, NAME, SUFFIXES, named
 from tracejit.codegen.nest import Argument, Emitted
 from tracejit.codegen.templates import by_op
@@ -17,6 +15,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.spread import BLOCK, blocks_of
 from tracejit.program import Grid
+from tracejit.util.named_tuples import NamedTuple
 
 ALONE_GRID = Grid(1, 1)
 
@@ -44,7 +43,7 @@ def emit_kernel(launch: KernelLaunch) -> list[tuple[Emitted, Grid]]:
     """
     if launch.symbol is not None or launch.epilogue is not None:
         raise CodegenError(f"{launch.name}: a kernel of the CPU cannot run on a device.")
-    text = by_op.kernel(launch)
+    text = None if launch.name in by_op.BESIDE_LOOPS else by_op.kernel(launch)
     if text is not None:
         return [(Emitted(text, [*launch.numbers, *launch.pointers], {}), ALONE_GRID)]
     return [_emit_parts(launch._replace(pointers=pointers), parts) for parts, pointers in _divided(launch)]

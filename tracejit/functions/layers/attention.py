@@ -2,7 +2,7 @@
 """attention: for each query, the sum of the values weighted by how well their keys fit it."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tracejit.functions.layers.sequences import LabelledSequence, observed, sequ
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 from tracejit.functions.random import dropout
 from tracejit.util.arguments import flag, integer, is_option, is_real, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _WIDEST = 256  # channels of a head that the kernels have room for

@@ -2,7 +2,7 @@
 """The operands of convolutions by label: images, filters and bias."""
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, labelled, need_labels
 from tracejit.functions.layers.spatial import MOST_AXES
 from tracejit.functions.movement import permuted, relabel, reshaped
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

@@ -6,7 +6,7 @@ dtype of `y`. Targets, weights and masks align with `y` by label if they have la
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.movement import permuted, relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import flag, is_option, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 NORMALIZATIONS = ("batch-size", "all-elements", "mask-included", "none")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Normalisation: elements less their mean over their standard deviation, by channel, observation or group."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
@@ -10,6 +10,7 @@ from tracejit.functions.layers.statistics import Statistics, mean_over, statisti
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
 from tracejit.util.arguments import integer, is_option, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _OPERATIONS = ("auto", "channel-only", "spatial-channel", "batch-excluded")

@@ -2,7 +2,7 @@
 """Pooling: the largest element, the mean or the norm of windows over the spatial axes, and the way back."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tracejit.functions.movement import relabel, reshaped
 from tracejit.ops.pooling import pooled_extent
 from tracejit.ops.resampling import SumTables
 from tracejit.util.arguments import flag, integers, is_option, real
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

@@ -2,7 +2,7 @@
 """lstm, gru and rnn: recurrent layers over all steps of labelled sequences, in one direction or both."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tracejit.functions.layers.sequences import LabelledSequence, observed, sequ
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
 from tracejit.ops.recurrent import packed
 from tracejit.util.arguments import is_option
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 _DIRECTIONS = ("forward", "reverse", "bidirectional")

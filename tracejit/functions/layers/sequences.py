@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operands of functions of sequences: labelled in any order, and as (batch, length, channels) within."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import DimsError
 from tracejit.functions.formats import describe, floating, labelled, need_labels
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
+from tracejit.util.named_tuples import NamedTuple
 
 
 class LabelledSequence(NamedTuple):

@@ -10,12 +10,12 @@ The mean that float32 holds may be off by much of a small deviation, so what it 
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from tracejit.array import apply, dlarray
 from tracejit.aval import FLOAT64
 from tracejit.functions.formats import in_dtype
 from tracejit.functions.movement import reshaped, sliced
+from tracejit.util.named_tuples import NamedTuple
 
 _ROW = 65536  # elements of a row that stays in the second cache
 

@@ -2,7 +2,7 @@
 """Functions of NumPy and SciPy that have no op: NumPy's own, called by the program, without a derivative."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tracejit.ops import Kind, Op
 from tracejit.ops.op import HANDLED, PythonCall
 from tracejit.record import host, recorder
 from tracejit.util.compositions import advice
+from tracejit.util.named_tuples import NamedTuple
 
 _MODULES = ("numpy.linalg", "numpy.fft", "numpy.lib.scimath", "numpy.polynomial.polynomial")
 _FUNCTIONS = (np.roots, np.sort_complex)

@@ -9,7 +9,7 @@ Labels: sorting keeps the format; unique and the set functions give vectors with
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.record.guards import Decides
 from tracejit.util.arguments import is_option
+from tracejit.util.named_tuples import NamedTuple
 from tracejit.util.text import brief
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import COMPLEX128, FLOAT64, INT64, UINT64, supported
+from tracejit.errors import DimsError
 from tracejit.functions import elementwise, linear, movement, reductions
 from tracejit.functions.elementwise import cast, where
-from tracejit.functions.formats import in_dtype
+from tracejit.functions.formats import describe_sizes, in_dtype
 from tracejit.functions.refusals import refuse
 from tracejit.record import recorder
 from tracejit.util.arguments import integer
@@ -197,6 +198,11 @@ def vecdot(x: Any, y: Any, axis: Any = -1) -> dlarray:
     axis = integer("np.vecdot", "axis", axis)
     if axis != -1:
         x, y = movement.moveaxis(x, axis, -1), movement.moveaxis(y, axis, -1)
+    if x.shape[-1:] != y.shape[-1:] or not x.ndim:
+        raise DimsError(
+            f"np.vecdot: x1 ({describe_sizes(x)}) and x2 ({describe_sizes(y)}) need vectors of one length along "
+            "axis, which are not broadcast; cut them, or use np.sum(x1 * x2, axis)."
+        )
     if x.dtype == bool and y.dtype == bool:
         return reductions.any(x & y, axis=-1)
     product = (apply("conj", x) if x.dtype.kind == "c" else x) * y

@@ -19,13 +19,13 @@ stored by one loop and loaded by another.
 """
 
 import math
-from typing import NamedTuple
 
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops import Kind
 from tracejit.passes import cost
 from tracejit.passes.fusion.fuse import AxisMap, Fused, Loop, Step
 from tracejit.passes.fusion.reasons import Apart
+from tracejit.util.named_tuples import NamedTuple
 
 _FEW = 64  # an array that many times smaller than another is loaded fast beside it
 

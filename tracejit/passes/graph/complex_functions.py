@@ -121,8 +121,12 @@ def _tanh(b: Any, z: Parts) -> Parts:
     # tan is infinite nowhere, but beta may overflow
     decay = b.exp(b.mul(b.abs(z.re), -2.0))
     flat = b.mul(b.mul(4.0, b.mul(b.sin(z.im), b.cos(z.im))), decay)
-    flat = b.where(b.isfinite(z.im), flat, b.copysign(number(b, 0.0, z.re), z.im))
+    # The angle is irrelevant beside an infinite z.re; otherwise one that is not finite gives NaN.
+    unknown = b.sub(z.im, z.im)
+    wild = b.where(b.isfinite(z.re), unknown, b.copysign(number(b, 0.0, z.re), z.im))
+    flat = b.where(b.isfinite(z.im), flat, wild)
     one = b.copysign(number(b, 1.0, z.re), z.re)
+    one = b.where(b.logical_or(b.isfinite(z.im), b.isinf(z.re)), one, unknown)
     re, im = b.where(far, one, re), b.where(far, flat, im)
     re = b.where(b.equal(z.re, 0.0), z.re, re)
     return Parts(re, b.where(_is_real(b, z), z.im, im))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pairs of values that stand for complex numbers, and the arithmetic of them, as NumPy computes it."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tracejit.aval import part_dtype
 from tracejit.ir import Value
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Parts(NamedTuple):

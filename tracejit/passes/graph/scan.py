@@ -14,7 +14,7 @@ that the forward steps run once.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tracejit.ir import Builder, Graph, Node, Value, evaluate
 from tracejit.ops import Kind, Op
 from tracejit.passes.graph.bodies import Body, run_as_program, zeros
 from tracejit.passes.graph.split import Split, split
+from tracejit.util.named_tuples import NamedTuple
 
 
 def _infer(*avals: Aval, body: Body, length: int, **params: Any) -> tuple[Aval, ...]:

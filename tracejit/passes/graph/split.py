@@ -6,13 +6,13 @@ needs are computed there (cos(x) for the derivative of sin), and views of saved 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from tracejit import autodiff
 from tracejit.ir import Builder, Graph, Node, Value
 from tracejit.ops.op import Strided
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.tidy_loops import tidy_loops
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Split(NamedTuple):

@@ -7,7 +7,6 @@ one after the other, each without looking at other bands, depends on how their r
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from tracejit.ir import Value
 from tracejit.passes.loops import multiplier, products
@@ -15,6 +14,7 @@ from tracejit.passes.loops.launches import KernelLaunch, Single, product_launch
 from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.parts import Divisible
 from tracejit.passes.loops.products import Product
+from tracejit.util.named_tuples import NamedTuple
 
 MOST_BANDS = 8
 BAND_ROWS = 16  # of a product, at least, where that leaves two bands

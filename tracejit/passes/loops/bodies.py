@@ -9,7 +9,7 @@ steps there are: addresses move on between the steps.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from tracejit.errors import CodegenError
 from tracejit.ir import Graph, Node, Value
 from tracejit.ops.op import Layout, contiguous
 from tracejit.passes.loops.builder import LaunchBuilder
-from tracejit.passes.loops.inputs import Writes
 from tracejit.passes.loops.launches import LoopLaunch
 from tracejit.passes.loops.nest import Access
-from tracejit.program import Program
+from tracejit.program import Program, Writes
+from tracejit.util.named_tuples import NamedTuple
 
 
 class BuiltBody(NamedTuple):

@@ -8,7 +8,6 @@ where they are.
 """
 
 from math import prod
-from typing import NamedTuple
 
 from tracejit.aval import Aval
 from tracejit.ir import Value
@@ -19,6 +18,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access
 from tracejit.passes.loops.products import Matrices
 from tracejit.passes.loops.windows import Convolution, Operand, ReadyFilters, Triple
+from tracejit.util.named_tuples import NamedTuple
 
 
 class ImageArray(NamedTuple):

@@ -11,7 +11,6 @@ transposed convolution of windows 4 by 4 that move by 2 is four convolutions of 
 from collections.abc import Sequence
 from itertools import product
 from math import gcd, prod
-from typing import NamedTuple
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
@@ -37,6 +36,7 @@ from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.products import ROWS
 from tracejit.passes.loops.windows import Blocks, Convolution
+from tracejit.util.named_tuples import NamedTuple
 
 CONVOLUTIONS = ("convolution", "convolution_input", "convolution_weights")
 MOST_SUMS = 1 << 20  # elements that the parts of a gradient by filters sum apart, all together

@@ -20,8 +20,6 @@ kernels/intrinsics/pointers.py). So a loop that reads and writes elements of an 
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
 
 from tracejit.ir import Value
 from tracejit.ops.op import Layout, contiguous
@@ -39,20 +37,7 @@ from tracejit.passes.loops.nest import (
     storing_also,
 )
 from tracejit.passes.loops.products import Matrices, Product
-
-
-class Writes(NamedTuple):
-    """The outputs of a graph that are new contents of inputs.
-
-    targets     the number of the input, by the number of the output
-    guarded     whether the last output says whether the others count
-    """
-
-    targets: Mapping[int, int] = MappingProxyType({})
-    guarded: bool = False
-
-
-NO_WRITES = Writes()
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Contents(NamedTuple):

@@ -3,7 +3,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from tracejit.ir import Node, Value, Where
 from tracejit.ops.op import Cut, RangeCut
@@ -11,6 +10,7 @@ from tracejit.passes.loops.nest import Access, Nest
 from tracejit.passes.loops.products import Product
 from tracejit.passes.loops.windows import Blocks
 from tracejit.program import Place, Program
+from tracejit.util.named_tuples import NamedTuple
 
 
 class NestLaunch(NamedTuple):

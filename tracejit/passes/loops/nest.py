@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tracejit.aval import part_dtype
 from tracejit.ir import Node, Value
 from tracejit.ops.op import Layout
 from tracejit.passes import cost
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Access(NamedTuple):

@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from tracejit.passes.loops.nest import (
     compact,
     map_line,
 )
+from tracejit.util.named_tuples import NamedTuple
 
 _LINE = 64  # elements: parts of a single loop begin at multiples of this
 

@@ -25,7 +25,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from tracejit.aval import part_dtype
 from tracejit.ir import Graph, Node, Value
@@ -36,6 +35,7 @@ from tracejit.passes.fusion.fuse import Fused, Loop
 from tracejit.passes.loops import bands, parts, products, tiles
 from tracejit.passes.loops.nest import MOST_WRITES, Access, Nest, storing_also
 from tracejit.passes.loops.products import Matrices, Product
+from tracejit.util.named_tuples import NamedTuple
 
 _STRIDED = frozenset({"product", "panels", "columns"})  # kernels that write rows at any distance
 

@@ -2,12 +2,12 @@
 """Matrix products as data: how their operands lie in memory, and how they are cut into parts."""
 
 from itertools import pairwise
-from typing import NamedTuple
 
 from tracejit.ops.op import Layout
 from tracejit.passes import cost
 from tracejit.passes.loops import parts
 from tracejit.passes.loops.nest import Access
+from tracejit.util.named_tuples import NamedTuple
 
 ROWS = 16  # of a result: a part of a product has a multiple of these; a multiple of the rows of a tile
 PANELS_PART_ROWS = 64  # of a part that is multiplied by panels, at least

@@ -6,7 +6,7 @@ Every value that another step reads, and every output, has memory; all others li
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from tracejit.passes.loops.bodies import BuildBody, launch_loop, no_bodies
 from tracejit.passes.loops.builder import LaunchBuilder
 from tracejit.passes.loops.contract import contract
 from tracejit.passes.loops.convolve import CONVOLUTIONS, convolve
-from tracejit.passes.loops.inputs import NO_WRITES, Contents, Writes, store_twice, write_inputs
+from tracejit.passes.loops.inputs import Contents, store_twice, write_inputs
 from tracejit.passes.loops.launches import KernelLaunch, Single
 from tracejit.passes.loops.lower import lower
 from tracejit.passes.loops.nest import Access, Literal
 from tracejit.passes.loops.pieces import Assemblies, nest_in_place
-from tracejit.program import Place
+from tracejit.program import NO_WRITES, Place, Writes
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Selection(NamedTuple):
@@ -205,6 +206,7 @@ class _Selector:
         symbol, operands = None, node.inputs
         if emit.routine is not None:
             symbol = emit.routine(*[v.aval for v in node.inputs])
+        if emit.routine is not None or emit.is_aligned:
             operands = tuple([self.builder.expanded(v, node.outputs[0].shape) for v in node.inputs])
             avals[1:] = [v.aval for v in operands]
         numbers = emit.numbers(*avals, **node.params)

@@ -17,7 +17,6 @@ share it:
 import math
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
@@ -36,6 +35,7 @@ from tracejit.passes.loops.nest import (
     RowFold,
     Store,
 )
+from tracejit.util.named_tuples import NamedTuple
 
 GROUP = 32  # threads that take each step together
 BLOCK = 128  # threads of a block

@@ -2,10 +2,10 @@
 """Convolutions as data: how their operands lie in memory, and the blocks in which windows are computed."""
 
 from math import prod
-from typing import NamedTuple
 
 from tracejit.passes import cost
 from tracejit.passes.loops.nest import Access
+from tracejit.util.named_tuples import NamedTuple
 
 PATCH_BYTES = (
     1 << 18

@@ -7,7 +7,6 @@ which memory is reused as soon as its last reader has run.
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from tracejit.ir import Node, Value
 from tracejit.passes.loops.launches import Launch
 from tracejit.passes.loops.select import Selection
 from tracejit.program import ALIGNMENT, Place
+from tracejit.util.named_tuples import NamedTuple
 
 
 class Memory(NamedTuple):

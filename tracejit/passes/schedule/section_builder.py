@@ -7,7 +7,6 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, zip_longest
-from typing import NamedTuple
 
 from tracejit.aval import Aval
 from tracejit.ir import Node, Value
@@ -19,6 +18,7 @@ from tracejit.passes.loops.launches import KernelLaunch, NestLaunch, Section, Si
 from tracejit.passes.loops.nest import Nest
 from tracejit.passes.loops.parts import Divisible, PartialSum
 from tracejit.passes.loops.products import Product
+from tracejit.util.named_tuples import NamedTuple
 
 _WINDOW = 64  # deferred launches, at most, in addition to four for each launch that joins
 

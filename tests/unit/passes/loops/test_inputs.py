@@ -16,7 +16,7 @@ from tracejit.codegen.emit import module_source
 from tracejit.describe.program import Stages
 from tracejit.ir import Builder, Graph, Value, evaluate
 from tracejit.ops.op import Layout
-from tracejit.passes.loops.inputs import Writes
+from tracejit.program import Writes
 from tracejit.record.guards import GuardFailed
 from tracejit.runtime.python import PythonExecutable
 
