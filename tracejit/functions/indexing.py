@@ -167,8 +167,8 @@ def assign(array: dlarray, key: Any, value: Any) -> None:
     """
     if views.is_scalar(array):
         raise ArgumentError(
-            f"setitem: x of {recorder.describe(array)} is a number that an operation gave, and a number is not "
-            "written, as NumPy's scalars are not; assign a new one (x = 0.0)."
+            f"setitem: x is a number that an operation returned ({recorder.describe(array)}), which cannot be written, "
+            "like NumPy's scalars; assign a new one (x = 0.0)."
         )
     if not views.is_in_memory(array) or not views.is_constant(value):
         if not _is_own_part(array, key, value):

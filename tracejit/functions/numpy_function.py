@@ -41,8 +41,8 @@ class NumpyFunction:
         array = as_array(leaf, "numpy_function", place)
         if array.dtype.kind != "f":
             raise ArgumentError(
-                f"numpy_function: {place} is {recorder.describe(array)}, expected floating point; keep "
-                "out of like what is not to vary."
+                f"numpy_function: {place} is {recorder.describe(array)}, expected floating point; leave "
+                "values that do not vary out of like."
             )
         recorder.check_open(array)
         return dlarray(np.array(array), array.format)

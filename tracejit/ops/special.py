@@ -79,8 +79,8 @@ def _contribution(name: str, operand: int, rule: Rule, b: Any, node: Any, cts: A
     def build() -> Any:
         if not callable(rule):
             raise GradientError(
-                f"special.{name}: there is no formula for its derivative by operand {operand + 1}; give it numbers "
-                "that do not depend on what is differentiated by (stop_gradient cuts a dependence)."
+                f"special.{name}: there is no formula for its derivative by operand {operand + 1}; pass an "
+                "operand that does not depend on the variables (stop_gradient cuts a dependence)."
             )
         results = [Expression(b, value) for value in node.outputs]
         y = results[0] if len(results) == 1 else results
