@@ -43,7 +43,7 @@ def getitem(x: Any, key: Any) -> dlarray:
     Raises:
         BoundsError: (an IndexError) for a place that `x` does not have, or too many indices.
         DimsError: if index arrays do not broadcast together.
-        ArgumentError: for a key of another kind.
+        ArgumentError: for a key that NumPy does not have.
 
     Adjoint: ct set into zeros; of repeated places, added up.
 
