@@ -101,8 +101,8 @@ class DirectSolution(OdeSolution):
         by_first, by_theta = by_state, tuple([np.zeros_like(part) for part in theta])
         left = len(times) - 1
         for step in reversed(steps):
-            some = tuple([cotangent[left - len(step.parts) : left] for cotangent in cotangents])
-            left -= len(step.parts)
+            some = tuple([cotangent[left - len(step.weights) : left] for cotangent in cotangents])
+            left -= len(step.weights)
             by_state, by_first, by_theta = problem.step_gradients(
                 step, theta, by_state, by_first, by_theta, weighted_cotangents(step, some)
             )

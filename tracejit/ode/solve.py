@@ -15,13 +15,13 @@ from tracejit.util.named_tuples import NamedTuple
 
 
 class TakenStep(NamedTuple):
-    """A step that was taken: its time and size, the state and the slopes there, and the times within it as parts."""
+    """A step that was taken: its time and size, the state and slopes there, and the weights_of() the times within."""
 
     time: np.ndarray
     size: np.ndarray
     state: Arrays
     first: Arrays
-    parts: Sequence[float]
+    weights: np.ndarray
 
 
 class Solution(NamedTuple):
@@ -74,11 +74,15 @@ def integrate(
             after = plain(after)
             reached = end if size == left else time + h
             inside = bisect_right(wanted, sign * reached) - done
-            parts = [(sign * each - time) / h for each in wanted[done : done + inside]]
+            weights = steps.weights_of(
+                [(sign * each - time) / h for each in wanted[done : done + inside]], dtype
+            )
             if inside:
                 is_met = wanted[done + inside - 1] == sign * reached
-                _fill([result[done : done + inside] for result in results], parts, between, after, is_met)
-            taken.append(TakenStep(at, by, state, first, parts))
+                if is_met:
+                    weights[-1] = steps.AT_THE_END
+                _fill([result[done : done + inside] for result in results], weights, between, after, is_met)
+            taken.append(TakenStep(at, by, state, first, weights))
             done += inside
             time, state, first = reached, after, plain(last)
         size = min(steps.next_size(size, tolerated), longest)
@@ -99,30 +103,28 @@ def _started(
 
 
 def _fill(
-    results: Sequence[np.ndarray], parts: list[float], dense: Sequence[Any], after: Arrays, is_met: bool
+    results: Sequence[np.ndarray], weights: np.ndarray, dense: Sequence[Any], after: Arrays, is_met: bool
 ) -> None:
     """Set the states at parts of a step.
 
     Args:
         results: by array of the state, to be filled, with the parts as the first axis.
-        parts: of the step that have passed; the last one becomes 1 if it is the end.
-        dense: what steps.weights_of() are for, by array.
+        weights: of the parts.
+        dense: what the weights are for, by array.
         after: the state at the end.
-        is_met: whether the last one is the end.
+        is_met: whether the last part is the end.
     """
-    if len(parts) > is_met:
-        weights = steps.weights_of(parts)
+    if len(weights) > is_met:
         for result, stacked in zip(results, plain(dense), strict=True):
-            np.dot(weights.astype(stacked.dtype), _rows(stacked), _rows(result))
+            np.dot(weights, _rows(stacked), _rows(result))
     if is_met:
-        parts[-1] = 1.0
         for result, new in zip(results, after, strict=True):
             result[-1] = new
 
 
 def weighted_cotangents(step: TakenStep, cotangents: Arrays) -> Arrays:
     """Return the cotangents by the state and by h times the slopes of a step, stacked, from those at its parts."""
-    weights = steps.weights_of(step.parts).astype(step.size.dtype).T
+    weights = step.weights.T
     return tuple([np.dot(weights, _rows(ct)).reshape(len(weights), *ct.shape[1:]) for ct in cotangents])
 
 

@@ -91,16 +91,16 @@ def dormand_prince(
     return after, slopes, (total / size) ** 0.5
 
 
-def weights_of(parts: Sequence[float]) -> np.ndarray:
+def weights_of(parts: Sequence[float], dtype: np.dtype) -> np.ndarray:
     """Return how the state and h times the slopes of a step take part in the states at parts of it, by part."""
-    weights: np.ndarray = (np.array(parts).reshape(-1, 1) ** _POWERS) @ _OF_POWERS
-    return weights
+    weights = np.dot(np.array([(1.0, s, s * s, s**3, s**4) for s in parts]).reshape(-1, 5), _OF_POWERS)
+    return weights.astype(dtype, copy=False)
 
 
-_POWERS = np.arange(5.0)
 _OF_POWERS = np.zeros((5, 8))
 _OF_POWERS[0, 0] = 1.0  # the state itself
 _OF_POWERS[1:, 1:] = np.array(BETWEEN).T
+AT_THE_END = _OF_POWERS.sum(axis=0)
 
 
 def next_size(h: float, error: float) -> float:

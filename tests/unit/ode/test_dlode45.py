@@ -60,7 +60,7 @@ class TestTableau:
             )  # fmt: skip
             found = after[0]
             if part is not None:
-                (weights,) = weights_of([part])
+                (weights,) = weights_of([part], np.dtype(float))
                 parts = [start, *[h * slope[0] for slope in slopes]]
                 found = sum(weight * part for weight, part in zip(weights, parts, strict=True))
             want = solve_ivp(
