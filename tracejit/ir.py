@@ -5,7 +5,7 @@ A Graph is positional: its values have shapes and dtypes but no formats. Labels 
 resolved where an operation is recorded (record.recorder.apply), so an adjoint never has to maintain them.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -228,6 +228,18 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
     if data.dtype == object:
         raise OverflowError("the integer does not fit 64 bits")
     return data
+
+
+def live(nodes: Sequence[Node], results: Iterable[Value]) -> list[Node]:
+    """Return the nodes, of a list in order, that results depend on."""
+    needed = set(results)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    kept.reverse()
+    return kept
 
 
 def verify(graph: Graph) -> None:

@@ -16,10 +16,12 @@ from benchmarks import (
     bench_convolution,
     bench_products,
     bench_random,
+    bench_single_ops,
     bench_writes,
     internals,
     report,
     run,
+    single_ops,
 )
 from benchmarks.__main__ import main
 from benchmarks.cost import Cost, Rates, cost, record, roofline_us
@@ -245,3 +247,41 @@ def test_the_history_measures_steps_of_the_table() -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == (f"{sum(w.kind != 'sizes' for w in TABLE)} 1\n", "")
+
+
+SINGLE = list(single_ops.rows([100]))
+
+
+def test_calls_of_single_operations_are_complete() -> None:
+    layouts = {row.layout for row in SINGLE}
+    assert layouts == set(single_ops.LAYOUTS)
+    assert len({(row.name, row.layout) for row in SINGLE}) == len(SINGLE)
+    assert {"exp(x)", "np.sort(x)", "np.sum(A, axis=1), tall", "add.at of rows"} <= {
+        row.name for row in SINGLE
+    }
+    assert single_ops.Row.read(SINGLE[0].written()) == SINGLE[0]
+    strided = next(row for row in SINGLE if row.layout == "strided")
+    assert not any(array.flags.c_contiguous for array in single_ops.operands(strided))
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("row", SINGLE, ids=lambda row: f"{row.name}-{row.layout}")
+def test_a_single_operation_is_measured(row: single_ops.Row) -> None:
+    times = bench_single_ops.measure_ours(row, 0.0)
+    assert times["same"], "the results differ"
+    assert min(times[name] for name in ("ours", "uncompiled", "numpy")) > 0
+
+
+def test_the_table_of_single_operations() -> None:
+    some = SINGLE[:2]
+    found = [{"ours": 2.0, "numpy": 4.0, "uncompiled": 3.0, "jax": 8.0, "same": True},
+             {"ours": 2.0, "numpy": 1.0, "uncompiled": 3.0, "same": False}]  # fmt: skip
+    lines = bench_single_ops.table(some, found, behind=True).splitlines()
+    assert len(lines) == 1 + 1 + 3
+    assert lines[1].startswith(some[1].name) and lines[1].endswith(
+        "0.50       -       1.50  THE RESULTS DIFFER"
+    )
+    assert lines[2] == "100 elements, numpy: geometric mean 1.00, 1 of 2 rows behind"
+    faster = bench_single_ops.merged(found[0], {"ours": 1.0, "numpy": 5.0, "uncompiled": 3.0, "same": True})
+    assert bench_single_ops.ratios(faster) == {"numpy": 4.0, "jax": 8.0, "uncompiled": 3.0}

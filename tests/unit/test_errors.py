@@ -120,6 +120,7 @@ WITHOUT_ROW = {  # statement: why no row provokes it
     "codegen.device.work.emit_kernel: : a kernel of the CPU cannot run on a de": "tests/unit/codegen/device",
     "config._folder: is not valid: it is relative, and there": "a deleted current folder: tests/unit/test_config.py",
     "ops.fourier.numbers: is made of fft_lines: passes/graph/compl": "a pass replaces these ops before",
+    "ops.reduce._found_with_extremum: the extremum is computed, and then found": "a pass replaces these ops before",
     "ir.verify: , but its op infers": "verify finds mistakes of passes: tests/unit/passes",
     "ir.verify: a graph output is not defined in the gra": "as above",
     "ir.verify: assigns a value twice": "as above",

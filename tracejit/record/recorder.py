@@ -322,6 +322,17 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
         raise impossible(op.title, op.infer(*avals, **params), error) from error
 
 
+def refuse_other_thread(op: Op, arrays: Sequence[Any]) -> None:
+    """Refuse the recordings in other threads whose arrays an op uses here, where nothing is recorded."""
+    for array in arrays:
+        if array._value is not None and is_open(array):
+            array._value.owner.refuse(
+                f"{op.name} uses an array of the trace in another thread",
+                user_location(),
+                "what a thread computes is not recorded; compute it in the thread of the function",
+            )
+
+
 def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a record to arrays that are aligned already."""
     current = thread.recorder
@@ -335,13 +346,7 @@ def apply_op(op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         **params,
     )
     if current is None:
-        for array in arrays:
-            if array._value is not None and is_open(array):
-                array._value.owner.refuse(
-                    f"{op.name} uses an array of the trace in another thread",
-                    user_location(),
-                    "what a thread computes is not recorded; compute it in the thread of the function",
-                )
+        refuse_other_thread(op, arrays)
         with np.errstate(all="ignore"):
             result = op.numpy(*[a._data for a in arrays], **params)
         if type(avals) is Aval:
