@@ -179,7 +179,7 @@ class Problem:
         return plain(self._fast_slope_gradients(t, state, theta, cotangents, before))
 
 
-def _products(cotangents: State, arrays: State) -> Any:
+def _products(cotangents: Sequence[Any], arrays: State) -> Any:
     """Return the sum of the products of cotangents and arrays."""
     products = [(unlabelled(a) * unlabelled(b)).sum() for a, b in zip(cotangents, arrays, strict=True)]
     return sum(products[1:], products[0])

@@ -93,8 +93,9 @@ def dormand_prince(
 
 def weights_of(parts: Sequence[float], dtype: np.dtype) -> np.ndarray:
     """Return how the state and h times the slopes of a step take part in the states at parts of it, by part."""
-    weights = np.dot(np.array([(1.0, s, s * s, s**3, s**4) for s in parts]).reshape(-1, 5), _OF_POWERS)
-    return weights.astype(dtype, copy=False)
+    powers = np.array([(1.0, s, s * s, s**3, s**4) for s in parts]).reshape(-1, 5)
+    weights: np.ndarray = np.dot(powers, _OF_POWERS).astype(dtype, copy=False)
+    return weights
 
 
 _OF_POWERS = np.zeros((5, 8))
