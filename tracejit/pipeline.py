@@ -13,6 +13,7 @@ from tracejit.passes.fusion.chop import chop
 from tracejit.passes.fusion.fuse import fuse
 from tracejit.passes.fusion.regroup import regroup
 from tracejit.passes.graph.complex_parts import complex_parts
+from tracejit.passes.graph.half_bits import half_bits
 from tracejit.passes.graph.simplify import simplify
 from tracejit.passes.graph.slices import through_slices
 from tracejit.passes.graph.sums import accumulate
@@ -52,12 +53,14 @@ def stages(graph: Graph, layouts: Sequence[Layout | None] = (), writes: Writes =
 
     origins: Origins = {}
     program = emit(plan, [value.aval for value in graph.inputs], origins)
+    own = [value.aval for value in graph.outputs]  # of 16-bit numbers the plan has the bits
+    program = program._replace(outputs=own + program.outputs[len(own) :])
     return Stages(simplified, fused, plan, origins, program)
 
 
 def _simplified(graph: Graph) -> Graph:
     """Return the graph that is fused."""
-    simplified = simplify(complex_parts(tidy_loops(graph)))
+    simplified = simplify(half_bits(complex_parts(tidy_loops(graph))))
     accumulate(simplified)
     through_slices(simplified)
     _verify(graph, simplified)

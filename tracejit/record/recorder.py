@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tracejit.aval import Aval, axes_in, merge_formats
+from tracejit.aval import Aval, Halves, axes_in, is_half, merge_formats
 from tracejit.errors import BoundsError, TraceError, TraceJitError
 from tracejit.ir import Builder, Graph, Value, Where, asarray, weak_array
 from tracejit.ops import OPS, Kind, Op
-from tracejit.record import block, monitor
+from tracejit.ops.halves import takes_halves
+from tracejit.record import block, halves, monitor
 from tracejit.record import current as current_recorder
 from tracejit.record.block import RecordingBlock
 from tracejit.record.conversion import beyond_64_bits, data_of, impossible
@@ -311,6 +312,8 @@ def _apply(op: Op, operands: Sequence[Any], params: dict[str, Any]) -> Any:
                 arrays = _align(arrays)
                 break
     try:
+        if Halves.met and not takes_halves(op) and any(is_half(array._data.dtype) for array in arrays):
+            return halves.apply(op, arrays, params, apply_op)
         return apply_op(op, arrays, params)
     except TraceJitError:
         raise
