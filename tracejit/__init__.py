@@ -180,7 +180,7 @@ from tracejit.functions.reductions import (
 )
 from tracejit.functions.rng import Generator, RngState
 from tracejit.functions.taking import nonzero, scatter_add, take, take_along_axis
-from tracejit.optim import adamupdate, dlupdate, rmspropupdate, sgdmupdate
+from tracejit.optim import LossScale, adamupdate, dlupdate, rmspropupdate, sgdmupdate
 
 methods.install()
 buffers.install()
@@ -203,6 +203,7 @@ __all__ = [
     "GradientError",
     "LoadedFunction",
     "LoopKernel",
+    "LossScale",
     "LostChangeWarning",
     "NotAcceleratedWarning",
     "NumpyFunction",

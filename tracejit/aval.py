@@ -38,7 +38,7 @@ HALF_DTYPES = {FLOAT16: FLOAT16}
 
 
 class Halves:
-    """Whether this process has met an array of 16-bit numbers: until then no op is asked for any."""
+    """The memory of whether an array of 16-bit numbers was met in this process: until then no op looks for any."""
 
     met = False
 

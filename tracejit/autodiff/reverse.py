@@ -18,6 +18,7 @@ import numpy as np
 from tracejit.aval import FLOAT32, is_half, is_inexact
 from tracejit.errors import GradientError
 from tracejit.ir import Builder, Node, Value
+from tracejit.ops import Kind
 
 
 def gradient(
@@ -59,6 +60,8 @@ def gradient(
         received = [cts.get(v) if v in wanted else cts.pop(v, None) for v in node.outputs]
         if received.count(None) == len(received):
             continue
+        if node.op.kind is Kind.LOOP:  # whose body has the dtypes of its outputs
+            received = [_rounded(b, ct, v) for ct, v in zip(received, node.outputs, strict=True)]
         b.location = node.where
         assert node.op.vjp is not None
         contributions = node.op.vjp(b, node, received[0] if len(received) == 1 else tuple(received))

@@ -11,7 +11,7 @@ from tracejit.errors import DTypeError
 from tracejit.ops import OPS, Kind, Op
 
 _OF_ALL = (Kind.ELEMENTWISE, Kind.CONTRACT)
-_NO_OPS = frozenset({"nextafter", "spacing", "frexp_fraction", "frexp_exponent"})
+NO_OPS = frozenset({"nextafter", "spacing", "frexp_fraction", "frexp_exponent"})
 
 
 def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: Callable[..., Any]) -> Any:
@@ -20,7 +20,7 @@ def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: Calla
     Raises:
         DTypeError: for an op that looks at the bits of its operands, which would be those of float32.
     """
-    if op.name in _NO_OPS:
+    if op.name in NO_OPS:
         raise DTypeError(
             f"{op.title}: not supported for numbers of 16 bits; cast them first (x.astype(np.float32))."
         )

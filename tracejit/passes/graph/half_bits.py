@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracejit.aval import FLOAT32, FLOAT64, Aval, is_half
-from tracejit.errors import CodegenError
 from tracejit.ir import Builder, Graph, Node, Value
-from tracejit.ops import Kind
 
 _BITS = np.dtype(np.uint16)
 
@@ -22,10 +20,7 @@ _BITS = np.dtype(np.uint16)
 def half_bits(graph: Graph) -> Graph:
     """Return an equivalent graph in which inputs and outputs of 16-bit numbers are the integers of their bits.
 
-    A graph without such numbers is returned as it is.
-
-    Raises:
-        CodegenError: if a loop, a call of Python, or an op that computes meets them.
+    A graph without such numbers is returned as it is. The body of a loop is a graph of its own, and is built as one.
     """
     values = [*graph.inputs, *graph.constants, *(v for node in graph.nodes for v in node.outputs)]
     if not any(is_half(value.aval.dtype) for value in values):
@@ -59,15 +54,9 @@ class _Replacement:
         if any(halves) and node.op.name == "cast":
             return (self.cast(operands[0], node.inputs[0].dtype, node.output.dtype),)
         params = node.params
-        if any(halves):
-            if node.op.kind in (Kind.HOST, Kind.LOOP):
-                raise CodegenError(
-                    f"{node.op.name}: numbers of 16 bits in a loop, or in a call of Python, cannot be compiled; cast "
-                    "them to float32 before it (x.astype(np.float32))."
-                )
-            if node.op.name == "pad":
-                value = np.asarray(params["value"], node.output.dtype).view(_BITS)
-                params = {**params, "value": int(value)}
+        if node.op.name == "pad" and any(halves):
+            value = np.asarray(params["value"], node.output.dtype).view(_BITS)
+            params = {**params, "value": int(value)}
         avals: Any = tuple([_aval(value) for value in node.outputs])
         found = self.b.node(node.op, operands, params, avals[0] if len(avals) == 1 else avals)
         return (found,) if len(avals) == 1 else tuple(found)
