@@ -54,7 +54,7 @@ def assert_same_bits(have: np.ndarray, want: np.ndarray, what: str) -> None:
         assert np.array_equal(np.signbit(have)[told], np.signbit(want)[told]), what
 
 
-@pytest.mark.sampled(by=lambda case: case[0].name)
+@pytest.mark.sampled(by=lambda case: case["case"][0].name)
 @pytest.mark.parametrize("case", OF_FLOATS, ids=lambda case: case[0].name)
 def test_an_op_computes_in_single_and_rounds_once(case: tuple[Op, Sample]) -> None:
     op, sample = case
