@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of floats that look at their bits: signs, exponents, neighbours; and the length of a pair."""
 
+from typing import Any
+
 from llvmlite import ir
 
 from .formats import format_of
@@ -148,3 +150,42 @@ def half_bits(x: Term) -> Term:
     bits = select(x.is_nan(), bits.constant(0x7E00), bits)
     sign = select(x.as_int() < 0, bits.constant(0x8000), bits.constant(0))
     return _of_small_integer(x, bits + sign)
+
+
+def half_round(x: Term) -> Term:
+    """Return the nearest float16 number, of two the one with an even last bit, as a number of the kind of x."""
+    form = format_of(x)
+    shift = form.mantissa - 10
+    size = absolute(x)
+    raw = size.as_int()
+    odd = (raw >> shift) & 1
+    normal = (((raw + odd + ((1 << (shift - 1)) - 1)) >> shift) << shift).as_float()
+    unit = 2.0 ** (form.mantissa - 24)  # as in half_bits
+    value = select(size < 2.0**-14, (size + unit) - unit, normal)
+    value = select(value > 65504.0, x.constant(INFINITY), value)
+    return with_sign_of(select(x.is_nan(), size, value), x)
+
+
+# The same of float32 by instructions that x86-64-v3 and later have.
+
+
+def _half_of(x: Term) -> Any:
+    return x.builder.fptrunc(x.value, x.of(ir.HalfType()))
+
+
+def _single_of(x: Term, half: Any) -> Term:
+    return x.like(x.builder.fpext(half, x.of(ir.FloatType())))
+
+
+def fast_half_value(n: Term) -> Term:
+    bits = n.builder.trunc(_whole(n).value, n.of(ir.IntType(16)))
+    return _single_of(n, n.builder.bitcast(bits, n.of(ir.HalfType())))
+
+
+def fast_half_bits(x: Term) -> Term:
+    bits = x.builder.bitcast(_half_of(x), x.of(ir.IntType(16)))
+    return _of_small_integer(x, x.like(x.builder.zext(bits, x.of(ir.IntType(32)))))
+
+
+def fast_half_round(x: Term) -> Term:
+    return _single_of(x, _half_of(x))

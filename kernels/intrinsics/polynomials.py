@@ -10,9 +10,13 @@ from typing import Any
 
 from .bits import (
     copysign,
+    fast_half_bits,
+    fast_half_round,
+    fast_half_value,
     frexp_exponent,
     frexp_fraction,
     half_bits,
+    half_round,
     half_value,
     hypot,
     ldexp,
@@ -157,8 +161,9 @@ UNARY: dict[str, Callable[..., Term]] = {
     function.__name__: function
     for function in (
         arccos, arccosh, arcsin, arcsinh, arctan, arctanh, cbrt, ceil, cos, cosh, erf, exp, exp2, expm1,
-        floor, frexp_exponent, frexp_fraction, half_bits, half_value, isfinite, isinf, log, log10, log1p,
-        log2, reciprocal, rint, sign, signbit, sin, sinh, spacing, sqrt, tan, tanh, trunc,
+        fast_half_bits, fast_half_round, fast_half_value, floor, frexp_exponent, frexp_fraction, half_bits,
+        half_round, half_value, isfinite, isinf, log, log10, log1p, log2, reciprocal, rint, sign, signbit,
+        sin, sinh, spacing, sqrt, tan, tanh, trunc,
     )
 }  # fmt: skip
 BINARY: dict[str, Callable[..., Term]] = {

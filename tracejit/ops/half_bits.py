@@ -32,6 +32,11 @@ def _bits_of(dtype: Callable[[], np.dtype]) -> Callable[[np.ndarray], np.ndarray
     return reference
 
 
+def _rounded(x: np.ndarray) -> np.ndarray:
+    floats = np.asarray(x).astype(promote_float(x.dtype)[0])
+    return floats.astype(FLOAT16).astype(floats.dtype)
+
+
 OPS = (
     Op(name="half_value", doc="the float16 number whose bits are the whole number x; no derivative",
        kind=Kind.ELEMENTWISE, infer=infer_float, numpy=_value_of(lambda: FLOAT16), promote=promote_float, vjp=None,
@@ -39,4 +44,7 @@ OPS = (
     Op(name="half_bits", doc="the bits of the float16 number next to x, as a whole number; no derivative",
        kind=Kind.ELEMENTWISE, infer=infer_float, numpy=_bits_of(lambda: FLOAT16), promote=promote_float, vjp=None,
        emit=Scalar("half_bits_{T}({0})", 8), samples=_SAMPLES, analytic=False),
+    Op(name="half_round", doc="the float16 number next to x; no derivative", kind=Kind.ELEMENTWISE, infer=infer_float,
+       numpy=_rounded, promote=promote_float, vjp=None, emit=Scalar("half_round_{T}({0})", 6), samples=_SAMPLES,
+       analytic=False),
 )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 
 from tracejit.aval import is_half
 from tracejit.codegen.emit import COMMIT, module_source
+from tracejit.codegen.expressions import OF_HALVES
 from tracejit.codegen.names import DTYPES
 from tracejit.errors import CodegenError
 from tracejit.kernels.loops import functions as loop_functions
@@ -157,6 +158,7 @@ def namespace() -> dict[str, Any]:
                 function = _FUNCTION.fullmatch(op.emit.template)
                 if function is not None:
                     names[f"{function[1]}_{suffix}"] = op.numpy
+    names |= {f"fast_{name}_f32": OPS[name].numpy for name in OF_HALVES}
     names.update(loop_functions())
     names.update(_lanes())
     for count in range(2, ufunc_loops.MOST + 1):

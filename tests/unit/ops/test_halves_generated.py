@@ -242,6 +242,7 @@ def test_ops_of_bits_are_known() -> None:
     bits = np.arange(2**16, dtype=np.uint16)
     values = OPS["half_value"].numpy(bits.astype(SINGLE))
     np.testing.assert_array_equal(values, bits.view(HALF).astype(SINGLE))
+    np.testing.assert_array_equal(OPS["half_round"].numpy(values), values)
     back = OPS["half_bits"].numpy(values)
     numbers = ~np.isnan(values)
     np.testing.assert_array_equal(back[numbers], bits[numbers])

@@ -4,7 +4,7 @@
 Kernels know integers and numbers of 32 and 64 bits (Note [numbers of 16 bits] in ops/halves.py). A recording computes
 in float32, so that only ops that move numbers, and casts, meet those of 16 bits: the former move integers as well, the
 latter become the ops of ops/half_bits.py, which fuse with what is around them. So a loop loads 16 bits, widens them,
-computes, rounds, and stores 16 bits.
+computes, rounds, and stores 16 bits. A number that is rounded and computed with again stays in float32.
 """
 
 from typing import Any
@@ -34,6 +34,7 @@ class _Replacement:
         self.new = Graph()
         self.b = Builder(self.new)
         self.map: dict[Value, Value] = {}
+        self.wide: dict[Value, Value] = {}  # the rounded numbers of values that have their bits
 
     def run(self) -> Graph:
         for value in self.old.inputs:
@@ -67,12 +68,15 @@ class _Replacement:
         if source == target:
             return x
         if is_half(source):
-            x = b.half_value(b.cast(x, dtype=FLOAT32))
+            wide = self.wide.get(x)
+            x = b.half_value(b.cast(x, dtype=FLOAT32)) if wide is None else wide
         if not is_half(target):
             return x if x.dtype == target else b.cast(x, dtype=target)
         if x.dtype not in (FLOAT32, FLOAT64):
             x = b.cast(x, dtype=FLOAT32 if x.dtype.itemsize < 4 else FLOAT64)
-        bits: Value = b.cast(b.half_bits(x), dtype=_BITS)
+        rounded = b.half_round(x)
+        bits: Value = b.cast(b.half_bits(rounded), dtype=_BITS)
+        self.wide[bits] = b.cast(rounded, dtype=FLOAT32)
         return bits
 
 
