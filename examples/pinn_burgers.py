@@ -4,13 +4,17 @@
 The network u(x, t) is trained until it satisfies the equation at scattered points, u(x, 0) = -sin(pi x) and
 u(-1, t) = u(1, t) = 0. Shows derivatives of the network by its inputs, inside the loss: dljacobian and dllaplacian. The
 result is compared with the exact solution (Cole and Hopf), an integral.
+
+    python examples/pinn_burgers.py [steps] [picture.png]
 """
 
 import sys
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 import tracejit as tj
 
@@ -81,32 +85,54 @@ def exact(x: np.ndarray, t: float) -> np.ndarray:
     return -(np.sin(np.pi * y) * f).sum(axis=1) / f.sum(axis=1)
 
 
-def train(steps: int, count: int = 400, seed: int = 0) -> tuple[float, float, float]:
-    """Return the first loss, the last one, and the relative error of u(x, 0.5)."""
+def train(steps: int, count: int = 400, seed: int = 0) -> tuple[Params, float, float]:
+    """Return the trained network, the first loss and the last one."""
     rng = np.random.default_rng(seed)
     params = init((2, 20, 20, 20, 1), rng)
     zeros = tj.tree.map(tj.zeros_like, params)
     moments, iteration = (zeros, zeros), tj.dlarray(np.float32(1))
     points = sample(count, rng)
     first = None
-    for number in range(steps):
+    for number in tqdm(range(steps), desc="training", unit="step"):
         rate = tj.dlarray(np.float32(5e-3 * 0.02 ** (number / steps)))  # falls to a fiftieth
         loss, params, moments, iteration = step(params, moments, iteration, rate, points)
         first = loss if first is None else first
+    return params, first.item(), loss.item()
+
+
+def solution(params: Params, x: np.ndarray, t: float) -> np.ndarray:
+    """Return what the network says of u(x, t)."""
+    points = tj.dlarray(x[:, None].astype(np.float32))
+    return tj.extractdata(model(params, points, tj.full_like(points, t)))[:, 0]
+
+
+def relative_error(params: Params) -> float:
+    """Return how far the network is from u(x, 0.5), in units of it."""
     x = np.linspace(-1, 1, 201)
-    grid = tj.dlarray(x[:, None].astype(np.float32))
-    u = model(params, grid, tj.full_like(grid, 0.5))
     expected = exact(x, 0.5)
-    error = np.linalg.norm(tj.extractdata(u)[:, 0] - expected) / np.linalg.norm(expected)
-    return first.item(), loss.item(), float(error)
+    return float(np.linalg.norm(solution(params, x, 0.5) - expected) / np.linalg.norm(expected))
 
 
-def main(steps: int = 6000) -> None:
+def draw(params: Params, path: Path) -> None:
+    """Write a picture of the network and of the exact solution at four times."""
+    from matplotlib.figure import Figure
+
+    figure, x = Figure(figsize=(10, 2.6), layout="constrained"), np.linspace(-1, 1, 201)
+    for axes, t in zip(figure.subplots(1, 4, sharey=True), (0.1, 0.4, 0.7, 1.0), strict=True):
+        axes.plot(x, exact(x, t), label="exact")
+        axes.plot(x, solution(params, x, t), "--", label="network")
+        axes.set_title(f"t = {t}")
+    axes.legend()
+    figure.savefig(path, dpi=100)
+
+
+def main(steps: int = 6000, path: Path = Path("pinn_burgers.png")) -> None:
     started = time.perf_counter()
-    first, last, error = train(steps)
+    params, first, last = train(steps)
     print(f"{steps} steps in {time.perf_counter() - started:.1f} s: loss {first:.3f} to {last:.6f}")
-    print(f"relative error of u(x, 0.5): {error:.4f}")
+    draw(params, path)
+    print(f"relative error of u(x, 0.5): {relative_error(params):.4f}; picture {path}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 6000, Path(*sys.argv[2:] or ["pinn_burgers.png"]))

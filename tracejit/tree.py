@@ -8,7 +8,7 @@ without leaves, and everything else is a leaf. Only these exact types are: a sub
 import dataclasses
 import numbers
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from tracejit.errors import ArgumentError
@@ -199,22 +199,27 @@ def fold(
         container: returns the result for a container, given its type, the names of its children and their results,
             both in the order of the user. The names of a list or a tuple are None.
     """
-    remaining = None if orders is None else iter(orders)
+    return _folded(structure, None if orders is None else iter(orders), leaf, container)
 
-    def visit(structure: Structure) -> T:
-        if structure is LEAF:
-            return leaf()
-        kind, names, children = structure
-        order = None
-        if remaining is not None and kind in _DICTS:
-            order = next(remaining)  # before those of the children, as in the walk
-        results = [visit(child) for child in children]
-        if order is None:
-            return container(kind, names, results)
-        of_name = dict(zip(names, results, strict=True))
-        return container(kind, order, [of_name[name] for name in order])
 
-    return visit(structure)
+# A function within fold() that calls itself would be a cycle, which keeps the leaves until the collector runs.
+def _folded(
+    structure: Structure,
+    orders: Iterator[Any] | None,
+    leaf: Callable[[], T],
+    container: Callable[[type, Any, list[T]], T],
+) -> T:
+    if structure is LEAF:
+        return leaf()
+    kind, names, children = structure
+    order = None
+    if orders is not None and kind in _DICTS:
+        order = next(orders)  # before those of the children, as in the walk
+    results = [_folded(child, orders, leaf, container) for child in children]
+    if order is None:
+        return container(kind, names, results)
+    of_name = dict(zip(names, results, strict=True))
+    return container(kind, order, [of_name[name] for name in order])
 
 
 def walk(
@@ -234,22 +239,27 @@ def walk(
         container: takes the place of a container, its type, the names of its children as fold() gives them and their
             number; returns the places of the children in this order.
     """
-    remaining = None if orders is None else iter(orders)
+    _walk(structure, None if orders is None else iter(orders), root, leaf, container)
 
-    def visit(structure: Structure, place: T) -> None:
-        if structure is LEAF:
-            leaf(place)
-            return
-        kind, names, children = structure
-        order = next(remaining) if remaining is not None and kind in _DICTS else None
-        places = container(place, kind, names if order is None else order, len(children))
-        if order is not None:
-            of_name = dict(zip(order, places, strict=True))
-            places = [of_name[name] for name in names]
-        for child, child_place in zip(children, places, strict=True):
-            visit(child, child_place)
 
-    visit(structure, root)
+def _walk(
+    structure: Structure,
+    orders: Iterator[Any] | None,
+    place: T,
+    leaf: Callable[[T], None],
+    container: Callable[[T, type, Any, int], Sequence[T]],
+) -> None:
+    if structure is LEAF:
+        leaf(place)
+        return
+    kind, names, children = structure
+    order = next(orders) if orders is not None and kind in _DICTS else None
+    places = container(place, kind, names if order is None else order, len(children))
+    if order is not None:
+        of_name = dict(zip(order, places, strict=True))
+        places = [of_name[name] for name in names]
+    for child, child_place in zip(children, places, strict=True):
+        _walk(child, orders, child_place, leaf, container)
 
 
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:

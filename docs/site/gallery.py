@@ -8,7 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-ARGUMENTS = {"pendulum": ["60"], "pinn_burgers": ["200"]}  # shorter than when one runs them oneself
+ARGUMENTS = {
+    "pendulum": ["60"],
+    "pinn_burgers": ["200"],
+    "neural_ode": ["30"],
+    "digits_gan": ["10"],
+}  # shorter than when one runs them oneself
 NOT_RUN = {"digits": "tracejit demo"}  # it needs scikit-learn and matplotlib: the command that runs it
 
 
@@ -48,10 +53,11 @@ def page(path: Path, run: bool) -> str:
 
 def printed(path: Path, arguments: list[str]) -> str:
     """Return what an example prints."""
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, str(path), *arguments],
-            env={**os.environ, "PYTHONPATH": str(path.parents[1]), "TRACEJIT_CACHE_DIR": cache},
+            [sys.executable, str(path.resolve()), *arguments],
+            env={**os.environ, "PYTHONPATH": str(path.resolve().parents[1]), "TRACEJIT_CACHE_DIR": folder},
+            cwd=folder,  # pictures
             capture_output=True, text=True, check=True,
         )  # fmt: skip
     return done.stdout

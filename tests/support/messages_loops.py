@@ -8,7 +8,7 @@ import numpy as np
 
 import tracejit as tj
 from tracejit.aval import Aval
-from tracejit.errors import ArgumentError, DimsError, DTypeError, TraceError
+from tracejit.errors import ArgumentError, DimsError, DTypeError, GradientError, TraceError
 from tracejit.ir import Builder, Graph
 from tracejit.passes.graph.bodies import Body
 from tracejit.passes.graph.branches import COND, WHILE
@@ -26,6 +26,26 @@ def returning(*results: Any) -> Callable[[], object]:
     """Return a call of a loop whose step returns one result after the other."""
     left = list(results)
     return lambda: tj.dlscan(lambda carry, x: (left or list(results)).pop(0), {"h": tj.dlarray(X[0])}, X)
+
+
+def scanned_with(backward: Callable[..., Any], gradient: bool = True) -> object:
+    """Call an accelerated function with a loop whose step has a backward function of its own."""
+
+    @tj.custom_gradient
+    def twice(x: Any) -> Any:
+        return x * 2.0, x
+
+    twice.backward(backward)
+    loss = lambda x: tj.dlscan(lambda c, part: (twice(c) + part, None), x[0], x)[0].sum()
+    return tj.dlaccelerate((lambda x: tj.dlgradient(loss(x), x)) if gradient else loss)(tj.dlarray(X))
+
+
+KEPT = tj.dlarray(np.zeros(2))
+
+
+def writes(x: Any, dy: Any) -> Any:
+    KEPT[:] = dy
+    return dy
 
 
 def unfinished(x: Any) -> Any:
@@ -53,6 +73,25 @@ def body() -> Body:
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: scanned_with(lambda x, dy: dy if x.sum() > 0 else -dy),
+        GradientError,
+        "scanned_with.<locals>.twice: its backward is no part of a loop that a program keeps: bool() lets a value of "
+        "the step decide what Python does. Make it of operations on arrays, or write the loop in Python.",
+    ),
+    (
+        lambda: scanned_with(lambda x, dy: dy.sum()),
+        DimsError,
+        "scanned_with.<locals>.twice: the gradient by argument 1 is scalar float64, but the argument is 2 "
+        "float64; a gradient has the size of its argument.",
+    ),
+    (
+        lambda: scanned_with(writes, gradient=False),
+        TraceError,
+        "scanned_with.<locals>.twice: backward writes into an array that was made outside it. In a loop it is recorded "
+        "also where no gradient is taken, and the write cannot be undone. Return the array as a gradient, or write "
+        "into a copy.",
+    ),
     (lambda: tj.dlscan(3, 0.0, X), ArgumentError, "dlscan: fun must be a function, not 3."),  # type: ignore[arg-type]
     (
         lambda: tj.dlscan(lambda c, x: (c, None), 0.0, {"a": 2.0}),

@@ -237,6 +237,19 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "does not fit the layer, which expects 3(C) and any number of observations (B), in any order of the axes.",
     ),
     (
+        lambda: nn.SpatialDropout(0.5).forward(tj.dlarray(np.ones((2, 3)))),
+        DimsError,
+        "SpatialDropout: the input of 2x3 float64 has no labels, which tell the channels; pass "
+        'dlarray(x, "BSSC"), with the label of each axis.',
+    ),
+    (
+        lambda: net(nn.Network(tj.dlnetwork([nn.Permute("BSSC")], initialize=False))),
+        DimsError,
+        "initialize: layer 'permute' (Permute) of layer 'net' (Network), given 3(C) x 1(B) float32: Permute: "
+        "order='BSSC' does not have the labels of the input, 3(C) x 1(B) float32; give each label once for each of "
+        "its axes.",
+    ),
+    (
         lambda: nn.Dropout(1),
         DimsError,
         "Dropout: probability must be at least 0 and less than 1, not 1.",

@@ -2,6 +2,8 @@
 """Containers flattened and unflattened."""
 
 import dataclasses
+import gc
+import weakref
 from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
@@ -193,3 +195,24 @@ def test_without_orders_keys_are_sorted():
     _, treedef = tree.flatten({"b": 1, "a": 2})
     names = tree.fold(treedef.structure, None, lambda: (), lambda kind, names, children: names)
     assert names == ("a", "b") and treedef.orders == [("b", "a")]
+
+
+def test_nothing_is_kept_when_a_call_has_ended():
+    """The arrays of a recording are released at once: what somebody holds is no constant of a trace."""
+
+    class Leaf:
+        pass
+
+    leaf = Leaf()
+    leaves, treedef = tree.flatten({"a": [leaf], "b": None})
+    gc.disable()
+    try:
+        tree.unflatten(treedef, leaves)
+        tree.paths(treedef, "x")
+        tree.walk(treedef.structure, None, leaf, lambda place: None, lambda *given: [given[0]] * given[3])
+        reference = weakref.ref(leaf)
+        leaves.clear()
+        del leaf
+        assert reference() is None
+    finally:
+        gc.enable()

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.autodiff.reverse import fit, gradient
 from tracejit.errors import GradientError
-from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import Kind
 from tracejit.ops.op import OnlyOnce, Passed
 
@@ -73,13 +73,7 @@ def path(nodes: Sequence[Node], wrt: Sequence[Value], outputs: Sequence[Value]) 
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             forward.append(node)
             active.update([value for value in node.outputs if is_smooth(value)])
-    needed = set(outputs)
-    kept = []
-    for node in reversed(forward):
-        if not needed.isdisjoint(node.outputs):
-            kept.append(node)
-            needed.update(node.inputs)
-    return kept[::-1]
+    return live(forward, outputs)
 
 
 def is_smooth(value: Value) -> bool:

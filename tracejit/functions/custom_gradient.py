@@ -13,7 +13,7 @@ backward gives.
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,15 @@ from tracejit import tree
 from tracejit.array import as_array, dlarray
 from tracejit.aval import Aval
 from tracejit.errors import ArgumentError, DimsError, GradientError
+from tracejit.functions.backward_bodies import (
+    BackwardBody,
+    NoBackwardBody,
+    appended,
+    backward_body,
+    in_body,
+)
 from tracejit.functions.loop_carry import apart
+from tracejit.functions.movement import relabel
 from tracejit.ir import Value
 from tracejit.ops import Kind, Op
 from tracejit.ops.op import Passed
@@ -44,6 +52,8 @@ class _CallRecord(NamedTuple):
     residuals       for each leaf of the residuals the number of the input of the op and its format, that of the output
                     (less than 0) or the object itself
     residuals_tree  their structure
+    reads           how many inputs of the op, the last ones, are what a recorded backward function reads besides
+    backward        the recorded backward function, or why there is none; None where it is recorded when it is needed
     """
 
     inputs: tuple[Aval, ...]
@@ -53,6 +63,8 @@ class _CallRecord(NamedTuple):
     outputs_tree: tree.TreeDef
     residuals: tuple[Any, ...]
     residuals_tree: tree.TreeDef
+    reads: int = 0
+    backward: BackwardBody | NoBackwardBody | None = None
 
 
 class _Number(NamedTuple):
@@ -172,8 +184,11 @@ class CustomGradient:
             tuple([(next(numbers), leaf.format) if _is_array(leaf) else None for leaf in map(_labelled, out_leaves)]),
             outputs_tree, tuple(map(residual, res_leaves)), residuals_tree,
         )  # fmt: skip
-        params = {"first": first, "count": len(given), "recorded": recorded}
         arrays = [*inputs, *given, *kept]
+        if in_body(current) and self._backward is not None:
+            recorded, reads = self._with_backward(current, recorded, arrays, first)
+            arrays += [recorders.wrap(value.data, None, value) for value in reads]
+        params = {"first": first, "count": len(given), "recorded": recorded}
         avals = [Aval(x.shape, x.format, x.dtype) for x in given]
         passed = iter(
             host.append(
@@ -188,46 +203,107 @@ class CustomGradient:
             outputs_tree, [next(passed) if _is_array(leaf) else leaf for leaf in out_leaves]
         )
 
+    def _with_backward(
+        self, current: Any, recorded: _CallRecord, arrays: Sequence[Any], first: int
+    ) -> tuple[_CallRecord, list[Value]]:
+        """Record backward as a body, for a call inside a step of a loop; return the Values that it reads besides."""
+        count = len(arrays) - first
+        ones = [
+            np.broadcast_to(np.ones((), x.dtype), x.shape)
+            for x in arrays[first : first + _outputs_of(recorded)]
+        ]
+        given = [
+            *[recorders.wrap(data, None, current.builder.constant(data)) for data in ones],
+            *[recorders.wrap(x._data, None, current.value(x)) for x in arrays[first:]],
+        ]
+
+        def run(copies: Sequence[Any]) -> list[Any]:
+            def cotangent(number: int, format: str | None) -> Any:
+                return relabel(copies[number], format) if copies[number].dtype.kind in "fc" else None
+
+            def residual(leaf: _Number) -> Any:
+                at = leaf.number - first if leaf.number >= 0 else -1 - leaf.number
+                return relabel(copies[len(ones) + at], leaf.format)
+
+            return self._values(current, recorded, cotangent, residual)
+
+        assert len(given) == len(ones) + count
+        found, reads = backward_body(current, self._name, given, run)
+        return recorded._replace(reads=len(reads), backward=found), reads
+
+    def _values(
+        self, current: Any, recorded: _CallRecord, cotangent: Callable[..., Any], residual: Callable[..., Any]
+    ) -> list[Any]:
+        """Call backward; return the Values of the gradients, None for no gradient.
+
+        Args:
+            current: the recorder.
+            recorded: the call.
+            cotangent: returns the cotangent of an output, given its number and its format.
+            residual: returns the array of a residual.
+        """
+        assert self._backward is not None
+        residuals = [residual(leaf) if type(leaf) is _Number else leaf for leaf in recorded.residuals]
+        cotangents = [None if place is None else cotangent(*place) for place in recorded.outputs]
+        with monitor.resumed():
+            gradients = self._backward(
+                tree.unflatten(recorded.residuals_tree, residuals),
+                tree.unflatten(recorded.outputs_tree, cotangents),
+            )
+        return self._gradients(current, gradients, recorded)
+
     def _vjp(self, b: Any, node: Any, ct: Any) -> list[Any]:
         """Call backward, whose operations are recorded; return the cotangents of the arguments."""
         current = recorders.recorder()
-        if current is None or b is not current.builder:
-            raise GradientError(
-                f"{self._name}: its backward is recorded where dlgradient is called; call the function around it "
-                "outside of dlfeval, or take the gradient inside of it."
-            )
         if self._backward is None:
             raise GradientError(
                 f"{self._name}: there is no backward function; define one under @{self._name}.backward."
             )
         recorded: _CallRecord = node.params["recorded"]
         cts = ct if isinstance(ct, tuple) else (ct,)
-
-        def cotangent(place: Any) -> Any:
-            if place is None:
-                return None
-            number, format = place
-            value, one = node.outputs[number], cts[number]
-            if value.dtype.kind not in "fc":
-                return None
-            one = b.constant(np.zeros(value.shape, value.dtype)) if one is None else host.conjugate(b, one)
-            return recorders.wrap(one.data, format, one)
-
-        def residual(leaf: Any) -> Any:
-            if type(leaf) is not _Number:
-                return leaf
-            value: Value = node.inputs[leaf.number] if leaf.number >= 0 else node.outputs[-1 - leaf.number]
-            return recorders.wrap(value.data, leaf.format, value)
-
-        residuals = tree.unflatten(recorded.residuals_tree, [residual(leaf) for leaf in recorded.residuals])
-        cotangents = tree.unflatten(recorded.outputs_tree, [cotangent(place) for place in recorded.outputs])
+        given = [
+            b.constant(np.zeros(value.shape, value.dtype)) if one is None else host.conjugate(b, one)
+            for value, one in zip(node.outputs, cts, strict=True)
+        ]
         location = b.location
-        with monitor.resumed():
-            gradients = self._backward(residuals, cotangents)
+        if current is None or b is not current.builder:
+            values = self._appended(b, node, given)
+        else:
+
+            def cotangent(number: int, format: str | None) -> Any:
+                one = given[number]
+                return recorders.wrap(one.data, format, one) if one.dtype.kind in "fc" else None
+
+            def residual(leaf: _Number) -> Any:
+                value: Value = (
+                    node.inputs[leaf.number] if leaf.number >= 0 else node.outputs[-1 - leaf.number]
+                )
+                return recorders.wrap(value.data, leaf.format, value)
+
+            values = self._values(current, recorded, cotangent, residual)
         b.location = location
-        values = self._gradients(current, gradients, recorded)
         found = [None if value is None else host.conjugate(b, value) for value in values]
         return [*found, *[None] * (len(node.inputs) - len(found))]
+
+    def _appended(self, b: Any, node: Any, given: Sequence[Value]) -> list[Any]:
+        """Append the backward function that was recorded with a step of a loop."""
+        recorded: _CallRecord = node.params["recorded"]
+        backward = recorded.backward
+        if backward is None:
+            raise GradientError(
+                f"{self._name}: its backward is recorded where dlgradient is called; call the function around it "
+                "outside of dlfeval, or take the gradient inside of it."
+            )
+        if isinstance(backward, NoBackwardBody):
+            if backward.kind is not None:
+                raise backward.kind(backward.reason)
+            raise GradientError(
+                f"{self._name}: its backward is no part of a loop that a program keeps: {backward.reason}. Make it of "
+                "operations on arrays, or write the loop in Python."
+            )
+        first = len(recorded.inputs)
+        kept = node.inputs[first + len(given) :]
+        return appended(b, backward, [*given, *node.outputs, *kept])
 
     def _gradients(self, current: Any, gradients: Any, recorded: _CallRecord) -> list[Any]:
         """Return the Values of the gradients by the arrays among the arguments, None for no gradient."""
@@ -267,6 +343,10 @@ class CustomGradient:
                 )
             values.append(current.value(array))
         return values
+
+
+def _outputs_of(recorded: _CallRecord) -> int:
+    return sum(place is not None for place in recorded.outputs)
 
 
 def _has_none(part: Any, path: str) -> bool:

@@ -97,11 +97,13 @@ class DifferentiableFunction:
         self.save_outputs_for_backward = flag(name, "save_outputs_for_backward", save_outputs_for_backward)
         self.num_memory_values = _at_least(name, "num_memory_values", num_memory_values, 0)
 
-    def forward(self, *inputs: Any) -> Any:
+    # Keywords of any name stand for "any parameters": type checkers let subclasses name theirs.
+
+    def forward(self, *inputs: Any, **parameters: Any) -> Any:
         """Return the outputs, and then the memory values."""
         raise ArgumentError(f"{type(self).__name__}: there is no forward; define forward(self, *inputs).")
 
-    def backward(self, *arguments: Any) -> Any:
+    def backward(self, *arguments: Any, **parameters: Any) -> Any:
         """Return the gradient by each input."""
         raise GradientError(
             f"{type(self).__name__}: there is no backward; define backward(self, *cotangents, compute_gradients, ...)."

@@ -309,7 +309,7 @@ def take_loop(
     """
     carry, parts = operands
     taken = _Taker(recorder, steps[0], len(carry), True).run()
-    _cut(recorder, steps[0].first, name)
+    cut(recorder, steps[0].first, f"a step of {name}")
     b, length = recorder.builder, params["length"]
     states = []
     for generator in taken.generators:
@@ -325,7 +325,7 @@ def take_loop(
 def take_call(recorder: Recorder, name: str, step: Step) -> list[Value]:
     """Replace a recorded call by a loop of one step, which its adjoint computes again; return its results."""
     taken = _Taker(recorder, step, 0, False).run()
-    _cut(recorder, step.first, name)
+    cut(recorder, step.first, f"a step of {name}")
     params = {"body": taken.body, "length": 1, "reverse": False, "save": False}
     return [
         recorder.builder.reshape(value, shape=value.shape[1:])
@@ -342,7 +342,7 @@ def take_while(recorder: Recorder, steps: Sequence[Step], carry: Sequence[Value]
         carry: that bool before the first step, and the first carry.
     """
     taken = _Taker(recorder, steps[0], len(carry), False).run()
-    _cut(recorder, steps[0].first, "dlwhile")
+    cut(recorder, steps[0].first, "a step of dlwhile")
     return _append(recorder, [*carry, *taken.constants], {"body": taken.body}, WHILE)
 
 
@@ -358,20 +358,34 @@ def take_branches(recorder: Recorder, steps: Sequence[Step], pred: Value) -> Seq
     other = _Taker(recorder, steps[1], 0, False, then.constants).run()
     for value in other.constants[len(then.constants) :]:
         Builder(then.body.graph).input(value.aval)
-    _cut(recorder, min(step.first for step in steps), "dlcond")
+    cut(recorder, min(step.first for step in steps), "a step of dlcond")
     b = recorder.builder
     b.location = user_location()
     operands = [pred, b.logical_not(pred), *other.constants]
     return _append(recorder, operands, {"then": then.body, "other": other.body}, COND)
 
 
-def _cut(recorder: Recorder, first: int, name: str) -> None:
-    """Take the nodes from number `first` on out of the graph."""
+def take_body(recorder: Recorder, name: str, step: Step) -> tuple[Body, list[Value]]:
+    """Take a recorded step out of the graph; return it as a body, and the Values from outside that it reads."""
+    taken = _Taker(recorder, step, len(step.inputs), False).run()
+    cut(recorder, step.first, name)
+    return taken.body, taken.constants
+
+
+def cut(recorder: Recorder, first: int, name: str) -> None:
+    """Take the nodes from number `first` on out of the graph.
+
+    Args:
+        recorder: of the graph.
+        first: the number of the first node.
+        name: of what they are, for errors about arrays that are used outside of it.
+    """
     graph = recorder.graph
-    ended = EndedBody(recorder, f"a step of {name}")
+    ended = EndedBody(recorder, name)
     for node in graph.nodes[first:]:
         for value in node.outputs:
             value.owner = ended
+            value.data = None
     del graph.nodes[first:]
     recorder.guards = [guard._replace(at=min(guard.at, first)) for guard in recorder.guards]
     recorder.memories.forget()

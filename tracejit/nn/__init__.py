@@ -92,6 +92,7 @@ from tracejit.nn.layers.pooling import (
 from tracejit.nn.layers.recurrent import GRU, LSTM, BiLSTM
 from tracejit.nn.layout import DataLayout
 from tracejit.nn.network import dlnetwork
+from tracejit.nn.tables import LearnablesTable, StateTable
 
 __all__ = [
     "GRU",
@@ -141,6 +142,7 @@ __all__ = [
     "LayerNormalization",
     "LeakyRelu",
     "Learnable",
+    "LearnablesTable",
     "LogSoftmax",
     "MaxPooling1d",
     "MaxPooling2d",
@@ -168,6 +170,7 @@ __all__ = [
     "SpaceToDepth",
     "SpatialDropout",
     "State",
+    "StateTable",
     "Swish",
     "Tanh",
     "TransposedConv1d",

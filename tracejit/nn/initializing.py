@@ -30,6 +30,8 @@ def layouts_of_inputs(
         ArgumentError: if there are more or fewer.
     """
     own = [getattr(layers[name], "layout", None) for name, _ in structure.inputs]
+    if structure.content.layouts is not None:  # initialised before
+        own = [*structure.content.input_layouts]
     if not given:
         missing = [
             structure.text_of(port, True)

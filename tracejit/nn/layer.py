@@ -62,16 +62,18 @@ class Layer:
         """The names of the outputs."""
         return numbered("out", self.num_outputs)
 
-    def initialize(self, *layouts: Any) -> None:
+    # Keywords of any name stand for "any parameters": type checkers let subclasses name theirs.
+
+    def initialize(self, *layouts: Any, **parameters: Any) -> None:
         """Set the fields that are None, given the layout of each input."""
 
-    def predict(self, *inputs: Any) -> Any:
+    def predict(self, *inputs: Any, **parameters: Any) -> Any:
         """Return the outputs, and the new state after them if it changes any."""
         raise ArgumentError(
             f"{type(self).__name__}: the layer has no predict; define predict(self, x), which returns the output."
         )
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: Any, **parameters: Any) -> Any:
         """Return the same as predict, as in training."""
         return self.predict(*inputs)
 

@@ -2,7 +2,7 @@
 """dlnetwork: layers, their connections and their arrays, as a value."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Never, NoReturn
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class dlnetwork(EditedNetwork):
         return table_of(LearnablesTable, self._fixed.content.learnables, self._groups()[LEARNABLE])  # type: ignore[no-any-return]
 
     @learnables.setter
-    def learnables(self, value: Any) -> NoReturn:
+    def learnables(self, value: Never) -> NoReturn:
         raise ArgumentError(
             "dlnetwork: learnables cannot be set, because a network is a value; write net = "
             "net.with_learnables(learnables)."
@@ -91,7 +91,7 @@ class dlnetwork(EditedNetwork):
         return table_of(StateTable, self._fixed.content.state, self._groups()[STATE])  # type: ignore[no-any-return]
 
     @state.setter
-    def state(self, value: Any) -> NoReturn:
+    def state(self, value: Never) -> NoReturn:
         raise ArgumentError(
             "dlnetwork: state cannot be set, because a network is a value; write net = net.with_state(state)."
         )

@@ -121,7 +121,8 @@ def run(
     """
     groups = structure.groups(leaves)
     values: dict[Port, Any] = {
-        ("", f"{name}/{own}"): value for (name, own), value in zip(structure.inputs, inputs, strict=True)
+        ("", f"{name}/{own}"): recorders.as_array(value, function, f"the input of {name}")
+        for (name, own), value in zip(structure.inputs, inputs, strict=True)
     }
     state = list(groups[STATE])
     steps = plan(structure, tuple(wanted), function)
@@ -321,15 +322,15 @@ def _reordered(x: Any) -> tuple[Any, str | None, tuple[int, ...]]:
 
 @contextmanager
 def naming(placed: PlacedLayer, function: str, inputs: Sequence[Any]) -> Iterator[None]:
-    """Name the layer, and what reached it, in an error of the block."""
+    """Name the layer, the layers that it is part of, and what reached it, in an error of the block."""
     try:
         yield
     except TraceJitError as error:
-        if getattr(error, "names_layer", False):
-            raise
         found = ", ".join(recorders.describe(as_array(x)) for x in inputs)
-        named = type(error)(f"{function}: {placed.description}, given {found or 'nothing'}: {error}")
-        named.names_layer = True  # type: ignore[attr-defined]
+        inner, found, text = getattr(error, "in_layer", ((), found or "nothing", str(error)))
+        names = (*inner, placed.description)  # of a layer in a network that is a layer, the innermost first
+        named = type(error)(f"{function}: {' of '.join(names)}, given {found}: {text}")
+        named.in_layer = names, found, text  # type: ignore[attr-defined]
         named.__traceback__ = error.__traceback__
         raise named from None
     except Exception as error:

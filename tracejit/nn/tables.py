@@ -167,13 +167,29 @@ def _in_words(value: Any) -> str:
 
 
 class LearnablesTable(ArrayTable):
-    """The table of the learnable arrays of a network, or of their gradients or moments."""
+    """The table of the learnable arrays of a network, or of their gradients or moments.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> from tracejit import nn
+        >>> net = tj.dlnetwork([nn.FeatureInput(4), nn.FullyConnected(3)])
+        >>> isinstance(net.learnables, nn.LearnablesTable), net.learnables["fc", "weights"].shape
+        (True, (3, 4))
+    """
 
     __slots__ = ()
 
 
 class StateTable(ArrayTable):
-    """The table of the state of a network."""
+    """The table of the state of a network, which forward returns anew.
+
+    Examples:
+        >>> import tracejit as tj
+        >>> from tracejit import nn
+        >>> net = tj.dlnetwork([nn.FeatureInput(4), nn.BatchNormalization()])
+        >>> isinstance(net.state, nn.StateTable), net.state["batchnorm", "trained_mean"].shape
+        (True, (4,))
+    """
 
     __slots__ = ()
 

@@ -82,7 +82,9 @@ class DirectSolution(OdeSolution):
 
     def forward(self, times: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the states at all times but the first, and the key of the steps."""
-        solution = self.solved(times, arrays)
+        # The steps are kept: an array of the caller's among them would be one that somebody holds.
+        first = [part.copy() for part in arrays[: self.count]]
+        solution = self.solved(times, (*first, *arrays[self.count :]))
         digest = hashlib.blake2b(digest_size=16)
         for array in (times, *arrays):
             digest.update(np.ascontiguousarray(array).data)

@@ -185,7 +185,7 @@ def _fixed(
         )
     fun, theta = _right_hand_side(what, fun, theta)
     state, parameters = _containers(what, y0, theta, data_format)
-    problem = problem_of(what, fun, state, parameters)
+    problem = Problem(what, fun, state, parameters)
     given = () if parameters is None else tuple(parameters.arrays)
     stages, weights = method
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A right-hand side, and the functions of solvers that are accelerated for it."""
 
+import copy
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
@@ -35,6 +36,12 @@ class Containers:
     def key(self) -> Hashable:
         return self.treedef, self.formats
 
+    def emptied(self) -> "Containers":
+        """Return the containers without the arrays, for what outlives a call."""
+        other = copy.copy(self)
+        other.arrays = []
+        return other
+
     def filled(self, arrays: Sequence[Any]) -> Any:
         """Return the containers around other arrays, which get the formats of the first ones."""
         leaves = [
@@ -51,8 +58,8 @@ class Problem:
         self, what: str, fun: Callable[..., Any], state: Containers, theta: Containers | None
     ) -> None:
         self.what, self.fun = what, fun
-        self.state = state
-        self.theta = theta
+        self.state = state.emptied()
+        self.theta = None if theta is None else theta.emptied()
         self._functions: dict[Hashable, Any] = {}
 
     def slope(self, t: Any, state: State, theta: State) -> State:

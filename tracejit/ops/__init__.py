@@ -25,6 +25,7 @@ OPS = Table(
         "spectral",
         "fourier",
         "special",
+        "fractions",
     ),
 )
 

@@ -17,6 +17,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
+from tracejit.stats.tails import log_of
 
 Formula = Callable[..., Any]
 Bound = float | Callable[..., Any]
@@ -110,7 +111,9 @@ class Distribution:
         found = self.formulas.get(method)
         if found is None and method in ("logcdf", "logsf"):
             plain = self.formulas.get(method[3:])
-            found = None if plain is None else lambda *given: elementwise.log(plain(*given))
+            other = self.formulas.get("sf" if method == "logcdf" else "cdf")
+            if plain is not None and other is not None:
+                found = lambda *given: log_of(plain(*given), other(*given))
         if found is None:
             have = ", ".join(sorted(self.formulas))
             raise ArgumentError(
@@ -202,7 +205,9 @@ class Distribution:
         if outside is None:
             return _without(formula(z, *shapes), bad)
         result = where(
-            outside, where(z <= low, below, above), formula(self._safe(z, outside, shapes), *shapes)
+            outside,
+            where(z <= low, *map(z.dtype.type, (below, above))),
+            formula(self._safe(z, outside, shapes), *shapes),
         )
         return _without(result, bad)
 
@@ -229,8 +234,11 @@ def _in_dtype(shapes: list[Any], z: dlarray) -> list[Any]:
 def _beyond(z: dlarray, low: Any, high: Any, is_open: bool) -> Any:
     """Return where a variable is outside of bounds, None if it never is."""
     outside = None
-    for bound, crossed in ((low, "less_equal" if is_open else "less"), (high, "greater")):
-        if isinstance(bound, float) and math.isinf(bound):
+    ends = [isinstance(bound, float) and math.isinf(bound) for bound in (low, high)]
+    # Formulas of a half-line have no limit at its infinite end; those of the whole line do.
+    above = "greater_equal" if ends[1] else "greater"
+    for bound, crossed in ((low, "less_equal" if is_open else "less"), (high, above)):
+        if all(ends):
             continue
         found = getattr(elementwise, crossed)(z, bound)
         outside = found if outside is None else outside | found

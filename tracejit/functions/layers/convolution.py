@@ -203,7 +203,7 @@ def _padding(padding: Any, images: Images, spans: Sizes, strides: Sizes) -> Pair
 def _check_groups(images: Images, filters: Filters, groups: int) -> None:
     have, each, total = images.channels, filters.extent("C"), filters.extent("U")
     if have != each * groups:
-        fits = each and have % each == 0 and total % (have // each) == 0
+        fits = have and each and have % each == 0 and total % (have // each) == 0
         raise DimsError(
             f"dlconv: x of {describe(images.given)} has {have} channels, but weights of {filters.text} take {each} in "
             f"each of groups={groups}; channels of x must be C of weights times groups, {each} * {groups}. "

@@ -46,7 +46,7 @@ class ConvolutionLayer(BuiltInLayer):
         kind = type(self).__name__
         channels = channels_of(kind, layout)
         groups = channels if self.groups == "channel-wise" else self.groups
-        if channels % groups:
+        if not groups or channels % groups:
             raise DimsError(
                 f"{kind}: {channels} channels cannot be shared by {groups} groups; choose a divisor."
             )
@@ -83,7 +83,10 @@ class _Convolution(ConvolutionLayer):
         self.padding = padding
 
     def predict(self, x: Any) -> Any:
-        groups = x.shape[x.format.index("C")] if self.groups == "channel-wise" else self.groups
+        groups = self.groups
+        if groups == "channel-wise":
+            weights: Any = recorders.as_array(self.weights)
+            groups = weights._data.shape[weights._format.index("U")] // self.num_filters
         return dlconv(
             x, self.weights, self.bias, stride=self.stride, padding=self.padding,
             dilation_factor=self.dilation_factor, groups=groups,

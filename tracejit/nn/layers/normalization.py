@@ -21,6 +21,7 @@ from tracejit.nn.initializers import check_initializer, initial
 from tracejit.nn.layer import BuiltInLayer
 from tracejit.nn.layers.options import channels_of, set_factors
 from tracejit.nn.layout import DataLayout
+from tracejit.record import recorder as recorders
 
 
 class NormalizationLayer(BuiltInLayer):
@@ -326,6 +327,11 @@ class SpatialDropout(Dropout):
     def forward(self, x: Any) -> Any:
         if not self.probability:
             return x
+        if x.format is None:
+            raise DimsError(
+                f"SpatialDropout: the input of {recorders.describe(x)} has no labels, which tell the channels; "
+                'pass dlarray(x, "BSSC"), with the label of each axis.'
+            )
         sizes = [size if label in "CB" else 1 for size, label in zip(x.shape, x.format, strict=True)]
         kept = rand(sizes, like=x) >= self.probability
         return x * kept.astype(x.dtype) / (1 - self.probability)

@@ -62,13 +62,18 @@ class _Copier:
         self.mapping.update(zip(outputs, copied, strict=True))
 
     def join(self, nodes: Sequence[Node]) -> None:
-        """Append one scan for several that differ in their further results."""
+        """Append one scan for several that differ in their further results, if at all."""
+        by_body: dict[Graph, list[Node]] = {}
+        for each in nodes:
+            by_body.setdefault(each.params["body"].graph, []).append(each)
+        nodes = [equal[0] for equal in by_body.values()]
         node = nodes[0]
         body = node.params["body"]
         common = len(body.origin.graph.outputs)
         joint = Graph()
         joint.inputs = body.graph.inputs
-        graphs = [_on_inputs(each.params["body"].graph, joint.inputs) for each in nodes]
+        # Bodies that were joined before have nodes in common, so that all but one are copied.
+        graphs = [body.graph, *[_on_inputs(each.params["body"].graph, joint.inputs) for each in nodes[1:]]]
         joint.nodes = [inner for graph in graphs for inner in graph.nodes]
         joint.constants = [value for graph in graphs for value in graph.constants]
         joint.outputs = [*graphs[0].outputs[:common]]
@@ -83,6 +88,10 @@ class _Copier:
                 value: self.mapping[same]
                 for value, same in zip(each.outputs[:common], node.outputs, strict=False)
             }
+        for first, *others in by_body.values():
+            for each in others:
+                pairs = zip(each.outputs, first.outputs, strict=True)
+                self.mapping |= {value: self.mapping[same] for value, same in pairs}
 
     def finished(self) -> Graph:
         """Return the copy."""
@@ -92,9 +101,7 @@ class _Copier:
 
 
 def _on_inputs(graph: Graph, inputs: Sequence[Value]) -> Graph:
-    """Return a graph that reads other inputs of the same sizes."""
-    if graph.inputs is inputs:
-        return graph
+    """Return a graph with the same nodes that reads other inputs of the same sizes."""
     copier = _Copier(graph)
     copier.mapping.update(zip(graph.inputs, inputs, strict=True))
     for node in graph.nodes:
