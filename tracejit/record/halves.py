@@ -9,17 +9,23 @@ import numpy as np
 from tracejit.aval import FLOAT16, FLOAT32, is_half
 from tracejit.errors import DTypeError
 from tracejit.ops import OPS, Kind, Op
+from tracejit.ops.halves import takes_halves
 
 _OF_ALL = (Kind.ELEMENTWISE, Kind.CONTRACT)
 NO_OPS = frozenset({"nextafter", "spacing", "frexp_fraction", "frexp_exponent"})
 
 
-def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: Callable[..., Any]) -> Any:
-    """Apply an op that computes to arrays of which some have 16 bits; `apply_op` applies it to arrays of others.
+_Apply = Callable[[Op, Sequence[Any], dict[str, Any]], Any]
+
+
+def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: _Apply) -> Any:
+    """Apply a record to arrays that are aligned already, of which some may have 16 bits; `apply_op` takes all others.
 
     Raises:
         DTypeError: for an op that looks at the bits of its operands, which would be those of float32.
     """
+    if takes_halves(op) or not any(is_half(array._data.dtype) for array in arrays):
+        return apply_op(op, arrays, params)
     if op.name in NO_OPS:
         raise DTypeError(
             f"{op.title}: not supported for numbers of 16 bits; cast them first (x.astype(np.float32))."
@@ -38,8 +44,10 @@ def apply(op: Op, arrays: Sequence[Any], params: dict[str, Any], apply_op: Calla
     return tuple([_rounded(result, dtype, apply_op) for result in results])
 
 
-def _rounded(result: Any, dtype: np.dtype, apply_op: Callable[..., Any]) -> Any:
-    return apply_op(OPS["cast"], (result,), {"dtype": dtype}) if result._data.dtype == FLOAT32 else result
+def _rounded(result: Any, dtype: np.dtype, apply_op: _Apply) -> Any:
+    if result._data.dtype != FLOAT32:
+        return result
+    return apply_op(OPS["cast"], (result,), {"dtype": dtype})
 
 
 def result_dtype(dtypes: Sequence[np.dtype], count_integers: bool = True) -> np.dtype | None:
