@@ -248,6 +248,14 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "what is differentiated by (stop_gradient cuts a dependence).",
     ),
     (
+        lambda: tj.dlfeval(
+            lambda v: tj.dlgradient(tj.dlgradient(tj.special.gammainc(v, 1.0), v), v), np.array(2.0)
+        ),
+        GradientError,
+        "special.gammainc: there is no formula for its second derivative by a parameter; give it numbers that do not "
+        "depend on what is differentiated by (stop_gradient cuts a dependence).",
+    ),
+    (
         lambda: ufunc_of("nothing"),
         ArgumentError,
         "scipy.special.nothing: the SciPy that is installed has no such function; install another version.",
@@ -334,7 +342,7 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: X.to_device("gpu"),
         ArgumentError,
-        "to_device: device must be 'cpu', not 'gpu'.",
+        "to_device: device must be 'cpu', not 'gpu'; gpu(x) copies an array to the GPU.",
     ),
     (
         lambda: tj.dlarray([1.0]).mT,

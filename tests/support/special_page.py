@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from tracejit.functions.special_ufuncs import ALIASES, OPERANDS, OWN
+from tracejit.ops.rules import UNKNOWN, ZERO
 from tracejit.ops.special import RULES
-from tracejit.ops.special_rules import UNKNOWN, ZERO
 
 
 @cache

@@ -24,6 +24,7 @@ OPS = Table(
         "spectral",
         "fourier",
         "special",
+        "fractions",
     ),
 )
 

@@ -157,7 +157,8 @@ class KernelCall(NamedTuple):
     function to call instead, or `name`. If `checked`, it takes one more pointer, to an integer that it
     sets to 1 where an index is out of range; the program then raises a BoundsError. With `cut` several threads may
     share the work. `routine`, called with the operands' avals, returns the name of a routine outside kernels/ whose
-    address is the first argument; operands are then single elements or have the result's shape.
+    address is the first argument. If there is one, or `is_aligned`, operands are single elements or have the result's
+    shape: others are expanded first.
     """
 
     name: str
@@ -166,6 +167,7 @@ class KernelCall(NamedTuple):
     cut: Cut | RangeCut | None = None
     variant: Callable[..., str] | None = None
     routine: Callable[..., str] | None = None
+    is_aligned: bool = False
 
 
 HANDLED = "handled"
@@ -220,7 +222,7 @@ class OnlyOnce:
 
     def __call__(self, b: Any, node: Any, ct: Any) -> Sequence[Any]:
         raise GradientError(
-            f"{self.function}: second derivatives are not there; differentiate once, or write the steps as a loop of "
+            f"{self.function}: there are no second derivatives; differentiate once, or write the steps as a loop of "
             "matrix products and activations, which can be differentiated to any order."
         )
 

@@ -11,7 +11,8 @@ from typing import Any
 from tracejit.errors import GradientError
 from tracejit.ops.expressions import Expression, Functions
 from tracejit.ops.op import Op, Sample, Vjp
-from tracejit.ops.special_rules import ONE, SEVERAL, UNKNOWN, ZERO, Rule
+from tracejit.ops.rules import UNKNOWN, ZERO, Rule
+from tracejit.ops.special_rules import ONE, SEVERAL
 from tracejit.ops.ufunc_loops import PREFIX, loop_op
 
 _RULES: dict[str, tuple[Rule, ...]] = {**{name: (rule,) for name, rule in ONE.items()}, **SEVERAL}
@@ -25,7 +26,7 @@ _WITHOUT = {
     (1, 1): "_kolmogp",
     (2, 1): "_smirnovp",
     (3, 1): """
-        bdtrik bdtrin besselpoly btdtria btdtrib chndtridf chndtrinc chndtrix elliprg fdtridfd gdtrib nbdtrik nbdtrin
+        bdtrik bdtrin besselpoly chndtridf chndtrinc chndtrix elliprg nbdtrik nbdtrin
         nctdtr nctdtridf nctdtrinc nctdtrit obl_cv pro_cv voigt_profile""",
     (3, 2): "mathieu_cem mathieu_modcem1 mathieu_modcem2 mathieu_modsem1 mathieu_modsem2 mathieu_sem",
     (4, 1): "elliprj ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc",
@@ -45,7 +46,8 @@ _DOMAINS: dict[str, tuple[float, float]] = {
     "cosdg": (-200.0, 200.0), "airy": (-4.0, 2.0), "fresnel": (-2.0, 3.0), "sici": (0.5, 6.0),
     "ellipk": (-2.0, 0.9), "ellipe": (-2.0, 0.9), "spence": (0.2, 3.0), "wrightomega": (-3.0, 3.0),
     "kl_div": (0.3, 2.0), "rel_entr": (0.3, 2.0), "beta": (0.5, 3.0), "betaln": (0.5, 3.0),
-    "kolmogorov": (0.4, 1.5), "elliprd": (0.5, 2.0), "poch": (0.5, 3.0), "huber": (0.3, 2.0),
+    "kolmogorov": (0.4, 1.5), "elliprd": (0.5, 2.0), "poch": (0.5, 3.0), "stdtridf": (0.7, 0.72),
+    "fdtridfd": (0.45, 0.6), "huber": (0.3, 2.0),
 }  # fmt: skip
 
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from math import log, pi, sqrt
 from typing import Any
 
-ZERO = "zero"
-UNKNOWN = "unknown"
-Rule = Callable[..., Any] | str
+from tracejit.ops import incomplete_rules
+from tracejit.ops.rules import UNKNOWN, ZERO, Rule
 
 _DEGREE = pi / 180
 _ROOT_PI, _ROOT_2PI = sqrt(pi), sqrt(2 * pi)
@@ -28,38 +27,6 @@ def _over(f: Any, numerator: Any, x: Any, limit: float) -> Any:
     """Return a quotient whose limit at x = 0 is known."""
     at_0 = f.equal(x, 0.0)
     return f.where(at_0, limit, numerator / f.where(at_0, 1.0, x))
-
-
-def _gamma_density(f: Any, a: Any, x: Any) -> Any:
-    """Return the derivative of gammainc by x."""
-    return f.exp(f.xlogy(a - 1.0, x) - x - f.gammaln(a))
-
-
-def _beta_density(f: Any, a: Any, b: Any, x: Any) -> Any:
-    """Return the derivative of betainc by x."""
-    return f.exp(f.xlogy(a - 1.0, x) + f.xlog1py(b - 1.0, -x) - f.betaln(a, b))
-
-
-def _poisson(f: Any, k: Any, m: Any) -> Any:
-    whole = f.floor(k)
-    return f.exp(f.xlogy(whole, m) - m - f.gammaln(whole + 1.0))
-
-
-def _t_density(f: Any, n: Any, t: Any) -> Any:
-    constant = f.betaln(n * 0.5, 0.5) + f.log(n) * 0.5
-    return f.exp((n + 1.0) * -0.5 * f.log1p(t * t / n) - constant)
-
-
-def _f_density(f: Any, m: Any, n: Any, x: Any) -> Any:
-    """Return the density of the ratio of chi-squared variables."""
-    part = m * x / (m * x + n)
-    return _beta_density(f, m * 0.5, n * 0.5, part) * m * n / f.square(m * x + n)
-
-
-def _binomial(f: Any, k: Any, n: Any, p: Any) -> Any:
-    """Return the derivative of bdtrc by p."""
-    whole = f.floor(k)
-    return _beta_density(f, whole + 1.0, n - whole, p)
 
 
 def _rgamma(f: Any, x: Any, y: Any) -> Any:
@@ -183,9 +150,9 @@ ONE: dict[str, Rule] = {
     "kolmogorov": lambda f, x, y: f._kolmogp(x),
     "kolmogi": lambda f, p, y: 1.0 / f._kolmogp(y),
     "ndtr": lambda f, x, y: _gauss(f, x),
-    "log_ndtr": lambda f, x, y: f.exp(x * x * -0.5 - y) / _ROOT_2PI,
+    "log_ndtr": lambda f, x, y: sqrt(2.0 / pi) / f.erfcx(x * -sqrt(0.5)),
     "ndtri": lambda f, p, y: f.exp(y * y * 0.5) * _ROOT_2PI,
-    "ndtri_exp": lambda f, x, y: f.exp(y * y * 0.5 + x) * _ROOT_2PI,
+    "ndtri_exp": lambda f, x, y: f.erfcx(y * -sqrt(0.5)) * sqrt(pi / 2.0),
     "log_expit": lambda f, x, y: f.exp(y - x),
     "logit": lambda f, p, y: 1.0 / (p * (1.0 - p)),
     "entr": lambda f, x, y: -f.log(x) - 1.0,
@@ -197,6 +164,7 @@ ONE: dict[str, Rule] = {
 """Of functions of one operand."""
 
 SEVERAL: dict[str, tuple[Rule, ...]] = {
+    **incomplete_rules.RULES,
     # one operand, several results
     "fresnel": (lambda f, x, y: (f.sin(x * x * (pi / 2)), f.cos(x * x * (pi / 2))),),
     "sici": (lambda f, x, y: (_over(f, f.sin(x), x, 1.0), f.cos(x) / x),),
@@ -232,10 +200,6 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         lambda f, x, p, y: (y + 1.0) / (1.0 + p * x),
         lambda f, x, p, y: (y + 1.0) * x * x * f.hyp2f1(2.0, 2.0, 3.0, -p * x) * -0.5,
     ),
-    "chdtr": (UNKNOWN, lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * 0.5),
-    "chdtrc": (UNKNOWN, lambda f, v, x, y: _gamma_density(f, v * 0.5, x * 0.5) * -0.5),
-    "chdtri": (UNKNOWN, lambda f, v, p, y: -2.0 / _gamma_density(f, v * 0.5, y * 0.5)),
-    "chdtriv": (UNKNOWN, UNKNOWN),
     "ellipeinc": (
         lambda f, phi, m, y: f.sqrt(1.0 - m * f.square(f.sin(phi))),
         lambda f, phi, m, y: _third(f, phi, m) * -0.5,
@@ -263,10 +227,6 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "eval_hermitenorm": (ZERO, _polynomial(lambda f, n, x, y: n * f.eval_hermitenorm(n - 1, x))),
     "eval_laguerre": (ZERO, _polynomial(lambda f, n, x, y: -f.eval_genlaguerre(n - 1, 1.0, x))),
     "expn": (ZERO, _expn),
-    "gammainc": (UNKNOWN, lambda f, a, x, y: _gamma_density(f, a, x)),
-    "gammaincc": (UNKNOWN, lambda f, a, x, y: -_gamma_density(f, a, x)),
-    "gammaincinv": (UNKNOWN, lambda f, a, p, y: 1.0 / _gamma_density(f, a, y)),
-    "gammainccinv": (UNKNOWN, lambda f, a, p, y: -1.0 / _gamma_density(f, a, y)),
     "huber": (
         lambda f, d, r, y: f.maximum(f.abs(r) - d, 0.0),
         lambda f, d, r, y: f.minimum(f.maximum(r, -d), d),
@@ -306,17 +266,10 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         lambda f, h, a, y: f.exp(h * h * -0.5) * (2.0 * f.ndtr(a * h) - 1.0) / (-2.0 * _ROOT_2PI),
         lambda f, h, a, y: f.exp(h * h * (1.0 + a * a) * -0.5) / (2.0 * pi * (1.0 + a * a)),
     ),
-    "pdtr": (ZERO, lambda f, k, m, y: -_poisson(f, k, m)),
-    "pdtrc": (ZERO, lambda f, k, m, y: _poisson(f, k, m)),
-    "pdtri": (ZERO, lambda f, k, p, y: -1.0 / _poisson(f, k, y)),
-    "pdtrik": (UNKNOWN, UNKNOWN),
     "poch": (lambda f, x, m, y: y * (f.psi(x + m) - f.psi(x)), lambda f, x, m, y: y * f.psi(x + m)),
     "powm1": (lambda f, x, p, y: p * f.pow(x, p - 1.0), lambda f, x, p, y: f.pow(x, p) * f.log(x)),
     "smirnov": (ZERO, lambda f, n, d, y: f._smirnovp(n, d)),
     "smirnovi": (ZERO, lambda f, n, p, y: 1.0 / f._smirnovp(n, y)),
-    "stdtr": (UNKNOWN, lambda f, n, t, y: _t_density(f, n, t)),
-    "stdtrit": (UNKNOWN, lambda f, n, p, y: 1.0 / _t_density(f, n, y)),
-    "stdtridf": (UNKNOWN, UNKNOWN),
     "tklmbda": (
         lambda f, x, p, y: f.where(
             f.logical_or(f.equal(y, 0.0), f.equal(y, 1.0)), 0.0, 1.0 / (f.pow(y, p - 1.0) + f.pow(1.0 - y, p - 1.0))
@@ -343,13 +296,6 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
     "pbvv": (UNKNOWN, lambda f, v, x, y: (y[1], (x * x * 0.25 - v - 0.5) * y[0])),
     "pbwa": (UNKNOWN, lambda f, a, x, y: (y[1], (a - x * x * 0.25) * y[0])),
     # three and more operands
-    "bdtr": (ZERO, UNKNOWN, lambda f, k, n, p, y: -_binomial(f, k, n, p)),
-    "bdtrc": (ZERO, UNKNOWN, lambda f, k, n, p, y: _binomial(f, k, n, p)),
-    "bdtri": (ZERO, UNKNOWN, lambda f, k, n, p, y: -1.0 / _binomial(f, k, n, y)),
-    "betainc": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: _beta_density(f, a, b, x)),
-    "betaincc": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: -_beta_density(f, a, b, x)),
-    "betaincinv": (UNKNOWN, UNKNOWN, lambda f, a, b, p, y: 1.0 / _beta_density(f, a, b, y)),
-    "betainccinv": (UNKNOWN, UNKNOWN, lambda f, a, b, p, y: -1.0 / _beta_density(f, a, b, y)),
     "chndtr": (
         lambda f, x, n, c, y: f.exp(f.square(f.sqrt(x) - f.sqrt(c)) * -0.5)
         * f.pow(x / c, n * 0.25 - 0.5) * f.ive(n * 0.5 - 1.0, f.sqrt(x * c)) * 0.5,
@@ -375,29 +321,6 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         _polynomial(lambda f, n, a, b, x, y: (n + a + b + 1.0) * 0.5 * f.eval_jacobi(n - 1, a + 1.0, b + 1.0, x)),
     ),
     "eval_sh_jacobi": (ZERO, UNKNOWN, UNKNOWN, _polynomial(_sh_jacobi)),
-    "fdtr": (UNKNOWN, UNKNOWN, lambda f, m, n, x, y: _f_density(f, m, n, x)),
-    "fdtrc": (UNKNOWN, UNKNOWN, lambda f, m, n, x, y: -_f_density(f, m, n, x)),
-    "fdtri": (UNKNOWN, UNKNOWN, lambda f, m, n, p, y: 1.0 / _f_density(f, m, n, y)),
-    "gdtr": (
-        lambda f, a, b, x, y: x * _gamma_density(f, b, a * x),
-        UNKNOWN,
-        lambda f, a, b, x, y: a * _gamma_density(f, b, a * x),
-    ),
-    "gdtrc": (
-        lambda f, a, b, x, y: -x * _gamma_density(f, b, a * x),
-        UNKNOWN,
-        lambda f, a, b, x, y: -a * _gamma_density(f, b, a * x),
-    ),
-    "gdtrix": (
-        lambda f, a, b, p, y: -y / a,
-        UNKNOWN,
-        lambda f, a, b, p, y: 1.0 / (a * _gamma_density(f, b, a * y)),
-    ),
-    "gdtria": (
-        lambda f, p, b, x, y: 1.0 / (x * _gamma_density(f, b, y * x)),
-        UNKNOWN,
-        lambda f, p, b, x, y: -y / x,
-    ),
     "hyp1f1": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: a / b * f.hyp1f1(a + 1.0, b + 1.0, x)),
     "hyperu": (UNKNOWN, UNKNOWN, lambda f, a, b, x, y: -a * f.hyperu(a + 1.0, b + 1.0, x)),
     "hyp2f1": (
@@ -408,9 +331,6 @@ SEVERAL: dict[str, tuple[Rule, ...]] = {
         ZERO, UNKNOWN,
         lambda f, m, v, x, y: (v * x * y - (v + m) * f.lpmv(m, v - 1.0, x)) / (x * x - 1.0),
     ),
-    "nbdtr": (ZERO, UNKNOWN, lambda f, k, n, p, y: _beta_density(f, n * 1.0, f.floor(k) + 1.0, p)),
-    "nbdtrc": (ZERO, UNKNOWN, lambda f, k, n, p, y: -_beta_density(f, n * 1.0, f.floor(k) + 1.0, p)),
-    "nbdtri": (ZERO, UNKNOWN, lambda f, k, n, p, y: 1.0 / _beta_density(f, n * 1.0, f.floor(k) + 1.0, y)),
     "nrdtrimn": (
         lambda f, p, s, x, y: -s * _ROOT_2PI * f.exp(f.square(f.ndtri(p)) * 0.5),
         lambda f, p, s, x, y: -f.ndtri(p),

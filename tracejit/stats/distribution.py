@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Distributions of one variable: densities, distribution functions and quantiles from formulas of the standard form.
 
-Outside of the support, and for parameters that are none, results are as SciPy's; there the formulas are computed at
+Outside of the support, and for invalid parameters, results are as SciPy's; there the formulas are computed at
 another place, so that derivatives are 0 and not NaN.
 """
 
@@ -17,6 +17,7 @@ from tracejit.errors import ArgumentError
 from tracejit.functions import elementwise
 from tracejit.functions.elementwise import where
 from tracejit.functions.formats import floating
+from tracejit.stats.tails import log_of
 
 Formula = Callable[..., Any]
 Bound = float | Callable[..., Any]
@@ -110,7 +111,9 @@ class Distribution:
         found = self.formulas.get(method)
         if found is None and method in ("logcdf", "logsf"):
             plain = self.formulas.get(method[3:])
-            found = None if plain is None else lambda *given: elementwise.log(plain(*given))
+            other = self.formulas.get("sf" if method == "logcdf" else "cdf")
+            if plain is not None and other is not None:
+                found = lambda *given: log_of(plain(*given), other(*given))
         if found is None:
             have = ", ".join(sorted(self.formulas))
             raise ArgumentError(
@@ -143,7 +146,7 @@ class Distribution:
         return [given[name] for name in self.shapes], given.get("loc", 0), given.get("scale", 1)
 
     def _refusals(self, shapes: list[Any], scale: Any) -> Any:
-        """Return a condition that holds where parameters are none of the distribution, None if that is nowhere."""
+        """Return a condition that holds where parameters are invalid, None if that is nowhere."""
         bad = None
         for holds in (*self.valid(*shapes), scale > 0):
             if isinstance(holds, (bool, np.bool_)):
@@ -202,7 +205,9 @@ class Distribution:
         if outside is None:
             return _without(formula(z, *shapes), bad)
         result = where(
-            outside, where(z <= low, below, above), formula(self._safe(z, outside, shapes), *shapes)
+            outside,
+            where(z <= low, *map(z.dtype.type, (below, above))),
+            formula(self._safe(z, outside, shapes), *shapes),
         )
         return _without(result, bad)
 
@@ -229,8 +234,11 @@ def _in_dtype(shapes: list[Any], z: dlarray) -> list[Any]:
 def _beyond(z: dlarray, low: Any, high: Any, is_open: bool) -> Any:
     """Return where a variable is outside of bounds, None if it never is."""
     outside = None
-    for bound, crossed in ((low, "less_equal" if is_open else "less"), (high, "greater")):
-        if isinstance(bound, float) and math.isinf(bound):
+    ends = [isinstance(bound, float) and math.isinf(bound) for bound in (low, high)]
+    # Formulas of a half-line have no limit at its infinite end; those of the whole line do.
+    above = "greater_equal" if ends[1] else "greater"
+    for bound, crossed in ((low, "less_equal" if is_open else "less"), (high, above)):
+        if all(ends):
             continue
         found = getattr(elementwise, crossed)(z, bound)
         outside = found if outside is None else outside | found
@@ -238,7 +246,7 @@ def _beyond(z: dlarray, low: Any, high: Any, is_open: bool) -> Any:
 
 
 def _without(result: Any, bad: Any) -> dlarray:
-    """Return results with NaN for parameters that are none."""
+    """Return results with NaN for invalid parameters."""
     if bad is not None:
         return where(bad, math.nan, result)
     return as_array(result)

@@ -102,3 +102,20 @@ def test_a_gaussian_process() -> None:
     assert slope.item() == pytest.approx(
         (evidence(0.1 + h, x, y) - evidence(0.1 - h, x, y)) / (2 * h), rel=1e-5
     )
+
+
+def test_distribution_functions_and_their_slopes_by_shapes() -> None:
+    """Fractions are compiled as the reference computes them, at the middle and where probabilities underflow."""
+    x = np.array([1e-200, 1e-3, 0.3, 2.0, 30.0, 900.0])
+
+    def tails(x: Any, a: Any, b: Any) -> Any:
+        total = tj.stats.gamma.logsf(x, a) + tj.stats.gamma.logcdf(x, b) + tj.stats.f.logcdf(x, a, b)
+        total = total + tj.stats.t.cdf(x, a) + tj.stats.chi2.ppf(1 / (1 + x), b)
+        return total, tj.dlgradient(total.sum(), (x, a, b))
+
+    a, b = np.array(2.5), np.array(1.2)
+    want = tj.dlfeval(tails, x, a, b)
+    found = replayed(tj.dlaccelerate(tails), x, a, b)
+    np.testing.assert_allclose(tj.extractdata(found[0]), tj.extractdata(want[0]), rtol=1e-13)
+    for have, expected in zip(found[1], want[1], strict=True):
+        np.testing.assert_allclose(tj.extractdata(have), tj.extractdata(expected), rtol=1e-11)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Logarithms of probabilities that are near 0, near 1, or too small for a floating-point number."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tracejit.array import apply, as_array
+from tracejit.functions import elementwise as e
+from tracejit.functions.elementwise import where
+from tracejit.functions.special_ufuncs import call
+from tracejit.ops.ufunc_loops import PREFIX
+from tracejit.record import recorder
+
+
+def log_of(part: Any, other: Any) -> Any:
+    """Return the logarithm of a probability; near 1 by the other one, which is small and has more digits.
+
+    Args:
+        part: the probability.
+        other: 1 - part.
+    """
+    is_small = part < 0.5
+    return where(is_small, e.log(where(is_small, part, 0.5)), e.log1p(-where(is_small, 0.5, other)))
+
+
+def log1mexp(y: Any, logarithm: Any) -> Any:
+    """Return log(1 - exp(-y)) for y >= 0.
+
+    Args:
+        y: a number, which may have underflowed to 0.
+        logarithm: of y.
+
+    For small y it is log y - y / 2 + O(y^2). (M. Maechler, Accurately computing log(1 - exp(-|a|)), 2012.)
+    """
+    is_tiny, is_large = y < 1e-9, y > 0.7
+    safe = where(is_tiny | is_large, 0.5, y)
+    middle = where(is_large, e.log1p(-e.exp(-where(is_large, y, 1.0))), e.log(-e.expm1(-safe)))
+    return where(is_tiny, where(is_tiny, logarithm, 0.0) - y * 0.5, middle)
+
+
+def _applied(name: str, *operands: Any) -> Any:
+    return apply(PREFIX + name, *recorder.align([as_array(x) for x in operands]))
+
+
+def is_lost(part: Any) -> Any:
+    """Return where a probability is 0, or has lost digits because it is a subnormal number."""
+    return part < np.finfo(part.dtype).tiny
+
+
+def log_gammainc(a: Any, x: Any, logarithm: Any = None) -> Any:
+    """Return the logarithm of gammainc; where that underflows, by its series (DLMF 8.7.1).
+
+    Args:
+        a: the parameter.
+        x: the variable.
+        logarithm: of x, where that may underflow.
+    """
+    part = call("gammainc", (a, x))
+    lost = is_lost(part)
+    logarithm = e.log(where(lost, x, 1.0)) if logarithm is None else logarithm
+    power = a * logarithm - call("gammaln", (a + 1.0,)) - where(lost, x, 0.0)
+    series = _applied("gamma_fraction", a, where(lost, x, a * 0.01), 1.0)[0]
+    known = log_of(where(lost, 0.25, part), where(lost, 0.75, call("gammaincc", (a, x))))
+    return where(lost, where(lost, power, 0.0) + e.log(series), known)
+
+
+def log_gammaincc(a: Any, x: Any) -> Any:
+    """Return the logarithm of gammaincc; where that underflows, by its continued fraction (DLMF 8.9.2)."""
+    part = call("gammaincc", (a, x))
+    lost = is_lost(part) & (x < math.inf)
+    far = where(lost, x, 4.0 * a + 40.0)
+    power = a * e.log(far) - call("gammaln", (a,)) - far
+    fraction = _applied("gamma_fraction", a, far, 0.0)[0]
+    known = log_of(where(lost, 0.25, part), where(lost, 0.75, call("gammainc", (a, x))))
+    return where(lost, power + e.log(fraction), known)
+
+
+def log_betainc(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """Return the logarithm of betainc; where that underflows, by its continued fraction (DLMF 8.17.22).
+
+    Args:
+        a, b: the parameters.
+        x: the variable.
+        rest: 1 - x.
+    """
+    part = call("betainc", (a, b, x))
+    lost = is_lost(part)
+    powers = a * e.log(where(lost, x, 0.5)) + b * e.log(where(lost, rest, 0.5))
+    fraction = _applied("beta_fraction", a, b, where(lost, x, 0.01 * a / (a + b)))[0]
+    tail = powers - e.log(a) - call("betaln", (a, b)) + e.log(fraction)
+    return where(
+        lost, tail, log_of(where(lost, 0.25, part), where(lost, 0.75, call("betainc", (b, a, rest))))
+    )
+
+
+def log_tiny_betainc(a: Any, b: Any, logarithm: Any) -> Any:
+    """Return the logarithm of betainc at a number near 0, given the logarithm of that (DLMF 8.17.7)."""
+    x = e.exp(logarithm)
+    return a * logarithm - e.log(a) - call("betaln", (a, b)) + e.log1p(a * (1.0 - b) / (a + 1.0) * x)
