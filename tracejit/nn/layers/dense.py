@@ -85,7 +85,7 @@ class FullyConnected(BuiltInLayer):
         moved = channels_first(array)
         if moved is array:
             return fullyconnect(array, weights, self.bias)
-        format, size = array._format, array._data.shape
+        format, size = array._format or "", array._data.shape
         rows = math.prod([own for own, label in zip(size, format, strict=True) if label in "BT"])
         if rows < self.output_size or weights._data.shape != (
             self.output_size,
