@@ -201,7 +201,7 @@ def _check_twice(node: Node, adjoint: Sequence[Node], cts: Sequence[Tangent]) ->
         if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
             name = vjp.function if vjp else node.op.title
             raise GradientError(
-                f"{name}: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient "
+                f"{name}: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient "
                 "once, or write the steps as a loop of matrix products and activations, which can be "
                 "differentiated in any way."
             )
