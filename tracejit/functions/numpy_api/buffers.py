@@ -2,8 +2,8 @@
 """NumPy's functions that make arrays, in code that is recorded: the arrays can be filled with traced values.
 
 np.zeros(3) and similar calls give arrays that are private to the recording (record/memory.py): as long as nothing
-traced is written into them they are NumPy's own memory, written in place, and a constant of the trace. np.array([x, -y])
-of traced numbers is a stack.
+traced is written into them they are NumPy's own memory, written in place, and a constant of the trace.
+np.array([x, -y]) of traced numbers is a stack.
 
 What is kept at once (by lru_cache, in a global name) stays NumPy's: when the next recording begins it may be there
 already, and would then be an array from outside.
