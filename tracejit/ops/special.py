@@ -99,13 +99,13 @@ _SHAPES = ((2, 3), (3,), (), (2, 1), (1,))
 
 
 def _record(name: str, count: int, results: int, rules: tuple[Rule, ...]) -> Op:
-    doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_told, rules))
+    doc = f"scipy.special.{name}; derivatives: " + ", ".join(map(_kind_of_rule, rules))
     samples, domain = (Sample(_SHAPES[:count]),), _DOMAINS.get(name, _DOMAIN)
     ns = None if name in _ROUNDED else 40.0 * count
     return loop_op(name, count, results, doc, _adjoint(name, rules), samples, domain, ns)
 
 
-def _told(rule: Rule) -> str:
+def _kind_of_rule(rule: Rule) -> str:
     return "a formula" if callable(rule) else "0" if rule is ZERO else "none"
 
 
