@@ -5,13 +5,13 @@ Note [lines in lanes]
 A vector holds one element of each of several lines, so that no step of a transform moves anything between lanes. A
 group of lines is copied to scratch memory that fits the cache, transformed there by Stockham's algorithm (W. T.
 Cochran et al., What is the fast Fourier transform?, 1967), which needs no order of bits, and copied to its places.
-Lines may lie anywhere. `work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged
+Lines may lie anywhere; where the elements of a line lie side by side, squares of them are transposed in registers. `work` has real parts, then imaginary parts, twice. An inverse transform is one of exchanged
 parts, whose parts are exchanged again.
 """
 
 from collections.abc import Mapping
 
-from tracejit.codegen.templates.tile_text import written
+from tracejit.codegen.templates.tile_text import lanes_of, written
 from tracejit.ops.fourier import BESIDE, UNIT
 from tracejit.passes.loops.launches import KernelLaunch
 from tracejit.program import Kernel
@@ -155,7 +155,7 @@ def _butterflies(r: int, arithmetic: str) -> str:
     return f"{turns}for q in range(s):\n{inner}"
 
 
-def _load(numbers: Mapping[str, int]) -> str:
+def _load(numbers: Mapping[str, int], lanes: int) -> str:
     """Return the lines that copy lines to scratch memory."""
     first, second = ("x_im", "x_re") if numbers["out_re"] else ("x_re", "x_im")  # of an inverse transform
     if numbers["in_lane"] == 1:
@@ -165,8 +165,24 @@ for t in range(n):
     store_V(work, base + half + t * LANES, load_first_V({second}, source + t * in_step, count))
 """
     # The text says what lies side by side, so that LLVM makes vectors of it.
-    if numbers["in_re"] != numbers["in_im"]:
+    is_whole = numbers["in_re"] != numbers["in_im"]
+    if is_whole:
         first = second = "x_re"
+    if is_whole and numbers["in_step"] == 2:
+        stores = "\n".join(
+            f"    store_V(work, base + (t + {k}) * LANES, square[{2 * k + numbers['in_re']}])\n"
+            f"    store_V(work, base + half + (t + {k}) * LANES, square[{2 * k + numbers['in_im']}])"
+            for k in range(lanes // 2)
+        )
+        return f"""
+for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
+    square = transpose_V(load_tile_V(x_re, source + 2 * t, rows_LANES(0, count), in_lane, 0, LANES))
+{stores}
+for t in range(n - n % {lanes // 2}, n):
+    for lane in range(count):
+        work[base + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_re"]}]
+        work[base + half + t * LANES + lane] = x_re[source + lane * in_lane + t * 2 + {numbers["in_im"]}]
+"""
     at = "source + " + _place("in", numbers)
     return f"""
 {_loops(numbers["in_lane"])}
@@ -175,8 +191,20 @@ for t in range(n):
 """
 
 
-def _store(numbers: Mapping[str, int]) -> str:
+def _store(numbers: Mapping[str, int], lanes: int) -> str:
     """Return the lines that copy lines to their places."""
+    if numbers["out_step"] == 2:
+        parts = ["a + half", "a"] if numbers["out_re"] else ["a", "a + half"]
+        vectors = ", ".join(f"load_V(work, {part} + (t + {k}) * LANES)" for k in range(lanes // 2) for part in parts)
+        return f"""
+for t in range(0, n - {lanes // 2 - 1}, {lanes // 2}):
+    square = transpose_V(({vectors}))
+    store_tile_V(z, target + 2 * t, rows_LANES(0, count), out_lane, square, 0, LANES)
+for t in range(n - n % {lanes // 2}, n):
+    for lane in range(count):
+        z[target + lane * out_lane + t * 2 + {numbers["out_re"]}] = work[a + t * LANES + lane]
+        z[target + lane * out_lane + t * 2 + {numbers["out_im"]}] = work[a + half + t * LANES + lane]
+"""
     at = "target + " + _place("out", numbers)
     return f"""
 {_loops(numbers["out_lane"])}
@@ -203,9 +231,10 @@ def _place(stem: str, numbers: Mapping[str, int]) -> str:
 def kernel(launch: KernelLaunch) -> Kernel:
     """Return the kernel of a launch."""
     numbers = dict(zip(NUMBERS, launch.numbers, strict=True))
+    lanes = lanes_of(launch.pointers[-1].dtype)
     snippets = {
-        "LOAD": _load(numbers),
-        "STORE": _store(numbers),
+        "LOAD": _load(numbers, lanes),
+        "STORE": _store(numbers, lanes),
         "TWO": _butterflies(2, _TWO),
         "THREE": _butterflies(3, _THREE),
         "FOUR": _butterflies(4, _FOUR),
