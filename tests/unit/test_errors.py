@@ -25,6 +25,8 @@ TREE = {
     "GradientError": ("TraceJitError", "RuntimeError"),
     "RetraceError": ("TraceJitError", "RuntimeError"),
     "CodegenError": ("TraceJitError", "RuntimeError"),
+    "DeviceError": ("TraceJitError", "RuntimeError"),
+    "DeviceMemoryError": ("DeviceError", "MemoryError"),
     "CacheError": ("TraceJitError", "RuntimeError"),
     "ExportError": ("TraceJitError", "RuntimeError"),
     "TraceJitWarning": ("UserWarning",),
