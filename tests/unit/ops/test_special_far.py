@@ -16,7 +16,7 @@ from tracejit.ops.ufunc_loops import ufunc_of
 
 SIZES = np.array([1e-300, 1e-20, 1e-8, 1e-3, 0.13, 0.57, 1.3, 2.6, 5.2, 11.7, 20.9, 33.3, 52.1, 120.6, 310.4])
 PLACES = np.concatenate([-SIZES[::-1], [0.0], SIZES])
-ROUGH = {"keip", "itstruve0", "itmodstruve0", "it2struve0", "kolmogi"}
+ROUGH = {"cotdg", "keip", "itstruve0", "itmodstruve0", "it2struve0", "kolmogi"}
 """Functions of which SciPy has a few digits, far from 0 fewer than differences need."""
 SINGULAR = {
     "entr",
