@@ -5,7 +5,7 @@ A Graph is positional: its values have shapes and dtypes but no formats. Labels 
 resolved where an operation is recorded (record.recorder.apply), so an adjoint never has to maintain them.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from tracejit.aval import Aval
 from tracejit.ops import OPS, Kind, Op
 from tracejit.util import html
+from tracejit.util.devices import OnDevice, computed, registered
 
 Where = tuple[str, int] | None  # the user's file and line
 _SHOWN = 60  # nodes of a graph in a notebook
@@ -163,7 +164,10 @@ class Builder:
             dtypes = _casts(op, tuple([v.aval.dtype for v in values]))
             if dtypes is not None:
                 values = [self._cast(v, dtype) for v, dtype in zip(values, dtypes, strict=True)]
-        result = op.numpy(*[v.data for v in values], **params) if self.compute else None
+        result = None
+        if self.compute:
+            data = [v.data for v in values]
+            result = computed(op, data, params) if registered.in_use else op.numpy(*data, **params)
         return self.node(op, tuple(values), params, avals, result)
 
     def node(
@@ -183,7 +187,7 @@ class Builder:
     def _output(self, aval: Aval, node: Node, data: Any) -> Value:
         if aval.format is not None:
             aval = aval._replace(format=None)
-        if data is not None and type(data) is not np.ndarray:
+        if data is not None and type(data) is not np.ndarray and not isinstance(data, OnDevice):
             data = asarray(data)  # a ufunc gives a scalar for 0-d operands
         return Value(aval, self.owner, node, data)
 
@@ -228,6 +232,18 @@ def weak_array(x: Any, dtypes: Sequence[np.dtype]) -> np.ndarray:
     if data.dtype == object:
         raise OverflowError("the integer does not fit 64 bits")
     return data
+
+
+def live(nodes: Sequence[Node], results: Iterable[Value]) -> list[Node]:
+    """Return the nodes, of a list in order, that results depend on."""
+    needed = set(results)
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    kept.reverse()
+    return kept
 
 
 def verify(graph: Graph) -> None:

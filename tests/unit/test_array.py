@@ -567,9 +567,8 @@ def declared_methods() -> dict[str, ast.FunctionDef]:
 
 
 def installed_methods() -> dict[str, ast.FunctionDef]:
-    defined = {
-        node.name: node for node in parsed(Path(methods.__file__)).body if isinstance(node, ast.FunctionDef)
-    }
+    bodies = [parsed(Path(module.__file__)).body for module in (methods, methods.exchange)]
+    defined = {node.name: node for body in bodies for node in body if isinstance(node, ast.FunctionDef)}
     return {name: defined[function.__code__.co_name] for name, function in methods.METHODS.items()}
 
 

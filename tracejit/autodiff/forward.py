@@ -11,7 +11,7 @@ import numpy as np
 
 from tracejit.autodiff.reverse import fit, gradient
 from tracejit.errors import GradientError
-from tracejit.ir import Builder, Graph, Node, Value
+from tracejit.ir import Builder, Graph, Node, Value, live
 from tracejit.ops import Kind
 from tracejit.ops.op import OnlyOnce, Passed
 
@@ -73,13 +73,7 @@ def path(nodes: Sequence[Node], wrt: Sequence[Value], outputs: Sequence[Value]) 
         if node.op.vjp is not None and not active.isdisjoint(node.inputs):
             forward.append(node)
             active.update([value for value in node.outputs if is_smooth(value)])
-    needed = set(outputs)
-    kept = []
-    for node in reversed(forward):
-        if not needed.isdisjoint(node.outputs):
-            kept.append(node)
-            needed.update(node.inputs)
-    return kept[::-1]
+    return live(forward, outputs)
 
 
 def is_smooth(value: Value) -> bool:
@@ -207,7 +201,7 @@ def _check_twice(node: Node, adjoint: Sequence[Node], cts: Sequence[Tangent]) ->
         if isinstance(vjp, OnlyOnce) or (vjp is None and any(map(is_smooth, inner.outputs))):
             name = vjp.function if vjp else node.op.title
             raise GradientError(
-                f"{name}: derivatives in forward mode (jvp, hvp, hessian) are not there; use dlgradient "
+                f"{name}: there are no derivatives in forward mode (jvp, hvp, hessian); use dlgradient "
                 "once, or write the steps as a loop of matrix products and activations, which can be "
                 "differentiated in any way."
             )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tracejit.errors import TraceError
-from tracejit.ir import Builder, Node, Value
+from tracejit.ir import Builder, Node, Value, live
 from tracejit.ops import Kind
 from tracejit.ops.batch import aligned, drawn, shifted
 
@@ -57,17 +57,6 @@ def batch(
         known.update(zip(node.outputs, _listed(made), strict=True))
     b.location = location
     return [known.get(value) for value in results]
-
-
-def live(nodes: Sequence[Node], results: Sequence[Value]) -> list[Node]:
-    """Return the nodes that results depend on, in order."""
-    needed = set(results)
-    kept = []
-    for node in reversed(nodes):
-        if not needed.isdisjoint(node.outputs):
-            kept.append(node)
-            needed.update(node.inputs)
-    return kept[::-1]
 
 
 def _here(b: Builder, value: Value, plain: dict[Value, Value]) -> Value:

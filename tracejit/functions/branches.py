@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dlwhile and dlcond: loops that a value ends and branches that a value chooses, which stay so in a program.
+"""dlwhile and dlcond: loops that a value ends and branches that a value chooses, which a program keeps.
 
 Outside an accelerated function they are plain Python.
 """
@@ -67,7 +67,7 @@ def dlwhile(cond: Callable[[Any], Any], fun: Callable[[Any], Any], carry: Any) -
 
 
 class _While:
-    """A loop that a value ends, on its way."""
+    """A loop that a value ends, whose steps are being made."""
 
     def __init__(self, cond: Any, fun: Any, carry: Any) -> None:
         self.cond, self.fun = cond, fun

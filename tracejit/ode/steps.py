@@ -146,6 +146,6 @@ def check_size(what: str, t: float, h: float) -> None:
     if not abs(h) > 16 * np.finfo(np.float64).eps * max(abs(t), 1e-300) or not math.isfinite(h):
         raise ArgumentError(
             f"{what}: the step at time {t:.6g} became {abs(h):.3g}, too small to change the time; the "
-            "solution grows without bound there, or jumps. Raise relative_tolerance, end tspan before, or look at the "
+            "solution grows without bound there, or jumps. Raise relative_tolerance, end tspan earlier, or check the "
             "right-hand side."
         )

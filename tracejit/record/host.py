@@ -18,7 +18,6 @@ from tracejit.aval import Aval
 from tracejit.ops import Op
 from tracejit.ops.op import HANDLED
 from tracejit.record import monitor, recorder
-from tracejit.record.ended import is_open
 from tracejit.record.places import user_location
 from tracejit.util.frames import user_frame
 from tracejit.util.quiet import call_quietly
@@ -88,13 +87,7 @@ def append(
     single = type(avals) is Aval
     parts: Sequence[Aval] = (avals,) if single else avals
     if current is None:
-        for array in arrays:
-            if array._value is not None and is_open(array):
-                array._value.owner.refuse(
-                    f"{op.name} uses an array of the trace in another thread",
-                    user_location(),
-                    "what a thread computes is not recorded; compute it in the thread of the function",
-                )
+        recorder.refuse_other_thread(op, arrays)
         return tuple([recorder.wrap(data, aval.format) for data, aval in zip(results, parts, strict=True)])
     builder = current.builder
     builder.location = user_location()

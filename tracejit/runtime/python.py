@@ -47,6 +47,11 @@ class CheckedPointer:
             )
         return at
 
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self._elements.dtype
+
     def span(self, index: Any, length: int) -> np.ndarray:
         """Return a view of `length` adjacent elements."""
         at = self._at(index)
@@ -254,7 +259,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
     for suffix, dtype in DTYPES.items():
         for lanes in _ROWS:
             names[f"{suffix}x{lanes}"] = lambda value, dtype=dtype, lanes=lanes: np.full(lanes, value, dtype)
-    for lanes in _ROWS:
+    for lanes in _LANES:
         names |= {f"{name}_x{lanes}": function for name, function in _rows_side_by_side(lanes).items()}
     return names
 
@@ -262,7 +267,7 @@ def _lanes() -> dict[str, Callable[..., Any]]:
 def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
     def gather(x: CheckedPointer, at: int, stride: int, count: int) -> np.ndarray:
         first = [x[at + lane * stride] for lane in range(count)]
-        vector = _unset(lanes, first[0].dtype)  # lanes beyond the last row are undefined
+        vector = _unset(lanes, x.dtype)  # lanes beyond the last row are undefined
         vector[:count] = first
         return vector
 
@@ -280,6 +285,16 @@ def _rows_side_by_side(lanes: int) -> dict[str, Callable[..., Any]]:
         "store_first": lambda out, at, value, count: scatter(out, at, 1, value, count),
         "load": lambda x, at: x.span(at, lanes).copy(),
         "store": store,
+        "inside": lambda count: np.arange(lanes) < count,
+        "count": lambda condition: int(np.count_nonzero(condition)),
+        "packed": lambda value, condition: np.concatenate([value[condition], _unset(lanes, value.dtype)])[
+            :lanes
+        ],
+        "in_order": np.sort,
+        "taken": lambda x, at, places, condition: np.array(
+            [x[at + place] if holds else 0 for place, holds in zip(places, condition, strict=True)]
+        ),
+        "places_in_order": lambda value, places: places[np.lexsort((places, value))],
     }
 
 

@@ -22,7 +22,7 @@ def elu(x: Any, alpha: Any = 1.0) -> dlarray:
 
     Args:
         x: dlarray of any format, ndarray or number.
-        alpha: what the unit falls to, negated; number or scalar dlarray.
+        alpha: the limit of the unit for very negative x is -alpha; number or scalar dlarray.
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.
@@ -59,11 +59,11 @@ def selu(x: Any) -> dlarray:
 
 
 def celu(x: Any, alpha: Any = 1.0) -> dlarray:
-    """Return the continuously differentiable exponential linear unit: x where x > 0, else alpha (exp(x / alpha) - 1).
+    """Return the continuously differentiable exponential unit: x where x > 0, alpha (exp(x / alpha) - 1) elsewhere.
 
     Args:
         x: dlarray of any format, ndarray or number.
-        alpha: what the unit falls to, negated; number other than 0, or scalar dlarray.
+        alpha: the limit of the unit for very negative x is -alpha; number other than 0, or scalar dlarray.
 
     Returns:
         dlarray of the sizes and the format of `x`; integers give float64.

@@ -149,7 +149,7 @@ def focalcrossentropy(
 
     Raises:
         DimsError: if sizes or labels do not fit, or a label that is needed is missing.
-        ArgumentError: for an unknown option or a number that is none.
+        ArgumentError: for an unknown option or an invalid number.
 
     Probabilities are kept in the range where the logarithm is finite, as in crossentropy.
 

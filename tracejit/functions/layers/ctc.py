@@ -58,7 +58,7 @@ def ctc(
         BoundsError: if a target is no class, or a length is longer than its axis.
 
     A. Graves et al., "Connectionist temporal classification", 2006, with all sums in logarithms. Probabilities below
-    1e-31 in float32, or 1e-292 in float64, count as that number. Second derivatives are not there: dlgradient raises
+    1e-31 in float32, or 1e-292 in float64, count as that number. There are no second derivatives: dlgradient raises
     a GradientError.
 
     Examples:

@@ -91,7 +91,7 @@ def batchnorm(
 
     Raises:
         DimsError: if `x` has no channels, sizes do not fit, or the batch is empty.
-        ArgumentError: if mean or variance is given alone, or a decay without them, or a number is none.
+        ArgumentError: if mean or variance is given alone, or a decay without them, or an option is no number.
 
     Ioffe and Szegedy, "Batch normalization", 2015.
 
@@ -225,8 +225,8 @@ def groupnorm(
 
     Args:
         x: dlarray with a label C, or an unformatted array with `data_format`.
-        num_groups: how many groups of as many neighbouring channels; "all-channels" for 1, "channel-wise" for groups of
-            one channel.
+        num_groups: the number of groups of neighbouring channels, all of one size; "all-channels" for 1, "channel-wise"
+            for groups of one channel.
         offset, scale: a number for each channel, or one number.
         epsilon: a number >= 0 that is added to the variance.
         data_format: labels of an unformatted `x`, such as "BCSS".
@@ -235,7 +235,7 @@ def groupnorm(
         dlarray of the sizes and the format of `x`; integers give float64.
 
     Raises:
-        DimsError: if `x` has no channels, or they do not make so many groups, or sizes do not fit.
+        DimsError: if `x` has no channels, or the groups do not divide them, or sizes do not fit.
         ArgumentError: if the groups are no integer, or epsilon no number.
 
     The statistics of an observation are over its channels in a group, and over all axes but B and C.
@@ -313,7 +313,7 @@ def crosschannelnorm(
     Args:
         x: dlarray with a label C, or an unformatted array with `data_format`.
         window: how many channels are summed: the channel itself, floor((window - 1) / 2) before it and
-            floor(window / 2) after it, as far as there are so many.
+            floor(window / 2) after it, as far as these exist.
         alpha, beta, k: numbers; k at least 1e-5.
         data_format: labels of an unformatted `x`, such as "BCSS".
 
@@ -322,7 +322,7 @@ def crosschannelnorm(
 
     Raises:
         DimsError: if `x` has no channels.
-        ArgumentError: if the window is no positive integer, or a number is none.
+        ArgumentError: if the window is no positive integer, or an option is no number.
 
     The local response normalisation of Krizhevsky, Sutskever and Hinton, 2012.
 

@@ -93,7 +93,7 @@ def maxpool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides or padding that are none.
+        ArgumentError: for an invalid size, stride or padding.
 
     A NaN in a window is its largest element. The cotangent goes to the first of the largest elements.
 
@@ -141,7 +141,7 @@ def avgpool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides or padding that are none.
+        ArgumentError: for an invalid size, stride or padding.
 
     The cotangent of a window is shared equally among its elements.
 
@@ -186,7 +186,7 @@ def lppool(
 
     Raises:
         DimsError: if there are no spatial axes, a number is out of range, or the windows do not fit.
-        ArgumentError: for sizes, strides, padding or a norm that are none.
+        ArgumentError: for an invalid size, stride, padding or norm.
 
     The derivative of a window of zeros is 0.
 
@@ -219,7 +219,7 @@ def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None)
 
     Raises:
         DimsError: if there are no spatial axes, one is empty, or an output size is out of range.
-        ArgumentError: for an output size that is none.
+        ArgumentError: for an output size that is no integer.
 
     Part i of m of an axis of n elements is from floor(i n / m) up to ceil((i + 1) n / m).
 

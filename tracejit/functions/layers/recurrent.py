@@ -81,7 +81,7 @@ def lstm(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction.
 
-    S. Hochreiter, J. Schmidhuber, "Long short-term memory", 1997. Second derivatives are not there: dlgradient raises
+    S. Hochreiter, J. Schmidhuber, "Long short-term memory", 1997. There are no second derivatives: dlgradient raises
     a GradientError.
 
     Examples:
@@ -141,7 +141,7 @@ def gru(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction or mode.
 
-    K. Cho et al., "Learning phrase representations", 2014. Second derivatives are not there: dlgradient raises a
+    K. Cho et al., "Learning phrase representations", 2014. There are no second derivatives: dlgradient raises a
     GradientError.
 
     Examples:
@@ -209,7 +209,7 @@ def rnn(
         DimsError: if labels or sizes do not fit.
         ArgumentError: for an unknown direction or activation.
 
-    J. Elman, "Finding structure in time", 1990. Second derivatives are not there: dlgradient raises a GradientError.
+    J. Elman, "Finding structure in time", 1990. There are no second derivatives: dlgradient raises a GradientError.
 
     Examples:
         >>> import numpy as np, tracejit as tj

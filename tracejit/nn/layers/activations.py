@@ -229,7 +229,7 @@ class Elu(BuiltInLayer):
     """x where it is positive, alpha (exp(x) - 1) elsewhere.
 
     Args:
-        alpha: the limit for negative x, with the sign turned.
+        alpha: the limit for very negative x is -alpha.
         name: of the layer.
 
     Examples:

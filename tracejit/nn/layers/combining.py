@@ -281,7 +281,7 @@ class Reshape(BuiltInLayer):
 
 
 class Crop2d(BuiltInLayer):
-    """Images without some of their edge.
+    """Images without elements at their edges.
 
     Args:
         cropping: what is removed from the spatial axes, as of tj.crop.

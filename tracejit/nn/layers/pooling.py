@@ -295,7 +295,7 @@ class GlobalAveragePooling3d(_GlobalAverage):
 
 
 class AdaptiveAveragePooling2d(BuiltInLayer):
-    """Means of about equal parts of images, so many as the output has elements.
+    """Means of about equal parts of images, one for each element of the output.
 
     Args:
         output_size: height and width of the output, or one number for both.
