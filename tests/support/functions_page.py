@@ -138,7 +138,7 @@ Under NumPy's names dlarrays answer {count} of the {all} functions of the main n
 *Gradient* says whether `dlgradient` differentiates it; *none* stands where the result consists of integers, truth
 values or steps.
 
-Differences to NumPy: float16 does not occur (functions of integers of 8 bits that give it give float32), equal elements
+Differences to NumPy: functions of integers of 8 bits and bools give float32, not float16, equal elements
 keep their order in every sort, and the values of `np.unique_values` are sorted. Where a result has as many elements as
 values differ, or as a condition holds at, that number is [guarded](soundness.md): another number is recorded again.
 
@@ -148,7 +148,8 @@ the other in `reduce` and `accumulate`, which records as many operations as the 
 
 Of `np.linalg`, `solve`, `inv`, `det`, `slogdet`, `cholesky`, `matrix_power`, `multi_dot`, `norm`, `trace`,
 `diagonal`, `eigh`, `eigvalsh`, `svd`, `svdvals`, `pinv`,
-`lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well, for stacks of matrices too, with derivatives of any order. `tj.solve`,
+`lstsq`, `matrix_rank`, `cond`, `qr`, `tensorsolve` and `tensorinv` work as well,
+for stacks of matrices too, with derivatives of any order. `tj.solve`,
 `tj.inv`, `tj.det`, `tj.slogdet`, `tj.cholesky` and `tj.solve_triangular` are the same functions, for which
 `scipy.linalg` has names too, but no way to answer for them: `tj.linalg` has those that NumPy lacks.
 The derivatives of `cholesky`, `eigh` and `eigvalsh` are

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import tracejit as tj
-from tracejit.errors import ArgumentError, BoundsError, DimsError, GradientError
+from tracejit.errors import ArgumentError, BoundsError, DimsError, DTypeError, GradientError
 from tracejit.passes.graph.split import split
 
 M = tj.dlarray(np.ones((2, 3)), "CB")
@@ -121,6 +121,12 @@ def two(x: Any, y: Any, z: Any) -> None:
 
 
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: tj.dlfeval(Same(), tj.dlarray(np.ones(2, np.float16))),
+        DTypeError,
+        "Same: a function of Python that a program calls does not take or give numbers of 16 bits; cast them first "
+        "(x.astype(np.float32)).",
+    ),
     (Made(), ArgumentError, "Made: it was called without inputs; pass one array at least."),
     (
         lambda: Made("text")(1.0),

@@ -10,6 +10,8 @@ from tracejit.errors import ArgumentError, DimsError, DTypeError
 
 ONE, ONES = tj.dlarray(np.eye(2)), tj.dlarray(np.ones((2, 2)))
 
+HALF = tj.dlarray(np.eye(2, dtype=np.float16))
+
 ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
     (
         lambda: np.linalg.inv(tj.dlarray(np.ones((2, 3)))),
@@ -40,6 +42,21 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         lambda: tj.linalg.block_diag(ONE, np.ones((1, 2, 2))),
         DimsError,
         "linalg.block_diag: array 1 has 3 axes, expected at most 2.",
+    ),
+    (
+        lambda: tj.inv(HALF),
+        DTypeError,
+        "inv: not supported for numbers of 16 bits, as in NumPy; cast a first (a.astype(np.float32)).",
+    ),
+    (
+        lambda: np.linalg.inv(HALF),
+        DTypeError,
+        "np.linalg.inv: not supported for numbers of 16 bits; cast them first (x.astype(np.float32)).",
+    ),
+    (
+        lambda: np.spacing(HALF),
+        DTypeError,
+        "spacing: not supported for numbers of 16 bits; cast them first (x.astype(np.float32)).",
     ),
     (
         lambda: tj.solve(ONE, np.ones(3)),

@@ -195,8 +195,19 @@ ROWS: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
             tj.dlarray(2.0)
         ),
         tj.GradientError,
-        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; use dlscan with the "
-        "greatest length, and tj.where to keep the carry as it is after the end.",
+        "dlwhile: a loop whose length a value decides has no gradient in an accelerated function; pass max_steps=, the "
+        "greatest number of steps, for which its gradient reserves memory.",
+    ),
+    (
+        lambda: tj.dlwhile(lambda c: c < 9, lambda c: c + 1, 0, max_steps=3),
+        ArgumentError,
+        "dlwhile: the loop has not ended after max_steps=3 steps; raise max_steps, or change cond so that it becomes "
+        "false.",
+    ),
+    (
+        lambda: tj.dlwhile(lambda c: c < 9, lambda c: c + 1, 0, max_steps=0),
+        ArgumentError,
+        "dlwhile: max_steps must be at least 1, not 0.",
     ),
     (lambda: tj.dlcond(True, 3, abs), ArgumentError, "dlcond: true_fun must be a function, not 3."),  # type: ignore[arg-type]
     (lambda: tj.dlcond(True, abs, 3), ArgumentError, "dlcond: false_fun must be a function, not 3."),  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ import numpy as np
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.activations import logsoftmax_over
 from tracejit.functions.layers.sequences import observed, sequence
 from tracejit.functions.movement import expanded, permuted, relabel, reshaped
@@ -15,6 +16,7 @@ from tracejit.util.arguments import flag, integer, is_option
 from tracejit.util.text import brief
 
 
+@in_single
 def ctc(
     y: Any,
     targets: Any,

@@ -6,6 +6,7 @@ from typing import Any
 from tracejit.array import apply, as_array, dlarray
 from tracejit.errors import ArgumentError, DimsError
 from tracejit.functions.formats import describe, floating, in_dtype, labelled, need_labels
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.statistics import Statistics, mean_over, statistics_of
 from tracejit.functions.movement import relabel, reshaped
 from tracejit.record import recorder
@@ -59,6 +60,7 @@ class _Input(NamedTuple):
         return in_dtype(reshaped(relabel(array, None), tuple(shape), None), self.array._data.dtype)
 
 
+@in_single
 def batchnorm(
     x: Any,
     offset: Any,
@@ -132,6 +134,7 @@ def batchnorm(
     return given.result(y), *updated
 
 
+@in_single
 def layernorm(
     x: Any,
     offset: Any,
@@ -173,6 +176,7 @@ def layernorm(
     return given.result(_normalized(given, given.array, found, small, offset, scale))
 
 
+@in_single
 def rmsnorm(
     x: Any,
     scale: Any,
@@ -212,6 +216,7 @@ def rmsnorm(
     return given.result(apply("mul", apply("mul", given.array, root), given.by_channel("scale", scale)))
 
 
+@in_single
 def groupnorm(
     x: Any,
     num_groups: Any,
@@ -260,6 +265,7 @@ def groupnorm(
     return _by_groups(given, groups, _epsilon("groupnorm", epsilon), offset, scale)
 
 
+@in_single
 def instancenorm(
     x: Any,
     offset: Any,
@@ -299,6 +305,7 @@ def instancenorm(
     return _by_groups(given, max(given.channels, 1), _epsilon("instancenorm", epsilon), offset, scale)
 
 
+@in_single
 def crosschannelnorm(
     x: Any,
     window: Any,

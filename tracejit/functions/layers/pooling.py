@@ -10,6 +10,7 @@ from tracejit.array import apply, as_array, dlarray
 from tracejit.aval import describe_shape
 from tracejit.errors import ArgumentError, DimsError, DTypeError
 from tracejit.functions.formats import describe, floating, labelled
+from tracejit.functions.halves import in_single
 from tracejit.functions.layers.resizing import resampled
 from tracejit.functions.layers.spatial import (
     Pairs,
@@ -65,6 +66,7 @@ class _Pooling(NamedTuple):
         return relabel(put_back(array, self.order), self.format)
 
 
+@in_single
 def maxpool(
     x: Any,
     pool_size: Any,
@@ -114,6 +116,7 @@ def maxpool(
     return pooling.result(values), pooling.result(indices), as_array(x)._data.shape
 
 
+@in_single
 def avgpool(
     x: Any,
     pool_size: Any,
@@ -164,6 +167,7 @@ def avgpool(
     return pooling.result(_mean(pooling, padding_value != "mean"))
 
 
+@in_single
 def lppool(
     x: Any,
     norm_type: float,
@@ -206,6 +210,7 @@ def lppool(
     return pooling.result(_power(sums, 1 / p))
 
 
+@in_single
 def adaptiveavgpool(x: Any, output_size: Any, *, data_format: str | None = None) -> dlarray:
     """Return means over about equal parts of the spatial axes, as many as asked for.
 
